@@ -1,0 +1,114 @@
+"""Feed: bounded, cheap, readable by cursor."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.feeds import UNCOUNTED, Delivery, Feed
+
+
+def rows(n: int) -> list[dict[str, int]]:
+    return [{"i": i} for i in range(n)]
+
+
+def test_counts_and_order() -> None:
+    feed = Feed(100)
+    feed.push(1, rows(2), None)
+    feed.extend([(2, None, rows(3)), (3, rows(1), rows(1))])
+    assert (feed.total_insert, feed.total_remove, feed.deliveries, feed.dropped, feed.rows) == (3, 4, 3, 0, 7)
+    assert feed.snapshot()[1] == Delivery(1, 2, None, rows(3))
+    assert repr(feed) == "Feed(3 insert, 4 remove, 0 deliveries dropped)"
+
+
+def test_a_reader_never_sees_more_than_capacity() -> None:
+    feed = Feed(5)
+    for i in range(20):
+        feed.push(i, rows(2), None)
+    assert [d.number for d in feed.snapshot()] == [18, 19]
+    assert (feed.dropped, feed.total_insert, feed.rows, len(feed)) == (18, 40, 4, 2)
+
+
+def test_the_newest_delivery_stays_even_when_it_is_too_large() -> None:
+    feed = Feed(3)
+    feed.push(1, rows(1), None)
+    feed.push(2, rows(10), None)
+    assert [d.time for d in feed.snapshot()] == [2]
+
+
+def test_empty_deliveries_are_bounded_too() -> None:
+    feed = Feed(10)
+    for i in range(5_000):
+        feed.push(i, None, None)
+    assert len(feed.snapshot()) == 10
+
+
+def test_since_reads_on_from_a_cursor_and_says_what_was_missed() -> None:
+    feed = Feed(10)
+    feed.push(1, rows(1), None)
+    first = feed.since()
+    assert (len(first.deliveries), first.cursor, first.missed) == (1, 1, 0)
+    assert feed.since(first.cursor) == ([], 1, 0)
+    for i in range(25):
+        feed.push(i, rows(1), None)
+    later = feed.since(first.cursor)
+    assert (later.deliveries[0].number, later.cursor, later.missed) == (16, 26, 15)
+    assert feed.since(99).deliveries == []
+
+
+def test_agrees_with_a_naive_feed() -> None:
+    chance = random.Random(7)
+    feed, naive = Feed(300), list[Delivery]()
+    for step in range(4_000):
+        size = chance.choice([0, 1, 1, 1, 2, 40])
+        naive.append(Delivery(step, step, rows(size), None))
+        if chance.random() < 0.5:
+            feed.push(step, rows(size), None)
+        else:
+            feed.extend([(step, rows(size), None)])
+        if chance.random() < 0.01:
+            while len(naive) > 300 or sum(len(d.insert or ()) for d in naive) > 300:
+                naive.pop(0)
+            assert feed.snapshot() == naive
+            assert feed.dropped == step + 1 - len(naive)
+
+
+def test_memory_between_reads_is_bounded() -> None:
+    feed = Feed(1_000)
+    for i in range(10 * UNCOUNTED):
+        feed.push(i, rows(100), None)
+    held = len(feed._pending) + sum(len(segment) for segment, _ in feed._segments)
+    assert held * 100 <= 1_000 + 100 * UNCOUNTED
+
+
+def test_subscribers_are_told_once_until_someone_reads() -> None:
+    feed, told = Feed(10), list[int]()
+    stop = feed.subscribe(lambda: told.append(1))
+    feed.push(1, rows(1), None)
+    feed.push(2, rows(1), None)
+    assert len(told) == 1
+    feed.since()
+    feed.extend([(3, rows(1), None)])
+    assert len(told) == 2
+    stop()
+    feed.since()
+    feed.push(4, rows(1), None)
+    assert len(told) == 2
+
+
+def test_clear_keeps_cursors_valid() -> None:
+    feed = Feed(10)
+    feed.push(1, rows(1), None)
+    cursor = feed.since().cursor
+    feed.clear()
+    assert (feed.total_insert, feed.rows, feed.snapshot()) == (0, 0, [])
+    feed.push(2, rows(1), None)
+    assert [d.time for d in feed.since(cursor).deliveries] == [2]
+    assert feed
+
+
+def test_capacity_must_be_positive() -> None:
+    with pytest.raises(UsageError, match="at least 1 row"):
+        Feed(0)
