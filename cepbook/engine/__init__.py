@@ -1,0 +1,1 @@
+"""Typed plan to running statements, in this process."""

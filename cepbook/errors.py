@@ -1,0 +1,114 @@
+"""Everything that cepbook can say is wrong: positions, diagnostics and the exceptions that carry them.
+
+A `Diagnostic` states a fact (lower case, no full stop), points at the text with a `Span`, and only its
+`hint` proposes a remedy. Exceptions that hold diagnostics know the source text, so that ``str(error)``
+shows the offending line with a caret; in a notebook they show no Python traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range ``[start, end)`` of character offsets into one source text."""
+
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The smallest span that covers both."""
+        return Span(min(self.start, other.start), max(self.end, other.end))
+
+    def line_column(self, source: str) -> tuple[int, int]:
+        """1-based line and column of `start` in `source`."""
+        before = source[: self.start]
+        return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
+
+
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that is wrong. `code` is words with hyphens (``unknown-property``)."""
+
+    code: str
+    message: str
+    span: Span = NOWHERE
+    hint: str | None = None
+
+    def render(self, source: str, origin: str = "epl") -> str:
+        """The diagnostic with its source line and a caret below the span, as the user sees it."""
+        head = f"{self.code}: {self.message}"
+        if not source or self.span.end > len(source) + 1:
+            return head if self.hint is None else f"{head}\n  hint: {self.hint}"
+        line, column = self.span.line_column(source)
+        text = source.splitlines()[line - 1] if source.splitlines() and line <= len(source.splitlines()) else ""
+        width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
+        gutter = " " * len(str(line))
+        shown = [
+            head,
+            f"{gutter} --> {origin}:{line}:{column}",
+            f"{line} | {text}",
+            f"{gutter} | {' ' * (column - 1)}{'^' * width}",
+        ]
+        if self.hint is not None:
+            shown.append(f"{gutter} = hint: {self.hint}")
+        return "\n".join(shown)
+
+
+class CepbookError(Exception):
+    """Base of all errors that are the user's to mend. Shown in notebooks without a Python traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
+
+
+class CompileError(CepbookError):
+    """EPL text that cannot become a plan; holds every diagnostic of the module, in text order."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str = "", origin: str = "epl") -> None:
+        self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span.start))
+        self.source = source
+        self.origin = origin
+        super().__init__("\n".join(d.render(source, origin) for d in self.diagnostics))
+
+
+class ParseError(CompileError):
+    """The text is not EPL."""
+
+
+class BindError(CompileError):
+    """The text is EPL, but a name, a type or a combination in it is wrong or not supported yet."""
+
+
+class Refusal(CepbookError):
+    """An engine cannot run a plan (another one may). `reason` is a fact for the user."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"{code}: {reason}")
+
+
+class EventError(CepbookError):
+    """An event does not fit its event type, or time or order of an input is wrong."""
+
+
+class UsageError(CepbookError):
+    """A call that makes no sense in the present state (unknown statement, dropped cell, blocked undeploy)."""
+
+
+class StatementError(CepbookError):
+    """A statement's expression failed at run time; other statements were not affected.
+
+    `statement` names it, `span` points into its EPL where known, `cause` is the Python exception.
+    """
+
+    def __init__(self, statement: str, message: str, span: Span | None, cause: BaseException) -> None:
+        self.statement = statement
+        self.span = span
+        self.cause = cause
+        super().__init__(message)

@@ -1,0 +1,1 @@
+"""Text to typed plan. Executes nothing: the engines see only the plan."""

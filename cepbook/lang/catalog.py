@@ -1,0 +1,57 @@
+"""What a module may refer to: event types, contexts, registered functions. The binder reads it, the runtime owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cepbook.lang.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """An event type. `properties` lists name -> type in declaration order, inherited ones first.
+
+    `supertypes` names *all* types that it is a subtype of, nearest first. `time_property` is the property that
+    ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema). `open_` types
+    (created by ``insert into`` without a schema) are exact; nothing more is known of them.
+    """
+
+    name: str
+    properties: Mapping[str, Type]
+    supertypes: tuple[str, ...] = ()
+    time_property: str | None = None
+    end_time_property: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextType:
+    """A context by name: its kind (``keyed`` …), built-in properties, and the event types whose events it partitions."""
+
+    name: str
+    kind: str
+    properties: Mapping[str, Type]
+    event_types: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Catalog:
+    """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
+
+    event_types: dict[str, EventType] = field(default_factory=dict)
+    contexts: dict[str, ContextType] = field(default_factory=dict)
+    functions: dict[str, Type] = field(default_factory=dict)
+
+    def copy(self) -> Catalog:
+        return Catalog(dict(self.event_types), dict(self.contexts), dict(self.functions))
+
+    def is_a(self, name: str, supertype: str) -> bool:
+        """Whether events of `name` are also events of `supertype`."""
+        if name == supertype:
+            return True
+        found = self.event_types.get(name)
+        return found is not None and supertype in found.supertypes
+
+    def subtypes(self, name: str) -> Iterator[str]:
+        """`name` and every type below it, in creation order."""
+        return (other for other in self.event_types if self.is_a(other, name))

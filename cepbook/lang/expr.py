@@ -1,0 +1,263 @@
+"""Bound expressions: every name resolved, every node typed. Engines lower these and nothing else.
+
+Null propagates through every node unless its docstring says otherwise: `Compare`, `Arith`, `Concat`, `Like`
+give null when an operand is null; `Logic` is three-valued; a null condition rejects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cepbook.errors import NOWHERE, Span
+from cepbook.lang.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """`type` is the EPL type of the value; `span` its text in the statement's source."""
+
+    type: Type
+    span: Span = field(default=NOWHERE, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Expr):
+    """A constant; `value` is a plain Python value as in `types`."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Prop(Expr):
+    """Property `name` of the event of stream `stream` (0-based position in the from-clause)."""
+
+    stream: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Expr):
+    """``target.name`` on a nested event or map; null when the target is null or lacks it."""
+
+    target: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Expr):
+    """``target[index]`` (0-based) on an array, ``target('key')`` on a map; null when out of range or absent."""
+
+    target: Expr
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class EventOf(Expr):
+    """The whole event of a stream, as a value."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextProp(Expr):
+    """``context.name``: a built-in property of the context partition (id, name, key1, …)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTimestamp(Expr):
+    """Engine time in milliseconds, of the delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRef(Expr):
+    """The current value of call `index` of the statement's `Aggregation`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRef(Expr):
+    """The value of group-by key `index` of the current group (used for properties of fully aggregated rows)."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arith(Expr):
+    """``+ - * /  %`` and bitwise ``& | ^``. `type` is the promoted result type and rules the arithmetic:
+
+    int and long wrap around as in Java, ``/`` is floating division unless Config.integer_division,
+    division by zero gives ±Infinity or NaN (Config.division_by_zero_null: null), ``%`` keeps the dividend's sign.
+    """
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Expr):
+    """``a || b``; non-strings print as Java prints them; null if any operand is null."""
+
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Expr):
+    """``= != < <= > >=``; null if a side is null."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Is(Expr):
+    """``is`` / ``is not``: null-safe equality, never null."""
+
+    left: Expr
+    right: Expr
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Expr):
+    """``and`` / ``or``, three-valued."""
+
+    op: str
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expr):
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expr):
+    """``x between a and b`` and ``x in [a:b)``. A null anywhere gives false (also when negated).
+
+    ``between`` accepts its bounds in either order (`ordered` False); the range form does not.
+    """
+
+    operand: Expr
+    low: Expr
+    high: Expr
+    include_low: bool
+    include_high: bool
+    ordered: bool
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expr):
+    """``x in (a, b)``; operands may be arrays, whose elements then count. Null x gives null."""
+
+    operand: Expr
+    options: tuple[Expr, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Expr):
+    """SQL like (``%`` and ``_``, `escape`) or, with `regexp`, a full match of a regular expression."""
+
+    operand: Expr
+    pattern: Expr
+    escape: Expr | None
+    regexp: bool
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """Branches are (condition, value); a ``case x when v`` is bound to conditions ``x = v`` (null-safe: is)."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    default: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A row of `functions.FUNCTIONS`, by name."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall(Expr):
+    """A function registered with ``Runtime.register_function``."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Convert(Expr):
+    """Widening or ``cast`` of `operand` to `type`; a failing parse of a string raises at run time."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf(Expr):
+    elements: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StructOf(Expr):
+    """``new {a = 1}``"""
+
+    columns: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeTest(Expr):
+    """``instanceof(x, int, string)``: whether the run-time value is one of `types`; ``typeof`` is a Call."""
+
+    operand: Expr
+    types: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Period(Expr):
+    """A time period: calendar `months` (years are 12) plus `millis`; both may be any numeric expression.
+
+    Microseconds are rounded into `millis` by the binder under millisecond resolution. Type is LONG (ms) for
+    periods without months.
+    """
+
+    months: Expr | None
+    millis: Expr | None
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The direct operands of `e`, in evaluation order."""
+    found: list[Expr] = []
+    for name in type(e).__dataclass_fields__:
+        _collect(getattr(e, name), found)
+    return tuple(found)
+
+
+def _collect(value: object, found: list[Expr]) -> None:
+    if isinstance(value, Expr):
+        found.append(value)
+    elif isinstance(value, tuple):
+        for item in value:
+            _collect(item, found)
+
+
+def walk(e: Expr) -> list[Expr]:
+    """`e` and everything below it, parents first."""
+    found = [e]
+    for child in children(e):
+        found.extend(walk(child))
+    return found

@@ -1,0 +1,193 @@
+"""The typed plan: the only thing that engines see of a statement.
+
+A select statement is a chain of nodes from its `Source` up to its `Projection`, wrapped in a `SelectStatement`
+that says who it is and how it delivers::
+
+    SelectStatement
+      Projection          select-clause columns
+        Having            optional
+          Aggregation     optional: group-by keys, aggregate calls
+            Selection     optional: the where-clause
+              Windowed    optional: data windows, first to last
+                Source    event type and filter
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cepbook.errors import NOWHERE, Span
+from cepbook.lang.catalog import ContextType, EventType
+from cepbook.lang.expr import Expr
+from cepbook.lang.types import Type
+
+Selector = Literal["istream", "rstream", "irstream"]
+# The five query kinds (basic concepts, "Output of statement types")
+QueryKind = Literal[
+    "unaggregated",  # rows of events
+    "fully_aggregated",  # no group by, only aggregates: one row
+    "aggregated",  # no group by, aggregates and event properties: a row per event
+    "fully_aggregated_grouped",  # group by, select only keys and aggregates: a row per group
+    "aggregated_grouped",  # group by, other properties too: a row per event
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    span: Span = field(default=NOWHERE, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source(PlanNode):
+    """Events of `event_type` (and its subtypes) that pass `filter`."""
+
+    event_type: str
+    filter: Expr | None
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec(PlanNode):
+    """One data window of `lang.windows.WINDOWS` with its bound parameters, in order.
+
+    ``groupwin`` has the keys as `args` and applies to all windows behind it. A duration parameter is an
+    `expr.Period` (numbers of seconds are converted by the binder).
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed(PlanNode):
+    input: Source
+    windows: tuple[WindowSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(PlanNode):
+    """The where-clause: with a window it tests entering and leaving events."""
+
+    input: Windowed | Source
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(PlanNode):
+    """One aggregate of `lang.aggregates.AGGREGATES`.
+
+    `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``. `filter` counts
+    an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever leaves).
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    type: Type
+    distinct: bool = False
+    filter: Expr | None = None
+    ever: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation(PlanNode):
+    """`keys` are the group-by expressions (empty: one group). `calls` are numbered for `expr.AggregateRef`."""
+
+    input: Selection | Windowed | Source
+    keys: tuple[Expr, ...]
+    calls: tuple[AggregateCall, ...]
+    kind: QueryKind
+
+
+@dataclass(frozen=True, slots=True)
+class Having(PlanNode):
+    input: Aggregation | Selection | Windowed | Source
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Column(PlanNode):
+    """One output column. `value` may refer to event properties, `AggregateRef`, `KeyRef`, `ContextProp`."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(PlanNode):
+    """Output rows. With `wildcard` the event's own properties come first, then `columns`."""
+
+    input: Having | Aggregation | Selection | Windowed | Source
+    columns: tuple[Column, ...]
+    wildcard: bool = False
+
+
+RowNode = Projection | Having | Aggregation | Selection | Windowed | Source
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(PlanNode):
+    """Where rows go: event type `target`, which stream feeds it; `convert` lists (column, target type) to widen."""
+
+    target: str
+    selector: Selector
+    creates: bool  # the target type is created by this statement
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlan(PlanNode):
+    """What all statements have: `name` (given or made by the binder: ``stmt_1``), `epl` their own text."""
+
+    name: str
+    named: bool
+    epl: str
+    annotations: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(StatementPlan):
+    """A continuous query. `output_type` names and types the columns (the insert-into target's type name or ``<name>``)."""
+
+    root: Projection
+    selector: Selector
+    kind: QueryKind
+    context: str | None
+    insert: Insert | None
+    output_type: EventType
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchemaStatement(StatementPlan):
+    event_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStream(PlanNode):
+    """One stream of a keyed context: key expressions over stream 0 and an optional filter."""
+
+    event_type: str
+    keys: tuple[Expr, ...]
+    filter: Expr | None
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedContextSpec(PlanNode):
+    streams: tuple[KeyedStream, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContextStatement(StatementPlan):
+    context: ContextType
+    spec: KeyedContextSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePlan(PlanNode):
+    """A bound module: statements in text order and the catalogue names that they need but do not create."""
+
+    statements: tuple[StatementPlan, ...]
+    source: str
+    requires: tuple[tuple[str, str], ...] = ()  # (kind, name): ("event type", "Tick"), ("context", "PerCarrier")
+    provides: tuple[tuple[str, str], ...] = ()

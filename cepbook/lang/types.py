@@ -1,0 +1,81 @@
+"""Types of EPL values, Java-like, and how numbers widen (Esper reference, chapter Event Representations).
+
+Values are plain Python: ``int`` for byte, short, int, long and biginteger; ``float`` for float and double;
+``decimal.Decimal`` for bigdecimal; ``str`` for string and char; ``bool``; ``list`` for arrays; ``dict`` for
+nested events and maps; ``None`` for null in every type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One EPL type. `of` is the element type of an array; `event` the name of a nested event type."""
+
+    name: str
+    of: Type | None = None
+    event: str | None = None
+
+    def __str__(self) -> str:
+        if self.of is not None:
+            return f"{self.of}[]"
+        return self.event if self.event is not None else self.name
+
+
+BOOLEAN = Type("boolean")
+BYTE = Type("byte")
+SHORT = Type("short")
+INT = Type("int")
+LONG = Type("long")
+FLOAT = Type("float")
+DOUBLE = Type("double")
+BIGINTEGER = Type("biginteger")
+BIGDECIMAL = Type("bigdecimal")
+STRING = Type("string")
+CHAR = Type("char")
+OBJECT = Type("object")
+MAP = Type("map")
+NULL = Type("null")  # the type of the literal null: fits everywhere
+TIMESTAMP = Type("timestamp")  # a date-time object (datetime.datetime); plain EPL timestamps are LONG
+
+# Narrow to wide. Binary numeric promotion takes the wider one, but see `promote`.
+NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
+INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
+BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+
+BY_NAME: dict[str, Type] = {
+    **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, TIMESTAMP)},
+    "integer": INT,
+    "character": CHAR,
+    "bool": BOOLEAN,
+    "java.lang.string": STRING,
+    "bigint": BIGINTEGER,
+    "java.math.bigdecimal": BIGDECIMAL,
+    "java.math.biginteger": BIGINTEGER,
+    "java.util.map": MAP,
+    "java.lang.object": OBJECT,
+    "date": TIMESTAMP,
+    "calendar": TIMESTAMP,
+}
+
+
+def array_of(element: Type) -> Type:
+    """The array type with elements of `element`."""
+    return Type("array", of=element)
+
+
+def event_of(name: str) -> Type:
+    """The type of a property that holds an event of event type `name`."""
+    return Type("event", event=name)
+
+
+def is_numeric(t: Type) -> bool:
+    """Whether arithmetic is defined on `t`."""
+    return t in NUMERIC
+
+
+def is_integral(t: Type) -> bool:
+    """Whether `t` holds whole numbers only."""
+    return t in INTEGRAL
