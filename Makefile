@@ -1,0 +1,46 @@
+# cepbook: `make lab` opens the workbench, `make test` runs every test. `make help` lists the rest.
+
+# The first Python on PATH that is new enough; `make lab PYTHON=/path/to/python3` overrides the search.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+VENV_PYTHON := .venv/bin/python
+FIRST := notebooks/01_first_stream.ipynb
+
+# JupyterLab makes no request to the outside: no news, no update check, no extension catalogue.
+LAB_FLAGS ?= --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+	--LabApp.extension_manager=readonly
+# Jupyter refuses to run as root (as in a container) unless told.
+ifeq ($(shell id -u),0)
+LAB_FLAGS += --allow-root
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test demo refresh clean env-lab env-test need-python
+
+help:  ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+lab: env-lab  ## open JupyterLab at the first notebook (more options: LAB_ARGS="--no-browser --port 8900")
+	@echo "cepbook: opening JupyterLab at $(FIRST); Ctrl-C stops it"
+	@$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) $(LAB_ARGS) $(FIRST)
+
+test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
+	@$(VENV_PYTHON) tools/check.py $(STAGES)
+
+demo: env-lab  ## run the first notebook without a browser and print its result
+	@$(VENV_PYTHON) tools/demo.py $(FIRST)
+
+refresh: env-test  ## execute the notebooks and store their outputs, which `make test` compares
+	@$(VENV_PYTHON) -m nbconvert --to notebook --execute --inplace \
+		--ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+
+clean:  ## remove .venv and all caches
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# tools/bootstrap.py does nothing when .venv is up to date with pyproject.toml.
+env-lab env-test: env-%: need-python
+	@$(PYTHON) tools/bootstrap.py $*
+
+need-python:
+	@test -n "$(PYTHON)" || { echo "cepbook: no Python 3.11 or newer on PATH; install one, or say make lab PYTHON=/path/to/python3"; exit 1; }

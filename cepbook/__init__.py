@@ -1,0 +1,38 @@
+"""cepbook: complex event processing in Jupyter. Continuous EPL queries over live and historic event streams.
+
+In a notebook `%load_ext cepbook` gives the magics; in plain Python the same things are methods of `Workbench`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
+
+__version__ = "0.1.0"
+__all__ = ["Workbench", "load_ipython_extension", "unload_ipython_extension", "__version__"]
+
+
+# The imports below wait until they are needed: pytest loads this package in every run for its plugin, Spark's workers
+# load it for the engine, and neither wants pandas or IPython for that.
+def __getattr__(name: str) -> Any:
+    if name == "Workbench":
+        from cepbook.session import Workbench
+
+        return Workbench
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Register the magics and put a `Workbench` into the user's namespace as `cep` (`%load_ext cepbook`)."""
+    from cepbook import magics
+
+    magics.load_ipython_extension(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Take back what `load_ipython_extension` changed (`%unload_ext cepbook`)."""
+    from cepbook import magics
+
+    magics.unload_ipython_extension(ipython)

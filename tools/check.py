@@ -1,0 +1,92 @@
+"""Run the stages of `make test`, all or the named ones, and end with one closing line for all of them.
+
+A stage that fails does not stop the next. The exit status is 0 only when every stage passed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTEST = ["pytest", "-q", "-ra", "--durations=5", "--durations-min=2"]
+STAGES = {
+    "lint": ["ruff", "check", "."],
+    "types": ["mypy", "--strict", "cepbook"],
+    "unit": [*PYTEST, "tests", "-m", "not spark and not browser"],
+    "spark": [*PYTEST, "tests", "-m", "spark"],
+    "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"],
+    "browser": [*PYTEST, "tests/browser"],
+}
+CLOSING = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+|no tests ran) in [\d.]+s.*?=*$")
+
+
+def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float]:
+    """Run one stage, passing its output on. Gives (passed, closing line, seconds)."""
+    command = [sys.executable, "-m", *STAGES[name]]
+    if STAGES[name][0] == "pytest" and sys.stdout.isatty():
+        command.append("--color=yes")
+    print(f"\n--- {name}: {' '.join(STAGES[name])}", flush=True)
+    start = time.monotonic()
+    closing = ""
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace",
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            plain = re.sub(r"\x1b\[[\d;]*m", "", line).strip()
+            if CLOSING.match(plain):
+                closing = plain.strip("= ")
+    return process.returncode == 0, closing, time.monotonic() - start
+
+
+def count(closing: str, passed: bool) -> Counter[str]:
+    """The tests behind a closing line of pytest; a stage without one counts as one test."""
+    found: Counter[str] = Counter()
+    for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)", closing):
+        found[{"error": "failed", "errors": "failed", "xfailed": "skipped", "xpassed": "failed"}.get(word, word)] += int(
+            number
+        )
+    if not closing:
+        found["passed" if passed else "failed"] += 1
+    elif not passed and not found["failed"]:
+        found["failed"] += 1
+    return found
+
+
+def isolated(home: str) -> dict[str, str]:
+    """The environment of the stages: no start-up files, settings or kernels of the user's own Jupyter."""
+    own = {name: f"{home}/{name.lower()}" for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    return {**os.environ, **own, "JUPYTER_PLATFORM_DIRS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        print(f"cepbook: no stage {', '.join(unknown)}; there are: {', '.join(STAGES)}", file=sys.stderr)
+        return 2
+    results = {}
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="cepbook-") as home:
+        environment = isolated(home)
+        for name in names or STAGES:
+            results[name] = run(name, environment)
+    print("\n--- summary")
+    for name, (passed, closing, seconds) in results.items():
+        print(f"{name:10} {'ok' if passed else 'FAILED':7} {seconds:6.1f} s  {closing}")
+        total += count(closing, passed)
+    print(f"{'total':10} {'':7} {sum(seconds for _, _, seconds in results.values()):6.1f} s")
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
+    return 0 if all(passed for passed, _, _ in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
