@@ -22,7 +22,7 @@ REQUIREMENTS = {"lab": ["--editable", ".[all]"], "test": ["--editable", ".[all]"
 
 
 def fingerprint() -> str:
-    """A hash of everything that decides what `.venv` holds: the dependency tables, the Python, the place of the clone."""
+    """A hash of everything that decides what `.venv` holds: the dependency tables and the place of the clone."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     tables = [project["build-system"], project["project"], project["dependency-groups"], project["tool"]["hatch"]]
     text = json.dumps([tables, str(ROOT), REQUIREMENTS], sort_keys=True)

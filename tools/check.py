@@ -51,10 +51,9 @@ def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float]:
 def count(closing: str, passed: bool) -> Counter[str]:
     """The tests behind a closing line of pytest; a stage without one counts as one test."""
     found: Counter[str] = Counter()
+    counted_as = {"error": "failed", "errors": "failed", "xfailed": "skipped", "xpassed": "failed"}
     for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)", closing):
-        found[{"error": "failed", "errors": "failed", "xfailed": "skipped", "xpassed": "failed"}.get(word, word)] += int(
-            number
-        )
+        found[counted_as.get(word, word)] += int(number)
     if not closing:
         found["passed" if passed else "failed"] += 1
     elif not passed and not found["failed"]:

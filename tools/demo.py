@@ -31,9 +31,8 @@ def main(path: Path) -> int:
         return 1
     print(f"cepbook: running {path}", flush=True)
     start = time.monotonic()
-    client = NotebookClient(
-        notebook, timeout=600, kernel_name="python3", store_widget_state=False, resources={"metadata": {"path": path.parent}}
-    )
+    where = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(notebook, timeout=600, kernel_name="python3", store_widget_state=False, resources=where)
     try:
         client.execute()
     except CellExecutionError as error:
