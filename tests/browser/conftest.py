@@ -1,0 +1,52 @@
+"""One server and one browser for all browser tests; without Chromium they are skipped (or fail, where CI requires it)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.browser.lab import NotebookPage
+
+ROOT = Path(__file__).resolve().parents[2]
+OpenNotebook = Callable[[str], "AbstractContextManager[NotebookPage]"]
+
+
+@pytest.fixture(scope="session")
+def lab_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The server's files: a copy of the notebooks, so that JupyterLab's autosave never changes the originals."""
+    root = tmp_path_factory.mktemp("lab-root")
+    notebooks = ROOT / "notebooks"
+    if notebooks.is_dir():
+        shutil.copytree(notebooks, root / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    return root
+
+
+@pytest.fixture(scope="session")
+def open_lab(lab_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenNotebook]:
+    """A function that opens a notebook of *lab_root*: `with open_lab("notebooks/x.ipynb") as page: ...`."""
+    pytest.importorskip("jupyterlab", reason="JupyterLab is not installed (extra `lab`)")
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed (group `test`)")
+    from tests.browser import lab
+
+    executable = lab.find_chromium()
+    if executable is None:
+        reason = "no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path"
+        if os.environ.get("CEPBOOK_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    home = tmp_path_factory.mktemp("lab-home")
+    with lab.lab_server(lab_root, home) as server, lab.chromium(executable) as browser:
+        yield lambda path: lab.open_notebook(browser, server, path)
+
+
+@pytest.fixture
+def screenshot_dir(tmp_path: Path) -> Path:
+    """Where pictures go: `CEPBOOK_SCREENSHOT_DIR` when set, else the test's own temporary directory."""
+    return Path(os.environ.get("CEPBOOK_SCREENSHOT_DIR") or tmp_path)

@@ -1,0 +1,251 @@
+"""JupyterLab in headless Chromium: a private server, and a page object that asks the application rather than its DOM."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Error, Locator, Page, Route, sync_playwright
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+LAB_FLAGS = [
+    "--no-browser", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--expose-app-in-browser",
+    "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly", "--LabServerApp.workspaces_dir=workspaces",
+]  # fmt: skip
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+MAX_HEIGHT = 16_000  # Chromium's largest picture is 16,384 pixels high
+
+
+def find_chromium() -> str | None:
+    """The browser to use: `CEPBOOK_CHROMIUM`, one on PATH, or one that `playwright install` has put in its cache."""
+    wanted = os.environ.get("CEPBOOK_CHROMIUM")
+    if wanted:
+        return shutil.which(wanted)
+    for name in CHROMIUM_NAMES:
+        if found := shutil.which(name):
+            return found
+    with sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+    return own if Path(own).exists() else None
+
+
+@dataclass(frozen=True, slots=True)
+class LabServer:
+    """A running JupyterLab whose files are those of `root`."""
+
+    address: str
+    token: str
+    root: Path
+
+
+@contextmanager
+def lab_server(root: Path, home: Path, *, timeout: float = 90) -> Iterator[LabServer]:
+    """Start JupyterLab over *root*, with settings, kernels and run-time files below *home* only; ends it on exit."""
+    token = secrets.token_hex(16)
+    runtime = home / "runtime"
+    own = {
+        "JUPYTER_CONFIG_DIR": home / "config",
+        "JUPYTER_DATA_DIR": home / "data",
+        "JUPYTER_RUNTIME_DIR": runtime,
+        "IPYTHONDIR": home / "ipython",
+    }
+    command = [sys.executable, "-m", "jupyterlab", *LAB_FLAGS, f"--ServerApp.root_dir={root}"]
+    if os.geteuid() == 0:
+        command.append("--allow-root")
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, f"--IdentityProvider.token={token}"],
+            cwd=home,
+            env={**os.environ, **{name: str(path) for name, path in own.items()}},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        address = _wait_for_address(process, runtime / f"jpserver-{process.pid}.json", token, timeout, log)
+        yield LabServer(address, token, root)
+    finally:
+        process.terminate()  # the server ends its kernels with it
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for_address(process: subprocess.Popen[bytes], info: Path, token: str, timeout: float, log: Path) -> str:
+    """The address of the server, once it answers. The port is in the file that the server writes when it listens."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"JupyterLab ended with {process.returncode}:\n{log.read_text(errors='replace')}")
+        with suppress(OSError, ValueError):  # no file yet, half a file, not answering yet
+            address = f"http://127.0.0.1:{json.loads(info.read_text())['port']}"
+            status = urllib.request.Request(f"{address}/api/status", headers={"Authorization": f"token {token}"})
+            with urllib.request.urlopen(status, timeout=5) as answer:
+                if answer.status == 200:
+                    return address
+        time.sleep(0.1)
+    raise TimeoutError(f"JupyterLab did not answer within {timeout} s:\n{log.read_text(errors='replace')}")
+
+
+@contextmanager
+def chromium(executable: str) -> Iterator[Browser]:
+    """Headless Chromium with a fresh profile."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+_OPEN = """async path => {
+    const app = window.jupyterapp;
+    await app.restored;
+    const panel = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    await panel.revealed;
+    window.cepbookPanel = panel;
+}"""
+_READY = """() => {
+    const kernel = window.cepbookPanel.sessionContext.session?.kernel;
+    return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+}"""
+# A cell that failed on purpose (tag raises-exception) does not stop the run, any other error does.
+_FINISHED = """() => {
+    const cells = window.cepbookPanel.content.widgets.map(w => w.model)
+        .filter(m => m.type === 'code' && m.sharedModel.getSource().trim() !== '');
+    const expected = m => (m.getMetadata('tags') || []).includes('raises-exception');
+    const failed = m => !expected(m) && m.outputs.toJSON().some(o => o.output_type === 'error');
+    const idle = window.cepbookPanel.sessionContext.session?.kernel?.status === 'idle';
+    return idle && (cells.some(failed)
+        || cells.every(m => m.executionCount !== null && m.executionState !== 'running'));
+}"""
+_CELLS = """() => window.cepbookPanel.content.widgets.map(w => ({
+    type: w.model.type,
+    source: w.model.sharedModel.getSource(),
+    tags: w.model.getMetadata('tags') || [],
+    count: w.model.executionCount ?? null,
+    outputs: w.model.type === 'code' ? w.model.outputs.toJSON() : [],
+}))"""
+# Only cells in view are in the DOM, so scroll first; the marker makes the cell's node addressable.
+_SHOW = """async i => {
+    const notebook = window.cepbookPanel.content;
+    await notebook.scrollToItem(i, 'center');
+    notebook.widgets[i].node.dataset.cepbookCell = i;
+}"""
+_HEIGHT = """() => {
+    const notebook = window.cepbookPanel.content;
+    const outer = notebook.node.querySelector('.jp-WindowedPanel-outer') || notebook.node;
+    return outer.scrollHeight - outer.clientHeight;
+}"""
+
+
+@dataclass(slots=True)
+class NotebookPage:
+    """One notebook, open in JupyterLab."""
+
+    page: Page
+    external: list[str] = field(default_factory=list)
+    """Addresses outside this machine that something asked for; every such request was refused."""
+    page_errors: list[str] = field(default_factory=list)
+    """Uncaught JavaScript errors."""
+
+    def run_all(self, *, timeout: float = 300) -> None:
+        """Run all cells and wait (at most *timeout* seconds) until all have run or one failed unexpectedly."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        self.page.wait_for_function(_FINISHED, timeout=timeout * 1000, polling=200)
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Every cell as `{type, source, tags, count, outputs}`; *outputs* as in the notebook format."""
+        cells: list[dict[str, Any]] = self.page.evaluate(_CELLS)
+        return cells
+
+    def cell(self, index: int) -> Locator:
+        """The cell at *index* (0 is the first), scrolled into view."""
+        self.page.evaluate(_SHOW, index)
+        return self.page.locator(f"[data-cepbook-cell='{index}']")
+
+    def index(self, text: str) -> int:
+        """The index of the first code cell whose source contains *text*."""
+        for index, cell in enumerate(self.cells()):
+            if cell["type"] == "code" and text in cell["source"]:
+                return index
+        raise LookupError(f"no code cell contains {text!r}")
+
+    def errors(self) -> list[str]:
+        """Errors in the outputs, as `cell 3: NameError: …`, but for those of cells tagged `raises-exception`."""
+        return [
+            f"cell {index}: {output['ename']}: {output['evalue']}"
+            for index, cell in enumerate(self.cells())
+            if "raises-exception" not in cell["tags"]
+            for output in cell["outputs"]
+            if output["output_type"] == "error"
+        ]
+
+    def screenshot(self, path: Path) -> None:
+        """A picture of the whole notebook: the window is made as high as the notebook for it."""
+        size = self.page.viewport_size or {"width": 1400, "height": 1000}
+        for _ in range(4):  # cells that come into view are measured then, so the height settles in a few steps
+            hidden = self.page.evaluate(_HEIGHT)
+            current = (self.page.viewport_size or size)["height"]
+            if hidden <= 0 or current >= MAX_HEIGHT:
+                break
+            self.page.set_viewport_size({"width": size["width"], "height": min(current + hidden + 20, MAX_HEIGHT)})
+            self.page.wait_for_timeout(700)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=path)
+        self.page.set_viewport_size(size)
+
+
+@contextmanager
+def open_notebook(browser: Browser, server: LabServer, path: str, *, timeout: float = 120) -> Iterator[NotebookPage]:
+    """Open the notebook at *path* (relative to the server's root) in a fresh browser context, its kernel idle."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context.set_default_timeout(timeout * 1000)
+    page = context.new_page()
+    notebook = NotebookPage(page)
+
+    def guard(route: Route) -> None:
+        host = urlsplit(route.request.url).hostname
+        if host is None or host in LOOPBACK:
+            route.continue_()
+        else:
+            notebook.external.append(route.request.url)
+            route.abort()
+
+    context.route(re.compile(r"^(https?|wss?):"), guard)
+    page.on("pageerror", lambda error: notebook.page_errors.append(str(error)))
+    try:
+        page.goto(f"{server.address}/lab?token={server.token}&reset", wait_until="domcontentloaded")
+        page.wait_for_function("() => window.jupyterapp !== undefined", polling=100)
+        page.evaluate(_OPEN, path)
+        page.wait_for_function(_READY, polling=100)
+        page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+        yield notebook
+    finally:
+        with suppress(Error):  # nothing to shut down when the page or the browser is gone already
+            page.evaluate("() => window.cepbookPanel?.sessionContext.shutdown()")
+        context.close()
