@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
 
@@ -26,12 +27,16 @@ class EventType:
 
 @dataclass(frozen=True, slots=True)
 class ContextType:
-    """A context by name: its kind (``keyed`` …), built-in properties, and the event types whose events it partitions."""
+    """A context by name: its kind (``keyed`` …), built-in properties, and the event types whose events it partitions.
+
+    `keys` holds, per listed event type, the key expressions (over stream 0) in the order of ``key1`` … ``keyN``.
+    """
 
     name: str
     kind: str
     properties: Mapping[str, Type]
     event_types: tuple[str, ...]
+    keys: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -144,7 +144,7 @@ class Not(Expr):
 class Between(Expr):
     """``x between a and b`` and ``x in [a:b)``. A null anywhere gives false (also when negated).
 
-    ``between`` accepts its bounds in either order (`ordered` False); the range form does not.
+    Both forms accept their bounds in either order (`ordered` False), as recorded for ``x in [5:1]``.
     """
 
     operand: Expr

@@ -57,6 +57,7 @@ class WindowSpec(PlanNode):
 
     name: str
     args: tuple[Expr, ...]
+    options: tuple[str, ...] = ()  # flow-control keywords in upper case: FORCE_UPDATE, START_EAGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class AggregateCall(PlanNode):
     """One aggregate of `lang.aggregates.AGGREGATES`.
 
     `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``. `filter` counts
-    an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever leaves).
+    an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever leaves). `index` is the
+    second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event, null beyond the window.
     """
 
     name: str
@@ -87,6 +89,7 @@ class AggregateCall(PlanNode):
     distinct: bool = False
     filter: Expr | None = None
     ever: bool = False
+    index: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +118,19 @@ class Column(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class Projection(PlanNode):
-    """Output rows. With `wildcard` the event's own properties come first, then `columns`."""
+    """Output rows. With `wildcard` the event's own properties come first, then `columns`.
+
+    `distinct`, `order_by` (expression, descending), `offset` and `limit` (int constants; a negative limit is none)
+    act in this order on the insert rows and the remove rows of one delivery apart, and on the iterator's rows.
+    """
 
     input: Having | Aggregation | Selection | Windowed | Source
     columns: tuple[Column, ...]
     wildcard: bool = False
+    distinct: bool = False
+    order_by: tuple[tuple[Expr, bool], ...] = ()
+    limit: Expr | None = None
+    offset: Expr | None = None
 
 
 RowNode = Projection | Having | Aggregation | Selection | Windowed | Source
@@ -127,7 +138,10 @@ RowNode = Projection | Having | Aggregation | Selection | Windowed | Source
 
 @dataclass(frozen=True, slots=True)
 class Insert(PlanNode):
-    """Where rows go: event type `target`, which stream feeds it; `convert` lists (column, target type) to widen."""
+    """Where rows go: event type `target` and which of the statement's streams feeds it.
+
+    Columns that need widening hold `expr.Convert`; properties of the target that are not selected are null columns.
+    """
 
     target: str
     selector: Selector
@@ -155,6 +169,7 @@ class SelectStatement(StatementPlan):
     insert: Insert | None
     output_type: EventType
     priority: int = 0
+    drop: bool = False  # @Drop: statements of lower priority do not see the event
 
 
 @dataclass(frozen=True, slots=True)

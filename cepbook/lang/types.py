@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One EPL type. `of` is the element type of an array; `event` the name of a nested event type."""
+    """One EPL type. `of` is the element type of an array; `event` the name of a nested event type.
+
+    `fields` are the columns of a ``new { … }`` value, whose name is ``struct``.
+    """
 
     name: str
     of: Type | None = None
     event: str | None = None
+    fields: tuple[tuple[str, Type], ...] | None = None
 
     def __str__(self) -> str:
         if self.of is not None:
@@ -69,6 +73,11 @@ def array_of(element: Type) -> Type:
 def event_of(name: str) -> Type:
     """The type of a property that holds an event of event type `name`."""
     return Type("event", event=name)
+
+
+def struct_of(fields: tuple[tuple[str, Type], ...]) -> Type:
+    """The type of ``new { a = 1, b = 'x' }``: a dict with known columns."""
+    return Type("struct", fields=fields)
 
 
 def is_numeric(t: Type) -> bool:
