@@ -6,9 +6,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 VENV_PYTHON := .venv/bin/python
 FIRST := notebooks/01_first_stream.ipynb
 
-# JupyterLab makes no request to the outside: no news, no update check, no extension catalogue.
-LAB_FLAGS ?= --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
-	--LabApp.extension_manager=readonly
+# Without the catalogue of extensions JupyterLab makes no request to the outside.
+LAB_FLAGS := --LabApp.extension_manager=readonly
 # Jupyter refuses to run as root (as in a container) unless told.
 ifeq ($(shell id -u),0)
 LAB_FLAGS += --allow-root

@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "cepbook-stamp.json"
+# JupyterLab asks nothing at its first start and looks nothing up outside.
+LAB_SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 REQUIREMENTS = {"lab": ["--editable", ".[all]"], "test": ["--editable", ".[all]", "--group", "dev"]}
 
 
@@ -25,7 +27,7 @@ def fingerprint() -> str:
     """A hash of everything that decides what `.venv` holds: the dependency tables and the place of the clone."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     tables = [project["build-system"], project["project"], project["dependency-groups"], project["tool"]["hatch"]]
-    text = json.dumps([tables, str(ROOT), REQUIREMENTS], sort_keys=True)
+    text = json.dumps([tables, str(ROOT), REQUIREMENTS, LAB_SETTINGS], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -91,6 +93,9 @@ def install(level: str) -> None:
     pip("install", *REQUIREMENTS[level])
     # An optional part of jsonschema that builds a grammar at import, more than a second in every kernel with charts.
     pip("uninstall", "--quiet", "--yes", "rfc3987-syntax")
+    settings = VENV / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps(LAB_SETTINGS), encoding="utf-8")
 
 
 def say(text: str) -> None:

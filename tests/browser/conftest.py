@@ -1,4 +1,4 @@
-"""One server and one browser for all browser tests; without Chromium they are skipped (or fail, where CI requires it)."""
+"""One server and one browser for all browser tests; without Chromium they are skipped, or fail where CI requires it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JupyterLab in headless Chromium: a private server, and a page object that asks the application rather than its DOM."""
+"""JupyterLab in headless Chromium: a private server, and a page object that asks the application, not its DOM."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ LAB_FLAGS = [
     "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     "--LabApp.extension_manager=readonly", "--LabServerApp.workspaces_dir=workspaces",
 ]  # fmt: skip
+WIDTH, HEIGHT = 1400, 1000
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-MAX_HEIGHT = 16_000  # Chromium's largest picture is 16,384 pixels high
+HEIGHTS = (3_000, 6_000, 12_000, 16_000)  # Chromium's largest picture is 16,384 pixels high
 
 
 def find_chromium() -> str | None:
@@ -156,10 +157,9 @@ _SHOW = """async i => {
     await notebook.scrollToItem(i, 'center');
     notebook.widgets[i].node.dataset.cepbookCell = i;
 }"""
-_HEIGHT = """() => {
-    const notebook = window.cepbookPanel.content;
-    const outer = notebook.node.querySelector('.jp-WindowedPanel-outer') || notebook.node;
-    return outer.scrollHeight - outer.clientHeight;
+_BOTTOM = """() => {
+    const node = window.cepbookPanel.content.widgets.at(-1).node;
+    return node.isConnected ? Math.ceil(node.getBoundingClientRect().bottom) : Infinity;
 }"""
 
 
@@ -207,23 +207,24 @@ class NotebookPage:
 
     def screenshot(self, path: Path) -> None:
         """A picture of the whole notebook: the window is made as high as the notebook for it."""
-        size = self.page.viewport_size or {"width": 1400, "height": 1000}
-        for _ in range(4):  # cells that come into view are measured then, so the height settles in a few steps
-            hidden = self.page.evaluate(_HEIGHT)
-            current = (self.page.viewport_size or size)["height"]
-            if hidden <= 0 or current >= MAX_HEIGHT:
+        self.page.evaluate(_SHOW, 0)
+        for height in HEIGHTS:  # cells are laid out when they come into view
+            self.page.set_viewport_size({"width": WIDTH, "height": height})
+            self.page.wait_for_timeout(800)
+            bottom = self.page.evaluate(_BOTTOM)
+            if bottom < height:
+                self.page.set_viewport_size({"width": WIDTH, "height": max(bottom + 60, HEIGHT)})
+                self.page.wait_for_timeout(300)
                 break
-            self.page.set_viewport_size({"width": size["width"], "height": min(current + hidden + 20, MAX_HEIGHT)})
-            self.page.wait_for_timeout(700)
         path.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=path)
-        self.page.set_viewport_size(size)
+        self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
 @contextmanager
 def open_notebook(browser: Browser, server: LabServer, path: str, *, timeout: float = 120) -> Iterator[NotebookPage]:
     """Open the notebook at *path* (relative to the server's root) in a fresh browser context, its kernel idle."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
     context.set_default_timeout(timeout * 1000)
     page = context.new_page()
     notebook = NotebookPage(page)

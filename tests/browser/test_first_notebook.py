@@ -1,4 +1,4 @@
-"""The first notebook as a newcomer sees it: every cell runs, the live view has rows, the chart is drawn, all offline."""
+"""The first notebook as a newcomer sees it: all cells run, the live view has rows, the chart is drawn, all offline."""
 
 from __future__ import annotations
 
