@@ -88,3 +88,26 @@ def is_numeric(t: Type) -> bool:
 def is_integral(t: Type) -> bool:
     """Whether `t` holds whole numbers only."""
     return t in INTEGRAL
+
+
+def promote(left: Type, right: Type) -> Type:
+    """The common type of two numbers, as recorded from the reference: equal types stay, byte and short mix to int,
+
+    long or int with float is double, biginteger with a floating type is bigdecimal.
+    """
+    if left == right:
+        return left
+    pair = {left, right}
+    if BIGDECIMAL in pair:
+        return BIGDECIMAL
+    if BIGINTEGER in pair:
+        return BIGDECIMAL if pair & {FLOAT, DOUBLE} else BIGINTEGER
+    if pair & {FLOAT, DOUBLE}:
+        return DOUBLE
+    return LONG if LONG in pair else INT
+
+
+def arithmetic(left: Type, right: Type) -> Type:
+    """The type of ``left + right``: `promote`, at least int."""
+    found = promote(left, right)
+    return INT if found in (BYTE, SHORT) else found

@@ -1,0 +1,12 @@
+"""Every function and method that expressions can call, by name."""
+
+from __future__ import annotations
+
+from cepbook.lang.functions.general import GENERAL, JAVA_NAMES
+from cepbook.lang.functions.math import MATH
+from cepbook.lang.functions.row import FunctionRow
+from cepbook.lang.functions.text import TEXT
+
+FUNCTIONS: dict[str, FunctionRow] = {row.name: row for row in (*GENERAL, *MATH, *TEXT)}
+
+__all__ = ["FUNCTIONS", "JAVA_NAMES", "FunctionRow"]

@@ -1,0 +1,160 @@
+"""Single-row functions of the language itself: ``coalesce``, ``min``/``max`` over values, ``typeof``, ``exists``, any/all."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+from cepbook.lang import types as t
+from cepbook.lang.functions.row import FunctionRow, always, first, promoted
+
+JAVA_NAMES = {
+    "boolean": "Boolean",
+    "byte": "Byte",
+    "short": "Short",
+    "int": "Integer",
+    "long": "Long",
+    "float": "Float",
+    "double": "Double",
+    "biginteger": "BigInteger",
+    "bigdecimal": "BigDecimal",
+    "string": "String",
+    "char": "Character",
+    "map": "Map",
+    "timestamp": "Date",
+}
+
+
+def _coalesce(*values: object) -> object:
+    return next((value for value in values if value is not None), None)
+
+
+def _typeof(value: object, declared: str | None) -> str | None:
+    """The Java name of the type; `declared` is None where only the value tells."""
+    if value is None:
+        return None
+    if declared is not None:
+        return declared
+    for kind, name in (
+        (bool, "Boolean"),
+        (int, "Integer"),
+        (float, "Double"),
+        (str, "String"),
+        (Decimal, "BigDecimal"),
+    ):
+        if isinstance(value, kind):
+            return name
+    return "Map" if isinstance(value, dict) else type(value).__name__
+
+
+def _exists(target: object, name: str) -> bool:
+    return isinstance(target, dict) and name in target
+
+
+_OPERATORS: dict[str, Callable[[object, object], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _flatten(options: tuple[object, ...]) -> Iterator[object]:
+    for option in options:
+        if isinstance(option, (list, tuple)):
+            yield from option
+        else:
+            yield option
+
+
+def _any(op: str, value: object, *options: object) -> bool | None:
+    """Null options do not count; null when none is left."""
+    found = [option for option in _flatten(options) if option is not None]
+    if value is None or not found:
+        return None
+    return any(_OPERATORS[op](value, option) for option in found)
+
+
+def _all(op: str, value: object, *options: object) -> bool | None:
+    """Null when an option is null or none is given."""
+    found = list(_flatten(options))
+    if value is None or not found or any(option is None for option in found):
+        return None
+    return all(_OPERATORS[op](value, option) for option in found)
+
+
+GENERAL = (
+    FunctionRow(
+        "coalesce",
+        ("any", "any"),
+        first,
+        "handled",
+        "the first value that is not null",
+        "coalesce(price, 0.0)",
+        _coalesce,
+        repeats=True,
+    ),
+    FunctionRow(
+        "max",
+        ("number", "number"),
+        promoted,
+        "propagate",
+        "the largest of several values",
+        "max(price, volume)",
+        lambda *values: max(values),
+        repeats=True,
+    ),
+    FunctionRow(
+        "min",
+        ("number", "number"),
+        promoted,
+        "propagate",
+        "the smallest of several values",
+        "min(price, volume)",
+        lambda *values: min(values),
+        repeats=True,
+    ),
+    FunctionRow(
+        "typeof",
+        ("any", "any"),
+        always(t.STRING),
+        "handled",
+        "Java name of the type (the binder adds the declared name), null for null",
+        "typeof(price)",
+        _typeof,
+        at_least=1,
+    ),
+    FunctionRow(
+        "exists",
+        ("any", "any"),
+        always(t.BOOLEAN),
+        "handled",
+        "whether a dynamic property exists (the binder splits the path into target and name)",
+        "exists(discount?)",
+        _exists,
+        at_least=1,
+    ),
+    FunctionRow(
+        "quantified any",
+        ("string", "any", "any"),
+        always(t.BOOLEAN),
+        "handled",
+        "comparison with any of several values or array elements",
+        "price > any (1, 2)",
+        _any,
+        repeats=True,
+    ),
+    FunctionRow(
+        "quantified all",
+        ("string", "any", "any"),
+        always(t.BOOLEAN),
+        "handled",
+        "comparison with all of several values or array elements",
+        "price > all (1, 2)",
+        _all,
+        repeats=True,
+    ),
+)
