@@ -1,0 +1,149 @@
+"""The shape of the code: allowed imports, file lengths, and documents whose paths and commands are real."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted((ROOT / "cepbook").rglob("*.py"))
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
+MAX_LINES = 600
+MAX_ARCHITECTURE_LINES = 150
+# Words of these suffixes, or with a slash, are paths when a document sets them in backticks.
+PATH = re.compile(r"[\w.*<>-]+(?:/[\w.*<>-]*)+|[\w-]+\.(?:py|md|toml|lark|js|css|ipynb)")
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def tracked() -> list[str]:
+    """The files that git knows; of an unpacked archive, those that the source distribution holds."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    folders = ("cepbook", "tests", "tools", "notebooks", "benchmarks", "binder")
+    return [relative(path) for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+
+
+def test_imports_obey_the_contracts(capfd: pytest.CaptureFixture[str]) -> None:
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), cache_dir=None)
+    report = capfd.readouterr()
+    assert status == 0, report.out + report.err
+
+
+def test_a_forbidden_import_is_noticed(tmp_path: Path) -> None:
+    """The contracts bite: a copy in which the language imports numpy, IPython and the engine breaks three of them."""
+    package = tmp_path / "cepbook"
+    for path in SOURCES:
+        target = package / path.relative_to(ROOT / "cepbook")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    (package / "lang" / "offender.py").write_text("import numpy\nimport IPython\nimport cepbook.engine\n")
+    code = (
+        "from importlinter.cli import lint_imports\n"
+        f"raise SystemExit(lint_imports(config_filename={str(ROOT / 'pyproject.toml')!r}, cache_dir=None))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
+                         env={**os.environ, "PYTHONPATH": str(tmp_path)})  # fmt: skip
+    assert run.returncode == 1, run.stdout + run.stderr
+    broken = [line for line in run.stdout.splitlines() if "BROKEN" in line]
+    assert len(broken) == 3, run.stdout
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_no_file_is_too_long(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+def swallows(handler: ast.ExceptHandler) -> bool:
+    """Whether *handler* catches every exception and does nothing with it."""
+    caught = handler.type
+    everything = caught is None or (isinstance(caught, ast.Name) and caught.id in ("Exception", "BaseException"))
+    return everything and all(
+        isinstance(node, ast.Pass | ast.Continue)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for node in handler.body
+    )
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_no_exception_is_swallowed(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and swallows(node)]
+    assert lines == [], f"{relative(path)} loses exceptions at lines {lines}"
+
+
+def test_architecture_is_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= MAX_ARCHITECTURE_LINES
+
+
+def paths_in(text: str) -> list[str]:
+    """The paths that *text* names: in backticks or as link targets. Patterns with `<name>` stand for any file."""
+    words = re.findall(r"`([^`\s]+)`", text) + re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+    return [word for word in words if PATH.fullmatch(word) and "://" not in word]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_named_paths_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    missing = []
+    for name in paths_in(text):
+        pattern = re.sub(r"<\w+>", "*", name).rstrip("/")
+        if pattern.startswith(".venv"):
+            continue  # made by the first command
+        if not any(next(start.glob(pattern), None) for start in (ROOT, ROOT / "cepbook")):
+            missing.append(name)
+    assert missing == [], f"{document} names paths that do not exist"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_make_commands_are_real(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"`([^`\n]+)`", text) + blocks(text, "sh"))
+    targets = set(re.findall(r"\bmake ([a-z][\w-]*)", code))
+    known = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert targets <= known, f"{document} names make targets that do not exist"
+    for target in sorted(targets):
+        subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_start_needs_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    start = re.search(r"^## Start\n(.*?)^## ", text, flags=re.DOTALL | re.MULTILINE)
+    assert start is not None
+    commands = [line.split("#")[0].strip() for block in blocks(start[1], "sh") for line in block.splitlines()]
+    assert commands == ["make lab", "make test"]
+
+
+def registry_hosts() -> set[str]:
+    """Hosts of this machine's package mirrors, which are nobody else's business; the public ones may be named."""
+    settings = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    ).stdout
+    settings += "\n".join(value for name, value in os.environ.items() if name.startswith(("PIP_", "NPM_CONFIG_")))
+    hosts = {urlsplit(address).hostname or "" for address in re.findall(r"https?://[^\s'\"]+", settings)}
+    return {host for host in hosts if host} - {"pypi.org", "files.pythonhosted.org", "registry.npmjs.org"}
+
+
+def test_nothing_names_the_machine_it_was_written_on() -> None:
+    # Written in pieces, so that this file does not name them itself.
+    words = ["/wo" "rk/", "../sh" "ared", "/ro" "ot/", *registry_hosts()]
+    found = []
+    for name in tracked():
+        text = (ROOT / name).read_bytes().decode("utf-8", errors="replace")
+        found += [f"{name}: {word}" for word in words if word in text]
+    assert found == []

@@ -1,0 +1,88 @@
+"""Every row of every registry has what it promises: a doc, an example that runs, a module, a case in the corpus."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import BindError
+from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.dialects import epl
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
+
+ROOT = Path(__file__).resolve().parent.parent
+ROWS = [
+    pytest.param(row, id=f"{kind}-{row.name}")
+    for kind, registry in (("window", WINDOWS), ("aggregate", AGGREGATES), ("function", FUNCTIONS))
+    for row in registry.values()
+]
+WINDOW_ROWS = [pytest.param(row, id=row.name) for row in WINDOWS.values() if row.supported and not row.derived]
+
+
+def statement(row: Any) -> str:
+    """The example of *row* as a statement; an example that is only an expression is selected from a stream."""
+    example = str(row.example).strip()
+    whole = re.match(r"(select|insert|create|on|@|context)\b", example)
+    return example if whole else f"select {example} as v from Tick"
+
+
+@functools.cache
+def corpus() -> str:
+    """The EPL of all scenario files."""
+    files = sorted((ROOT / "tests" / "corpus").rglob("*.md"))
+    return "\n".join(
+        fence
+        for file in files
+        for fence in re.findall(r"```epl[^\n]*\n(.*?)```", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    )
+
+
+@pytest.mark.parametrize("registry", [WINDOWS, AGGREGATES, FUNCTIONS], ids=["windows", "aggregates", "functions"])
+def test_keys_are_the_names(registry: dict[str, Any]) -> None:
+    assert registry
+    assert all(key == row.name for key, row in registry.items())
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_row_has_a_doc(row: Any) -> None:
+    assert len(row.doc.split()) >= 2, "the doc says what the name does not"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_example_shows_the_row(row: Any) -> None:
+    assert re.search(rf"\b{re.escape(row.name)}\b", row.example, flags=re.IGNORECASE), row.example
+    assert epl.parse(statement(row)).statements
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_example_runs_or_is_refused(row: Any) -> None:
+    """A supported row compiles and deploys; one that is only known by name is refused in so many words."""
+    runtime = Runtime()
+    runtime.deploy(EXAMPLE_SCHEMA)
+    if getattr(row, "supported", True):
+        assert len(runtime.deploy(statement(row)).statements) == 1
+    else:
+        with pytest.raises(BindError, match="not supported yet"):
+            runtime.deploy(statement(row))
+        assert not runtime.statements
+
+
+@pytest.mark.parametrize("row", WINDOW_ROWS)
+def test_window_has_a_module_and_a_case(row: Any) -> None:
+    """One file per window, named as in EPL, and at least one scenario that uses it."""
+    assert (ROOT / "cepbook" / "engine" / "rows" / "windows" / f"{row.name}.py").is_file()
+    assert re.search(rf"[#:]{row.name}\b", corpus()), f"no scenario uses {row.name}"
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=row.name) for row in AGGREGATES.values() if getattr(row, "supported", True)]
+)
+def test_aggregate_has_a_case(row: Any) -> None:
+    assert re.search(rf"\b{re.escape(row.name)}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
+
