@@ -24,6 +24,9 @@ def texts(cell: NotebookNode) -> list[str]:
 
 
 def main(path: Path) -> int:
+    if not path.is_file():
+        print(f"cepbook: there is no notebook {path}", file=sys.stderr)
+        return 1
     notebook = nbformat.read(path, as_version=4)
     results = [cell for cell in notebook.cells if "result" in cell.metadata.get("tags", [])]
     if not results:
@@ -32,7 +35,14 @@ def main(path: Path) -> int:
     print(f"cepbook: running {path}", flush=True)
     start = time.monotonic()
     where = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(notebook, timeout=600, kernel_name="python3", store_widget_state=False, resources=where)
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        store_widget_state=False,
+        resources=where,
+        extra_arguments=["--log-level=ERROR"],  # else the kernel warns about its loopback sockets
+    )
     try:
         client.execute()
     except CellExecutionError as error:
