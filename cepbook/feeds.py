@@ -99,6 +99,11 @@ class Feed:
 
         return unsubscribe
 
+    def wake(self) -> None:
+        """Tell the subscribers although nothing was delivered: the statement was replaced or dropped."""
+        for fn in tuple(self._subscribers):
+            fn()
+
     def since(self, cursor: int = 0) -> Slice:
         """The kept deliveries with a number of at least `cursor` (0: from the first), oldest first."""
         with self._lock:

@@ -1,0 +1,261 @@
+"""Where replayed events come from: DataFrames, Parquet and CSV files, iterables. All become chunks of rows.
+
+A row is a tuple of the columns that the engine asked for. Chunks are made when they are needed, so a replay never
+holds a second copy of its input. Rules:
+
+- A DataFrame (or file) must have a column for every property; more columns are ignored. It is a set of rows: with
+  ``sort=True`` (default) rows are taken in the order of (time, position), so an unsorted frame is no error.
+- An iterable is a sequence: its times must not go backwards. Its events are those of `Workbench.send`: a missing
+  property is null, an unknown one an error.
+- ``late="drop"`` leaves out, and counts, rows that go backwards in time instead of raising EventError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cepbook.errors import EventError, UsageError
+from cepbook.lang.catalog import EventType
+from cepbook.session.clock import to_ms
+from cepbook.session.columns import Read, column_reader, event_times, row_name
+from cepbook.session.define import check_columns
+from cepbook.session.validate import EventCheck, EventTypes, as_mapping, did_you_mean, is_missing
+
+Row = tuple[Any, ...]
+Late = Literal["error", "drop"]
+FRAME_CHUNK = 10_000  # rows; large enough that the cost per chunk vanishes, small enough for memory
+EVENT_CHUNK = 256  # events that are read ahead of a generator
+
+
+class Chunk(NamedTuple):
+    """Rows of one event type with their event times in ms, ascending."""
+
+    times: list[int]
+    rows: list[Row]
+
+
+class Source(Protocol):
+    """Events of one type in order. `total` is None when it cannot be known; `late` counts dropped rows so far."""
+
+    @property
+    def type_name(self) -> str: ...
+    @property
+    def total(self) -> int | None: ...
+    @property
+    def late(self) -> int: ...
+    @property
+    def first_time(self) -> int | None:
+        """Time of the first event when it is known beforehand."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The events. An EventError comes after the last good row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a replay asks of a source: the type, the columns of a row, the time column and the rules of order."""
+
+    event_type: EventType
+    columns: tuple[str, ...]
+    time: str
+    types: EventTypes
+    sort: bool = True
+    late: Late = "error"
+    until: int | None = None
+
+
+def open_source(given: object, wanted: Wanted) -> Source:
+    """The source for a DataFrame, a path or an iterable of events. Checks all that can be checked before reading."""
+    if isinstance(given, str | os.PathLike):
+        given = read_file(os.fspath(given), wanted)
+    if isinstance(given, pd.DataFrame):
+        return FrameSource(given, wanted)
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise UsageError(
+            f"events of `{wanted.event_type.name}` cannot come from {type(given).__name__}: "
+            "expected a DataFrame, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances"
+        )
+    return EventSource(given, wanted)
+
+
+class FrameSource:
+    """A DataFrame, completely checked when it is opened."""
+
+    def __init__(self, frame: pd.DataFrame, wanted: Wanted) -> None:
+        self.type_name = name = wanted.event_type.name
+        check_columns(frame)
+        time = _time_column(frame, wanted)
+        _check_present(frame, wanted)
+        self._readers: list[tuple[pd.Series[Any], Read]] = []
+        for column, of in wanted.event_type.properties.items():
+            read = column_reader(f"column `{column}` of `{name}`", frame[column], of, wanted.types)
+            if column in wanted.columns:
+                self._readers.append((frame[column], read))
+        order = {c: i for i, c in enumerate(c for c in wanted.event_type.properties if c in wanted.columns)}
+        self._readers = [self._readers[order[c]] for c in wanted.columns]
+        self.late = 0
+        times = event_times(f"time column `{wanted.time}` of `{name}`", time)
+        self._times, self._order = self._in_order(times, wanted, frame.index)
+        if wanted.until is not None:
+            self._times = self._times[: int(np.searchsorted(self._times, wanted.until, "right"))]
+        self.total = len(self._times)
+        self.first_time = int(self._times[0]) if self.total else None
+
+    def _in_order(
+        self, times: npt.NDArray[np.int64], wanted: Wanted, index: pd.Index[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp] | None]:
+        backwards = times[1:] < times[:-1]
+        if not backwards.any():
+            return times, None
+        if wanted.sort:
+            order = np.argsort(times, kind="stable")
+            return times[order], order
+        if wanted.late == "drop":
+            order = np.flatnonzero(times >= np.maximum.accumulate(times))
+            self.late = len(times) - len(order)
+            return times[order], order
+        at = int(backwards.argmax()) + 1
+        raise _backwards(row_name(index, at), self.type_name, int(times[at]), int(times[at - 1]))
+
+    def chunks(self) -> Iterator[Chunk]:
+        for start in range(0, self.total, FRAME_CHUNK):
+            end = min(start + FRAME_CHUNK, self.total)
+            if self._order is None:
+                parts = [read(values.iloc[start:end]) for values, read in self._readers]
+            else:
+                taken = self._order[start:end]
+                parts = [read(values.take(taken)) for values, read in self._readers]
+            rows: list[Row] = list(zip(*parts, strict=True)) if parts else [()] * (end - start)
+            yield Chunk(self._times[start:end].tolist(), rows)
+
+
+def _backwards(place: str, name: str, time: int, before: int) -> EventError:
+    return EventError(
+        f"{place} of `{name}` goes back in time: {time} ms after {before} ms\n"
+        '  hint: sort the input, or pass late="drop" to leave such events out'
+    )
+
+
+def _time_column(frame: pd.DataFrame, wanted: Wanted) -> pd.Series[Any]:
+    if wanted.time in frame.columns:
+        return frame[wanted.time]
+    if wanted.time == frame.index.name:
+        return frame.index.to_series()
+    hint = did_you_mean(wanted.time, [str(c) for c in frame.columns])
+    raise EventError(f"the DataFrame for `{wanted.event_type.name}` has no time column `{wanted.time}`{hint}")
+
+
+def _check_present(frame: pd.DataFrame, wanted: Wanted) -> None:
+    lacking = [name for name in wanted.event_type.properties if name not in frame.columns]
+    if not lacking:
+        return
+    spare = [str(c) for c in frame.columns if c not in wanted.event_type.properties]
+    hint = did_you_mean(lacking[0], spare)
+    names = ", ".join(f"`{name}`" for name in lacking)
+    what = "column" if len(lacking) == 1 else "columns"
+    raise EventError(f"the DataFrame for event type `{wanted.event_type.name}` lacks the {what} {names}{hint}")
+
+
+class EventSource:
+    """Dicts, dataclass instances or named tuples, read a few ahead."""
+
+    def __init__(self, events: Iterable[object], wanted: Wanted) -> None:
+        self.type_name = wanted.event_type.name
+        self.total = len(events) if isinstance(events, Sized) else None
+        self.late = 0
+        self.first_time = None
+        self._events = events
+        self._wanted = wanted
+        self._check = EventCheck(wanted.event_type, wanted.types, also=(wanted.time,))
+
+    def chunks(self) -> Iterator[Chunk]:
+        number, last = 0, None
+        times: list[int] = []
+        rows: list[Row] = []
+        pick = row_picker(self._wanted.columns)
+        failure: EventError | None = None
+        events = iter(self._events)
+        while failure is None:
+            try:
+                event = next(events)
+            except StopIteration:
+                break
+            except Exception as error:  # noqa: BLE001  the user's generator; raised below, after the good rows
+                failure = EventError(f"the source of `{self.type_name}` failed before row {number}: {error!r}")
+                failure.__cause__ = error
+                break
+            try:
+                time = self._time(event)
+                row = pick(self._check(event))
+                if last is not None and time < last:
+                    if self._wanted.late == "error":
+                        raise _backwards(f"row {number}", self.type_name, time, last)
+                    self.late += 1
+                else:
+                    times.append(time)
+                    rows.append(row)
+                    last = time
+            except EventError as error:
+                prefix = "" if str(error).startswith("row ") else f"row {number} of `{self.type_name}`: "
+                failure = EventError(f"{prefix}{error}")
+            number += 1
+            if len(times) >= EVENT_CHUNK:
+                yield Chunk(times, rows)
+                times, rows = [], []
+        if times:
+            yield Chunk(times, rows)
+        if failure is not None:
+            raise failure
+
+    def _time(self, event: object) -> int:
+        given = as_mapping(event)
+        value = None if given is None else given.get(self._wanted.time)
+        if given is not None and is_missing(value):
+            raise EventError(f"the event time `{self._wanted.time}` is missing")
+        try:
+            return to_ms(value) if given is not None else 0
+        except UsageError as error:
+            raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
+
+
+def row_picker(columns: Sequence[str]) -> Any:
+    """The function from an event dict to its row tuple."""
+    if not columns:
+        return lambda event: ()
+    if len(columns) == 1:
+        only = columns[0]
+        return lambda event: (event[only],)
+    return itemgetter(*columns)
+
+
+_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
+
+
+def read_file(path: str, wanted: Wanted) -> pd.DataFrame:
+    """A Parquet or CSV file as a DataFrame of the columns that are needed.
+
+    In CSV, columns of string properties are read as text (``007`` stays), empty fields are null, and the time
+    column may be ISO 8601 text or milliseconds.
+    """
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    columns = list(dict.fromkeys((*wanted.event_type.properties, wanted.time)))
+    if path.lower().endswith((".parquet", ".pq")):
+        try:
+            from pyarrow import parquet  # optional: only Parquet files need it
+        except ImportError:
+            raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+        present = set(parquet.read_schema(path).names)
+        return pd.read_parquet(path, columns=[c for c in columns if c in present])
+    if path.lower().endswith(_CSV):
+        text = {name: "str" for name, of in wanted.event_type.properties.items() if of.name in ("string", "char")}
+        return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text)
+    raise UsageError(f"{path!r} is neither a Parquet (.parquet, .pq) nor a CSV (.csv, .csv.gz) file")

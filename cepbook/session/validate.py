@@ -1,0 +1,246 @@
+"""Whether a Python value fits an EPL type, and the plain value that the engine gets.
+
+Rules, for everything that comes in through the workbench:
+
+- ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null; a property that is not given is null.
+- ``int`` fits byte to long within their range (Esper reference, "Event Representations"), float, double and the
+  big types; a ``float`` fits float and double only; ``bool`` is no number.
+- ``datetime``, ``date`` and ``timedelta`` given for a long become milliseconds; naive times are UTC.
+- numpy scalars and arrays become plain Python values; tuples become lists.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cepbook.errors import EventError
+from cepbook.lang.catalog import EventType
+from cepbook.lang.types import BITS, Type
+from cepbook.session.clock import timedelta_ms, to_ms
+
+EventTypes = Mapping[str, EventType]
+Convert = Callable[[Any], Any]
+
+
+class Mismatch(Exception):
+    """A value that does not fit; the message starts with "is" and completes "property `x` …"."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint in the form of a second line, or nothing when no known name is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    if not near:
+        lower = {k.lower(): k for k in known}
+        near = [lower[name.lower()]] if name.lower() in lower else []
+    return f"\n  hint: did you mean `{near[0]}`?" if near else ""
+
+
+def is_missing(value: object) -> bool:
+    """Whether `value` stands for null: None, NaN, NaT or pandas.NA."""
+    if value is None or value is pd.NA:
+        return True
+    return isinstance(value, float | datetime | timedelta | np.floating | np.datetime64) and value != value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
+
+
+def _integer(low: int, high: int, name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Mismatch(f"is {name}, not {_shown(value)}")
+    if not low <= value <= high:
+        raise Mismatch(f"is {name}, and {value} is outside {low} … {high}")
+    return value
+
+
+def _long(value: Any) -> int:
+    if isinstance(value, datetime | date):
+        return to_ms(value)
+    if isinstance(value, timedelta):
+        return timedelta_ms(value)
+    return _integer(-(2**63), 2**63 - 1, "long", value)
+
+
+def _floating(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Mismatch(f"is {name}, not {_shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise Mismatch(f"is {name}, and {_shown(value)} is too large for it") from None
+
+
+def _biginteger(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Mismatch(f"is biginteger, not {_shown(value)}")
+    return value
+
+
+def _bigdecimal(value: Any) -> Decimal:
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Mismatch(f"is bigdecimal, not {_shown(value)}")
+    return Decimal(repr(value))
+
+
+def _exactly(kind: type, name: str, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise Mismatch(f"is {name}, not {_shown(value)}")
+    return value
+
+
+def _char(value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 1:
+        raise Mismatch(f"is char (one character), not {_shown(value)}")
+    return value
+
+
+def _timestamp(value: Any) -> datetime:
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime()
+    return _exactly(datetime, "timestamp", value)  # type: ignore[no-any-return]
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise Mismatch(f"is map, not {_shown(value)}")
+    return dict(value)
+
+
+def _array(element: Convert, name: str, value: Any) -> list[Any]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise Mismatch(f"is {name}, not {_shown(value)}")
+    return [element(one) for one in value]
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+_SCALARS: dict[str, Convert] = {
+    **{name: partial(_integer, -(2 ** (b - 1)), 2 ** (b - 1) - 1, name) for name, b in BITS.items() if name != "long"},
+    "long": _long,
+    "float": partial(_floating, "float"),
+    "double": partial(_floating, "double"),
+    "biginteger": _biginteger,
+    "bigdecimal": _bigdecimal,
+    "boolean": partial(_exactly, bool, "boolean"),
+    "string": partial(_exactly, str, "string"),
+    "char": _char,
+    "timestamp": _timestamp,
+    "map": _mapping,
+}
+
+# Values of exactly these classes need no conversion (a float may still be NaN, an int out of range).
+_PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "float": float, "long": int}
+
+
+def converter(of: Type, types: EventTypes) -> Convert:
+    """The function that turns a value into what the engine holds for type `of`, or raises `Mismatch`."""
+    convert: Convert
+    if of.of is not None:
+        convert = partial(_array, converter(of.of, types), str(of))
+    elif of.event is not None:
+        convert = partial(_nested, of.event, types)
+    else:
+        convert = _SCALARS.get(of.name, _anything)
+
+    def nullable(value: Any) -> Any:
+        if is_missing(value):
+            return None
+        return convert(value.item() if isinstance(value, np.generic) else value)
+
+    return nullable
+
+
+def _nested(name: str, types: EventTypes, value: Any) -> dict[str, Any]:
+    found = types.get(name)
+    if found is None:
+        return _mapping(value)
+    try:
+        return EventCheck(found, types)(value)
+    except EventError as error:
+        raise Mismatch(f"is an event of type `{name}`: {error}") from None
+
+
+def as_mapping(event: object) -> Mapping[str, Any] | None:
+    """`event` as name -> value: a mapping itself, a dataclass instance or a named tuple; None when it is neither."""
+    if isinstance(event, Mapping):
+        return event
+    if isinstance(event, tuple) and hasattr(event, "_asdict"):
+        return dict(event._asdict())
+    if is_dataclass(event) and not isinstance(event, type):
+        return {f.name: _plain(getattr(event, f.name)) for f in fields(event)}
+    return None
+
+
+def _plain(value: Any) -> Any:
+    return as_mapping(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+class EventCheck:
+    """Checks events against one event type; calling it gives the new dict that the engine may keep.
+
+    The dict has all properties in declaration order, null where nothing was given. `also` names keys that may
+    be present without being properties (the time of a replayed event).
+    """
+
+    def __init__(self, event_type: EventType, types: EventTypes, also: Iterable[str] = ()) -> None:
+        self._type = event_type
+        self._convert = {name: converter(of, types) for name, of in event_type.properties.items()}
+        self._plain = {name: _PLAIN.get(of.name, dict) for name, of in event_type.properties.items()}
+        self._empty: dict[str, Any] = dict.fromkeys(event_type.properties)
+        self._also = frozenset(also) - set(event_type.properties)
+
+    def __call__(self, event: object) -> dict[str, Any]:
+        """The event as a plain dict. Raises EventError naming the type and the property."""
+        given = as_mapping(event)
+        if given is None:
+            raise EventError(f"an event of type `{self._type.name}` is a dict or a dataclass, not {_shown(event)}")
+        ignore_extra = given is not event  # a class may have more attributes than the event type has properties
+        result = self._empty.copy()
+        plain = self._plain
+        bits: Convert = int.bit_length
+        for name, value in given.items():
+            kind = plain.get(name)
+            if kind is None:
+                if not ignore_extra and name not in self._also:
+                    raise self._unknown(str(name))
+            elif type(value) is not kind or kind is dict or value != value or (kind is int and bits(value) > 63):
+                result[name] = self._converted(name, value)  # rare: another class, NaN, beyond long
+            else:
+                result[name] = value
+        return result
+
+    def _converted(self, name: str, value: Any) -> Any:
+        try:
+            return self._convert[name](value)
+        except Mismatch as mismatch:
+            raise EventError(f"property `{name}` of event type `{self._type.name}` {mismatch}") from None
+
+    def _unknown(self, name: str) -> EventError:
+        hint = did_you_mean(name, self._type.properties)
+        return EventError(f"event type `{self._type.name}` has no property `{name}`{hint}")
+
+
+def find_type(name: str, types: EventTypes) -> EventType:
+    """The event type, or an EventError with the nearest known name."""
+    found = types.get(name)
+    if found is None:
+        known = "" if types else "\n  hint: define one with `create schema` or Workbench.define"
+        raise EventError(f"there is no event type `{name}`{did_you_mean(name, types) or known}")
+    return found

@@ -1,0 +1,273 @@
+"""Rows and times from DataFrames, files and iterables; every bad input names its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cepbook.errors import EventError, UsageError
+from cepbook.lang import types as t
+from cepbook.lang.catalog import EventType
+from cepbook.session import sources
+from cepbook.session.merge import merged
+from cepbook.session.sources import Wanted, open_source
+
+TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
+
+
+def wanted(event_type: EventType = TICK, time: str = "at", **options: Any) -> Wanted:
+    columns = options.pop("columns", tuple(event_type.properties))
+    return Wanted(event_type, columns, time, {event_type.name: event_type}, **options)
+
+
+def read(given: object, w: Wanted) -> tuple[list[int], list[tuple[Any, ...]]]:
+    times, rows = list[int](), list[tuple[Any, ...]]()
+    for chunk in open_source(given, w).chunks():
+        times += chunk.times
+        rows += chunk.rows
+    return times, rows
+
+
+def ticks(**columns: Any) -> pd.DataFrame:
+    base = {"at": [1, 2, 3], "symbol": ["a", None, "c"], "price": [1.5, np.nan, 3.0], "size": [1, 2, 3]}
+    return pd.DataFrame({**base, **columns})
+
+
+def test_missing_values_are_null_and_values_are_plain_python() -> None:
+    times, rows = read(ticks(), wanted())
+    assert times == [1, 2, 3]
+    assert rows == [(1, "a", 1.5, 1), (2, None, None, 2), (3, "c", 3.0, 3)]
+    assert [type(v) for v in rows[0]] == [int, str, float, int]
+
+
+def test_only_the_wanted_columns_in_the_wanted_order() -> None:
+    assert read(ticks(extra=[0, 0, 0]), wanted(columns=("size", "symbol")))[1] == [(1, "a"), (2, None), (3, "c")]
+    assert read(ticks(), wanted(columns=()))[1] == [(), (), ()]
+
+
+@pytest.mark.parametrize(
+    ("values", "of", "expected"),
+    [
+        (pd.array([1, None], "Int64"), t.LONG, [1, None]),
+        (pd.array([1, None], "Int64"), t.DOUBLE, [1.0, None]),
+        ([1.0, np.nan], t.INT, [1, None]),
+        (pd.array([1.5, None], "Float64"), t.DOUBLE, [1.5, None]),
+        (pd.array([True, None], "boolean"), t.BOOLEAN, [True, None]),
+        (np.array([True, False]), t.BOOLEAN, [True, False]),
+        (pd.Series([True, None], dtype=object), t.BOOLEAN, [True, None]),
+        (pd.to_datetime(["1970-01-01 00:00:01.5", None]), t.LONG, [1500, None]),
+        (pd.to_datetime(["1970-01-01 01:00:01", None]).tz_localize("Europe/Berlin"), t.LONG, [1000, None]),
+        (pd.to_datetime(["1969-12-31 23:59:59.9999", None], format="ISO8601").as_unit("ns"), t.LONG, [-1, None]),
+        (pd.to_timedelta(["2s", None]), t.LONG, [2000, None]),
+        (pd.Series([date(1970, 1, 2), None], dtype=object), t.LONG, [86_400_000, None]),
+        (pd.to_datetime(["1970-01-01", None]), t.TIMESTAMP, [datetime(1970, 1, 1), None]),
+        (pd.Categorical(["x", None]), t.STRING, ["x", None]),
+        (pd.Series([pd.NA, "y"], dtype=object), t.STRING, [None, "y"]),
+        (pd.Series(["x", None], dtype=object), t.CHAR, ["x", None]),
+        (pd.Series([Decimal("1.5"), 2], dtype=object), t.BIGDECIMAL, [Decimal("1.5"), Decimal(2)]),
+        (pd.Series([(1, 2), None], dtype=object), t.array_of(t.INT), [[1, 2], None]),
+        (pd.Series([np.array([1.0]), None], dtype=object), t.array_of(t.DOUBLE), [[1.0], None]),
+        (pd.Series([{"a": 1}, None], dtype=object), t.MAP, [{"a": 1}, None]),
+        (pd.Series([None, None], dtype=object), t.INT, [None, None]),
+        (pd.array([1, None], "int64[pyarrow]"), t.LONG, [1, None]),
+        (pd.array(["x", None], "string[pyarrow]"), t.STRING, ["x", None]),
+    ],
+    ids=str,
+)
+def test_values_by_dtype_and_type(values: Any, of: t.Type, expected: list[Any]) -> None:
+    kind = EventType("T", {"x": of})
+    found = read(pd.DataFrame({"t": [1, 2], "x": values}), wanted(kind, "t"))[1]
+    assert [row[0] for row in found] == expected
+    assert [type(row[0]) for row in found] == [type(v) for v in expected]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"size": [1, 2, 2**31]}, "column `size` of `Tick`, row 2: the property is int, and 2147483648 is outside"),
+        ({"size": [1.0, np.nan, 2.5]}, "column `size` of `Tick`, row 2: the property is int, not 2.5"),
+        ({"size": ["1", "2", "3"]}, "column `size` of `Tick`, row 0: the property is int, not '1'"),
+        ({"size": [True, False, True]}, "column `size` of `Tick`, row 0: the property is int, not True"),
+        ({"price": ["1", "2", "3"]}, "column `price` of `Tick`, row 0: the property is double"),
+        ({"symbol": [1, 2, 3]}, "column `symbol` of `Tick`, row 0: the property is string, not 1"),
+        ({"symbol": pd.Series(["a", 1, "b"], dtype=object)}, "column `symbol` of `Tick`, row 1"),
+        ({"symbol": pd.Categorical([1, 2, 3])}, "column `symbol` of `Tick`"),
+        ({"at": [1.0, np.nan, 3.0]}, "time column `at` of `Tick`, row 1: the event time is missing"),
+        ({"at": [1.0, 2.5, 3.0]}, "column `at` of `Tick`, row 1: the property is long, not 2.5"),
+        ({"at": pd.to_datetime(["2020", None, "2021"], format="%Y")}, "time column `at` of `Tick`, row 1: .* missing"),
+    ],
+)
+def test_a_frame_that_does_not_fit_says_where(column: dict[str, Any], message: str) -> None:
+    with pytest.raises(EventError, match=message):
+        open_source(ticks(**column), wanted())
+
+
+def test_a_frame_that_lacks_columns() -> None:
+    with pytest.raises(EventError, match=r"(?s)lacks the column `price`.*did you mean `prices`"):
+        open_source(ticks().rename(columns={"price": "prices"}), wanted())
+    with pytest.raises(EventError, match="no time column `when`"):
+        open_source(ticks(), wanted(time="when"))
+
+
+def test_row_names_show_the_index_label() -> None:
+    with pytest.raises(EventError, match=r"row 1 \(index 'q'\)"):
+        open_source(ticks(at=[1, None, 3]).set_index(pd.Index(["p", "q", "r"])), wanted())
+
+
+def test_event_time_as_dates_texts_and_index() -> None:
+    kind = EventType("T", {"x": t.LONG})
+    for values in (
+        pd.to_datetime(["1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z"]),
+        ["1970-01-01T00:00:01Z", "1970-01-01 00:00:02"],
+        [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)],
+        pd.Categorical(["1970-01-01T00:00:01", "1970-01-01T00:00:02"]),
+        [1000.0, 2000.0],
+    ):
+        assert read(pd.DataFrame({"t": values, "x": [1, 2]}), wanted(kind, "t"))[0] == [1000, 2000]
+    indexed = pd.DataFrame({"x": [1, 2]}, index=pd.Index([5, 6], name="t"))
+    assert read(indexed, wanted(kind, "t")) == ([5, 6], [(1,), (2,)])
+    with pytest.raises(EventError, match="row 1: 'noon' is not an ISO 8601"):
+        open_source(pd.DataFrame({"t": ["1970-01-01", "noon"], "x": [1, 2]}), wanted(kind, "t"))
+
+
+def test_an_unsorted_frame_is_sorted_stably_or_refused_or_thinned() -> None:
+    frame = ticks(at=[2, 1, 2])
+    assert read(frame, wanted())[1] == [(1, None, None, 2), (2, "a", 1.5, 1), (2, "c", 3.0, 3)]
+    with pytest.raises(EventError, match="row 1 of `Tick` goes back in time: 1 ms after 2 ms"):
+        open_source(frame, wanted(sort=False))
+    thinned = open_source(frame, wanted(sort=False, late="drop"))
+    assert (thinned.late, [c.times for c in thinned.chunks()]) == (1, [[2, 2]])
+
+
+def test_until_is_inclusive_and_counts() -> None:
+    source = open_source(ticks(), wanted(until=2))
+    assert (source.total, source.first_time, [c.times for c in source.chunks()]) == (2, 1, [[1, 2]])
+
+
+def test_frames_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "FRAME_CHUNK", 2)
+    assert [len(c.times) for c in open_source(ticks(at=[3, 2, 1]), wanted()).chunks()] == [2, 1]
+    assert read(ticks(at=[3, 2, 1]), wanted())[0] == [1, 2, 3]
+
+
+@dataclass
+class Tick:
+    at: int
+    symbol: str | None
+    price: float
+    size: int
+    note: str = "ignored"
+
+
+def test_iterables_of_dicts_and_dataclasses() -> None:
+    dicts = [{"at": 1, "symbol": "a", "price": 2, "size": np.int64(3)}, {"at": 2, "price": float("nan")}]
+    assert read(iter(dicts), wanted()) == ([1, 2], [(1, "a", 2.0, 3), (2, None, None, None)])
+    assert read([Tick(1, "a", 2.0, 3)], wanted())[1] == [(1, "a", 2.0, 3)]
+
+
+def test_the_time_of_an_event_need_not_be_a_property() -> None:
+    kind = EventType("T", {"x": t.LONG})
+    assert read([{"when": datetime(1970, 1, 2), "x": 1}], wanted(kind, "when")) == ([86_400_000], [(1,)])
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"at": 3, "symbl": "x"}, "(?s)row 2 of `Tick`: event type `Tick` has no property `symbl`.*`symbol`"),
+        ({"at": 3, "price": "x"}, "row 2 of `Tick`: property `price` of event type `Tick` is double, not 'x'"),
+        ({"symbol": "x"}, "row 2 of `Tick`: the event time `at` is missing"),
+        ({"at": "soon"}, "row 2 of `Tick`: the event time `at`: 'soon'"),
+        ({"at": 1}, "row 2 of `Tick` goes back in time: 1 ms after 2 ms"),
+        (7, "row 2 of `Tick`: .* not 7"),
+    ],
+)
+def test_a_bad_event_comes_after_the_good_ones(bad: object, message: str) -> None:
+    source = open_source([{"at": 1}, {"at": 2}, bad, {"at": 4}], wanted())
+    chunks = source.chunks()
+    assert next(chunks).times == [1, 2]
+    with pytest.raises(EventError, match=message):
+        next(chunks)
+
+
+def test_a_failing_generator_names_the_row_and_keeps_the_cause() -> None:
+    def events() -> Iterator[dict[str, int]]:
+        yield {"at": 1}
+        raise ValueError("no more")
+
+    chunks = open_source(events(), wanted()).chunks()
+    assert next(chunks).times == [1]
+    with pytest.raises(EventError, match=r"failed before row 1: ValueError\('no more'\)") as caught:
+        next(chunks)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_late_events_of_an_iterable_can_be_dropped() -> None:
+    source = open_source([{"at": 5}, {"at": 4}, {"at": 5}], wanted(late="drop"))
+    assert [c.times for c in source.chunks()] == [[5, 5]]
+    assert source.late == 1
+
+
+def test_files(tmp_path: Path) -> None:
+    frame = ticks(symbol=["007", None, "c"], spare=[0, 0, 0])
+    frame.to_parquet(tmp_path / "ticks.parquet")
+    frame.to_csv(tmp_path / "ticks.csv.gz", index=False)
+    expected = read(frame, wanted())
+    assert read(tmp_path / "ticks.parquet", wanted()) == expected
+    assert read(str(tmp_path / "ticks.csv.gz"), wanted()) == expected
+    frame.drop(columns="size").to_parquet(tmp_path / "less.parquet")
+    with pytest.raises(EventError, match="lacks the column `size`"):
+        open_source(tmp_path / "less.parquet", wanted())
+    with pytest.raises(UsageError, match="there is no file"):
+        open_source(tmp_path / "nothing.csv", wanted())
+    (tmp_path / "x.txt").touch()
+    with pytest.raises(UsageError, match="neither a Parquet"):
+        open_source(tmp_path / "x.txt", wanted())
+
+
+@pytest.mark.parametrize("given", [7, {"at": 1}, None])
+def test_things_that_are_no_source(given: object) -> None:
+    with pytest.raises(UsageError, match="cannot come from"):
+        open_source(given, wanted())
+
+
+def test_merge_orders_by_time_then_source_then_row() -> None:
+    one = [{"at": at, "symbol": f"x{i}"} for i, at in enumerate([1, 1, 3, 5, 5, 9])]
+    two = [{"at": at, "symbol": f"y{i}"} for i, at in enumerate([1, 2, 5, 6])]
+    w = wanted(columns=("symbol",))
+    runs = list(merged([open_source(one, w), open_source(two, w)]))
+    assert [row[0] for run in runs for row in run.rows] == ["x0", "x1", "y0", "y1", "x2", "x3", "x4", "y2", "y3", "x5"]
+    assert [run.source for run in runs] == [0, 1, 0, 1, 0]
+    cut = [row[0] for run in merged([open_source(one, w), open_source(two, w)], until=2) for row in run.rows]
+    assert cut == ["x0", "x1", "y0", "y1"]
+
+
+def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "FRAME_CHUNK", 7)
+    random = np.random.default_rng(5)
+    frames = []
+    for number in range(3):
+        at = random.integers(0, 40, 50)
+        frames.append(pd.DataFrame({"at": at, "symbol": [f"{number}-{i}" for i in range(50)], "price": 0.0, "size": 1}))
+    expected = [
+        symbol
+        for _, _, _, symbol in sorted(
+            (int(at), number, i, symbol)
+            for number, frame in enumerate(frames)
+            for i, (at, symbol) in enumerate(zip(frame["at"], frame["symbol"], strict=True))
+        )
+    ]
+    runs = list(merged([open_source(frame, wanted(columns=("symbol",))) for frame in frames]))
+    assert [row[0] for run in runs for row in run.rows] == expected
+
+
+def test_timedelta_of_an_event_is_milliseconds() -> None:
+    kind = EventType("T", {"at": t.LONG, "gap": t.LONG})
+    assert read([{"at": 1, "gap": timedelta(seconds=2)}], wanted(kind))[1] == [(1, 2000)]
