@@ -21,7 +21,7 @@ help:  ## list the commands
 
 lab: env-lab  ## open JupyterLab at the first notebook (more options: LAB_ARGS="--no-browser --port 8900")
 	@echo "cepbook: opening JupyterLab at $(FIRST); Ctrl-C stops it"
-	@$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) $(LAB_ARGS) $(FIRST)
+	@$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.default_url=/lab/tree/$(FIRST) $(LAB_ARGS)
 
 test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
 	@$(VENV_PYTHON) tools/check.py $(STAGES)
