@@ -1,0 +1,228 @@
+"""Charts that draw without a network, by altair: a renderer that JupyterLab understands, and three small builders.
+
+JupyterLab bundles Vega-Lite 5 and knows no newer mime type, while altair 6 writes Vega-Lite 6 or HTML that loads
+scripts from elsewhere. The renderer here writes the same specification as Vega-Lite 5, and, where the package
+`vl-convert-python` is installed, a PNG for viewers that run no scripts. altair is imported when a chart is first made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from cepbook.errors import UsageError
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas as pd
+
+    from cepbook.session import Workbench
+
+MIME = "application/vnd.vegalite.v5+json"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"  # an identifier; nothing is loaded from there
+RENDERER = "cepbook"
+POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more
+SERIES = 20
+WIDTH, HEIGHT = 640, 260
+YEAR_MS = 365 * 86_400_000
+VERDICTS = {
+    "equal": "#2da44e",
+    "different values": "#d99a1b",
+    "only here": "#cf222e",
+    "only there": "#8250df",
+}
+
+
+def enable_offline_renderer() -> None:
+    """Make altair charts in this session draw offline. Calling it again changes nothing."""
+    _altair()
+
+
+def _altair() -> ModuleType:
+    try:
+        import altair
+    except ImportError as error:
+        raise UsageError("charts need the package altair: pip install 'cepbook[lab]'") from error
+    if RENDERER not in altair.renderers.names():
+        altair.renderers.register(RENDERER, render)
+    if altair.renderers.active != RENDERER:
+        altair.renderers.enable(RENDERER)
+    return altair
+
+
+def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
+    """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made."""
+    as_v5 = {**spec, "$schema": SCHEMA}
+    bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
+    png = _png(as_v5)
+    if png is not None:
+        bundle["image/png"] = png
+    return bundle
+
+
+def _png(spec: dict[str, Any]) -> str | None:
+    from base64 import b64encode
+
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    try:
+        return b64encode(vl_convert.vegalite_to_png(spec, vl_version="5.21", scale=1)).decode("ascii")
+    except ValueError:  # what vl_convert raises for a specification that it cannot draw; the live chart remains
+        return None
+
+
+def describe(spec: dict[str, Any]) -> str:
+    """A chart in words, for viewers of text: its mark, its axes, how many rows it shows."""
+    layers: list[dict[str, Any]] = [spec, *spec.get("layer", ())]
+    mark = next((one["mark"] for one in layers if "mark" in one), "layered")
+    kind = mark.get("type", "") if isinstance(mark, dict) else str(mark)
+    encoding: dict[str, Any] = next((one["encoding"] for one in layers if one.get("encoding")), {})
+    fields = {name: encoding.get(name, {}).get("field") for name in ("x", "y", "color")}
+    axes = [f"{name}: {field}" for name, field in fields.items() if field]
+    rows = sum(len(values) for values in spec.get("datasets", {}).values())
+    title = spec.get("title")
+    heading = title.get("text") if isinstance(title, dict) else title
+    parts = [f"{kind} chart" + (f" '{heading}'" if heading else ""), *axes, f"{rows:,} rows"]
+    return ", ".join(parts)
+
+
+def line(
+    frame: pd.DataFrame, x: str, y: str | Sequence[str], color: str | None = None, *, title: str | None = None
+) -> alt.Chart:
+    """A line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis (UTC).
+
+    More than 5,000 rows are thinned evenly, as the subtitle then says. Raises UsageError for a missing column.
+    """
+    altair = _altair()
+    names = [y] if isinstance(y, str) else list(y)
+    _need(frame, [x, *names, *([color] if color else [])])
+    if len(names) > 1:
+        if color is not None:
+            raise UsageError("a line chart takes several columns in y or a color column, not both")
+        frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
+        names, color = ["value"], "series"
+    shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
+    shown, kind = _timed(shown, x)
+    encoding = {
+        "x": altair.X(_field(x), type=kind, title=None if kind == "temporal" else x),
+        "y": altair.Y(_field(names[0]), type="quantitative", title=names[0]),
+        "tooltip": [altair.Tooltip(_field(c), **_tip(c, x, kind, shown)) for c in shown.columns],
+    }
+    if color is not None:
+        encoding["color"] = altair.Color(_field(color), type="nominal", title=color)
+    chart = altair.Chart(shown).mark_line(interpolate="step-after", strokeWidth=1.5).encode(**encoding)
+    return _sized(altair, chart, title, note)
+
+
+def stream_chart(
+    workbench: Workbench, name: str, *, y: str | None = None, x: str = "time", color: str | None = None
+) -> alt.Chart:
+    """The insert stream of statement `name` over time, from its feed.
+
+    `y` defaults to the first column with floats, else the first numeric one; `color` to the first text column with at
+    most 20 values. Raises UsageError when there is no numeric column to draw.
+    """
+    frame = workbench.changes(name)
+    inserts = frame[frame["kind"] == "insert"]
+    columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
+    if y is None:
+        y = _first_number(inserts, columns, name)
+    if color is None:
+        color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
+    return line(inserts, x, y, color, title=name)
+
+
+def comparison_chart(report: pd.DataFrame) -> alt.Chart:
+    """Verdicts per statement as stacked bars.
+
+    `report` has either the columns ``statement``, ``verdict``, ``rows``, or ``statement`` and one count per verdict.
+    """
+    altair = _altair()
+    _need(report, ["statement"])
+    if "verdict" not in report.columns:
+        report = report.melt(id_vars="statement", var_name="verdict", value_name="rows")
+    _need(report, ["verdict", "rows"])
+    shown = report[["statement", "verdict", "rows"]].assign(verdict=report["verdict"].astype(str).str.replace("_", " "))
+    known = [v for v in VERDICTS if v in set(shown["verdict"])]
+    others = sorted(set(shown["verdict"]) - set(known))
+    spare = ["#0969da", "#bf3989", "#57606a", "#9a6700"]
+    colors = [VERDICTS[v] for v in known] + [spare[i % len(spare)] for i in range(len(others))]
+    chart: alt.Chart = (
+        altair.Chart(shown)
+        .mark_bar()
+        .encode(
+            x=altair.X("rows", type="quantitative", title="rows"),
+            y=altair.Y("statement", type="nominal", title=None, sort=None),
+            color=altair.Color("verdict", type="nominal", scale=altair.Scale(domain=[*known, *others], range=colors)),
+            tooltip=[altair.Tooltip("statement"), altair.Tooltip("verdict"), altair.Tooltip("rows", format=",")],
+        )
+    )
+    sized: alt.Chart = chart.properties(width=WIDTH, height=altair.Step(26))
+    return sized
+
+
+def _need(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    missing = [n for n in names if n not in frame.columns]
+    if missing:
+        has = ", ".join(map(str, frame.columns))
+        raise UsageError(f"the frame has no column {', '.join(missing)}; it has: {has}")
+
+
+def _field(name: str) -> str:
+    # In a Vega-Lite field, dots and brackets are paths, and in altair's shorthand a colon starts a type.
+    for special in "\\.[]:":
+        name = name.replace(special, "\\" + special)
+    return name
+
+
+def _thin(frame: pd.DataFrame, color: str | None) -> tuple[pd.DataFrame, str | None]:
+    if len(frame) <= POINTS:
+        return frame, None
+    if color is None:
+        step = -(-len(frame) // POINTS)
+        return frame.iloc[::step], f"one row in {step} of {len(frame):,}"
+    # Counted per series: rows of several series often alternate, and an even step would drop whole series.
+    series = frame.groupby(color, dropna=False, sort=False)
+    step = -(-len(frame) // max(1, POINTS - series.ngroups))
+    return frame[series.cumcount() % step == 0], f"one row in {step} of {len(frame):,}"
+
+
+def _timed(frame: pd.DataFrame, x: str) -> tuple[pd.DataFrame, str]:
+    """Milliseconds since 1970 (later than its first year) as times; other numbers stay numbers.
+
+    The times have no zone: Vega then shows them as they are, and not moved into the zone of the reader.
+    """
+    column = frame[x]
+    if column.dtype.kind == "M":
+        return frame, "temporal"
+    if column.dtype.kind in "iu" and len(column) and column.min() >= YEAR_MS:
+        return frame.assign(**{x: column.astype("datetime64[ms]")}), "temporal"
+    return frame, "quantitative" if column.dtype.kind in "iuf" else "nominal"
+
+
+def _tip(name: str, x: str, kind: str, frame: pd.DataFrame) -> dict[str, Any]:
+    if name == x and kind == "temporal":
+        return {"type": "temporal", "format": "%Y-%m-%d %H:%M:%S"}
+    return {"type": "quantitative"} if frame[name].dtype.kind in "iuf" else {"type": "nominal"}
+
+
+def _sized(altair: ModuleType, chart: alt.Chart, title: str | None, note: str | None) -> alt.Chart:
+    chart = chart.properties(width=WIDTH, height=HEIGHT)
+    if not title and not note:
+        return chart
+    return chart.properties(title=altair.TitleParams(title or "", subtitle=note or "", anchor="start"))
+
+
+def _first_number(frame: pd.DataFrame, columns: Sequence[str], name: str) -> str:
+    for kinds in ("f", "iu"):
+        for column in columns:
+            if frame[column].dtype.kind in kinds:
+                return column
+    raise UsageError(f"statement {name} has no numeric column to draw; name one with y=")
+
+
+def _is_text(column: Any) -> bool:
+    return column.dtype.kind == "O" and bool(column.dropna().map(lambda v: isinstance(v, str)).all())

@@ -1,0 +1,173 @@
+"""Rows of plain Python values as binary columns for the browser, and values as short text.
+
+A column travels as one typed array beside a small description in the JSON part of a message:
+
+- ``{"k": "num", "b": i}``: float64 in buffer ``i``
+- ``{"k": "bool", "b": i}``: uint8 in buffer ``i``
+- ``{"k": "text", "b": i, "d": [...]}``: int32 codes in buffer ``i`` into the dictionary ``d``; -1 is null
+
+and ``"n": j`` names a uint8 buffer with 1 where the value is null. Strings are sent once per message, however often
+they occur, so a frame of 2,000 rows costs well below a millisecond and the browser parses almost no JSON.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cepbook.lang.types import INTEGRAL, NUMERIC
+
+EXACT = 2**53  # beyond this, a float64 does not hold every integer
+TEXT_LIMIT = 300
+ITEM_LIMIT = 12
+
+_NUMERIC_NAMES = frozenset(t.name for t in NUMERIC)
+_INTEGRAL_NAMES = frozenset(t.name for t in INTEGRAL)
+_NONE = type(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One output column of a statement: its name and the name of its EPL type (``double``, ``string``)."""
+
+    name: str
+    type: str = "object"
+
+    @property
+    def kind(self) -> str:
+        """How the browser shows the column: ``int``, ``float``, ``bool`` or ``text``."""
+        if self.type in _INTEGRAL_NAMES:
+            return "int"
+        if self.type in _NUMERIC_NAMES:
+            return "float"
+        return "bool" if self.type == "boolean" else "text"
+
+    def describe(self) -> dict[str, str]:
+        """The JSON form for the browser."""
+        return {"name": self.name, "type": self.type, "kind": self.kind}
+
+
+@dataclass(slots=True)
+class Buffers:
+    """The binary part of one message; `add` returns the index by which the JSON part refers to a buffer."""
+
+    parts: list[bytes] = field(default_factory=list)
+
+    def add(self, array: np.ndarray) -> int:
+        """Append the bytes of `array` (little-endian on every platform that Jupyter runs on)."""
+        self.parts.append(array.tobytes())
+        return len(self.parts) - 1
+
+
+def encode_rows(rows: Sequence[Mapping[str, object]], columns: Iterable[Column], buffers: Buffers) -> list[object]:
+    """The descriptions of all `columns` of `rows`; a property that a row lacks is null."""
+    return [encode_values([row.get(column.name) for row in rows], buffers) for column in columns]
+
+
+def encode_values(values: Sequence[object], buffers: Buffers) -> dict[str, object]:
+    """One column. The encoding follows the values, not the declared type, so that no value can fail to travel."""
+    kinds = set(map(type, values))
+    nullable = _NONE in kinds
+    kinds.discard(_NONE)
+    if kinds == {bool}:
+        return _with_nulls(values, nullable, buffers, "bool", np.array([v is True for v in values], dtype=np.uint8))
+    if kinds and kinds <= {int, float} and _exact(values, int in kinds):
+        return _with_nulls(values, nullable, buffers, "num", np.array(values, dtype=np.float64))
+    return _encode_texts(values, kinds, buffers)
+
+
+def _exact(values: Sequence[object], integers: bool) -> bool:
+    return not integers or all(-EXACT <= v <= EXACT for v in values if type(v) is int)
+
+
+def _with_nulls(
+    values: Sequence[object], nullable: bool, buffers: Buffers, kind: str, array: np.ndarray
+) -> dict[str, object]:
+    shown: dict[str, object] = {"k": kind, "b": buffers.add(array)}
+    if nullable:
+        shown["n"] = buffers.add(np.array([v is None for v in values], dtype=np.uint8))
+    return shown
+
+
+def _encode_texts(values: Sequence[object], kinds: set[type], buffers: Buffers) -> dict[str, object]:
+    keys: Sequence[object] = values if kinds <= {str} else [None if v is None else text_of(v) for v in values]
+    codes: dict[object, int] = {}
+    array = np.array([-1 if v is None else codes.setdefault(v, len(codes)) for v in keys], dtype=np.int32)
+    return {"k": "text", "b": buffers.add(array), "d": [_printable(str(text)) for text in codes]}
+
+
+def _printable(text: str) -> str:
+    if len(text) > TEXT_LIMIT:
+        text = text[: TEXT_LIMIT - 1] + "…"
+    # A lone surrogate is a legal Python string but no legal JSON message.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def text_of(value: object) -> str:
+    """A value as short text: nested events as ``{a=1, b=x}``, arrays as ``[1, 2]``, null as ``null``."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _printable(value)
+        case float():
+            return number_text(value, None)
+        case dict():
+            inner = ", ".join(f"{name}={text_of(item)}" for name, item in list(value.items())[:ITEM_LIMIT])
+            return _printable("{" + inner + (", …}" if len(value) > ITEM_LIMIT else "}"))
+        case list() | tuple():
+            inner = ", ".join(text_of(item) for item in value[:ITEM_LIMIT])
+            return _printable("[" + inner + (", …]" if len(value) > ITEM_LIMIT else "]"))
+        case dt.datetime():
+            return value.isoformat(sep=" ")
+        case int() | dt.date() | dt.time() | dt.timedelta():
+            return str(value)
+    text = str(value)
+    # The default repr holds an address, which would differ from run to run.
+    return f"<{type(value).__name__}>" if " at 0x" in text else _printable(text)
+
+
+def decimals_of(values: Iterable[object], limit: int = 4) -> int:
+    """How many decimals (1 to `limit`) show the floats among `values`, so that a column lines up at its point."""
+    most = 1
+    for value in values:
+        if type(value) is float and math.isfinite(value):
+            text = f"{value:.{limit}f}".rstrip("0")
+            most = max(most, len(text) - text.index(".") - 1)
+    return most
+
+
+def number_text(value: float, decimals: int | None) -> str:
+    """A float with fixed `decimals`; very large and very small ones in exponent form; NaN and infinities by name."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    size = abs(value)
+    if value != 0 and (size >= 1e15 or size < 1e-4):
+        return f"{value:.4e}"
+    return f"{value:.{decimals_of([value]) if decimals is None else decimals}f}"
+
+
+def time_text(ms: int, *, origin_relative: bool | None = None) -> str:
+    """Engine time as text: a UTC date and time, or ``hh:mm:ss.mmm`` since 0 while that is below one year.
+
+    A clock that starts at 0 counts from nowhere in particular, and a date in 1970 would only mislead.
+    """
+    relative = abs(ms) < 365 * 86_400_000 if origin_relative is None else origin_relative
+    if relative:
+        sign, rest = ("-", -ms) if ms < 0 else ("", ms)
+        days, rest = divmod(rest, 86_400_000)
+        clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"
+        return f"{sign}{days}d {clock}" if days else sign + clock
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
+    except OverflowError:
+        return str(ms)
+    return moment.isoformat(sep=" ", timespec="milliseconds" if ms % 1000 else "seconds")

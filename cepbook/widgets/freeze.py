@@ -1,0 +1,138 @@
+"""The static picture of a statement, and rows out of deliveries: what live and saved views have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Literal, NamedTuple
+
+from cepbook.errors import CepbookError
+from cepbook.feeds import Delivery, Feed
+from cepbook.widgets.encode import Column, time_text
+from cepbook.widgets.render import Frozen, Table, cells_of, counted, heading_html, table_html, table_of, table_text
+from cepbook.widgets.source import ViewSource
+
+STATIC_ROWS = 20
+
+State = Literal["ready", "live", "paused", "finished", "dropped"]
+
+
+class StreamRows(NamedTuple):
+    """The newest rows of a feed in order (of one delivery the insert rows first), and the cursor behind them.
+
+    Parallel lists: the rows, their clock times in ms, whether they are insert rows, their delivery numbers.
+    """
+
+    rows: list[Mapping[str, object]]
+    times: list[int]
+    inserts: list[bool]
+    numbers: list[int]
+    cursor: int
+
+
+def newest_rows(feed: Feed, cursor: int, limit: int) -> StreamRows:
+    """At most `limit` of the newest rows of deliveries numbered `cursor` and above; a huge delivery is cut."""
+    found = feed.since(max(cursor, feed.deliveries - limit))
+    count = 0
+    first = len(found.deliveries)
+    while first and count < limit:
+        first -= 1
+        count += _size(found.deliveries[first])
+    taken = StreamRows([], [], [], [], found.cursor)
+    for one in found.deliveries[first:]:
+        for part, is_insert in ((one.insert, True), (one.remove, False)):
+            if part:
+                taken.rows.extend(part)
+                taken.inserts.extend([is_insert] * len(part))
+        taken.times.extend([one.time] * _size(one))
+        taken.numbers.extend([one.number] * _size(one))
+    if count > limit:
+        for each in taken[:4]:
+            del each[: count - limit]
+    return taken
+
+
+def _size(delivery: Delivery) -> int:
+    return len(delivery.insert or ()) + len(delivery.remove or ())
+
+
+def partition_columns(partitions: Sequence[Mapping[str, object]]) -> tuple[Column, ...]:
+    """The columns of a list of partitions: ``id``, the keys, ``rows``; typed by their values."""
+    if not partitions:
+        return (Column("id", "int"), Column("rows", "int"))
+    kinds = {bool: "boolean", int: "long", float: "double"}
+    return tuple(Column(name, kinds.get(type(value), "string")) for name, value in partitions[0].items())
+
+
+def freeze(source: ViewSource, state: State = "ready") -> Frozen:
+    """The static picture of a statement: the last rows of its stream, its window contents, its partitions."""
+    try:
+        columns, epl, feed = tuple(source.columns), source.epl, source.feed
+    except CepbookError:
+        gone = f"{source.name}: this statement was dropped"
+        return Frozen(f"<div>{heading_html(gone)}</div>", gone)
+    title = f"{source.name}: {counted(feed.total_insert, 'insert row')}, {counted(feed.total_remove, 'remove row')}"
+    clock = f"clock {time_text(source.clock())}"
+    html = [heading_html(title, clock), _epl_html(epl)]
+    text = [f"{title}  ({clock})"]
+    for heading, note, table in _sections(source, columns, feed, state):
+        html.append(heading_html(heading, note) + (table_html(table) if table is not None else ""))
+        text.append(f"{heading}{f': {note}' if note else ''}")
+        if table is not None:
+            text.append(table_text(table))
+    return Frozen(f"<div>{''.join(html)}</div>", "\n".join(text))
+
+
+def _epl_html(epl: str) -> str:
+    style = "margin:2px 0 6px;padding:0;background:none;white-space:pre-wrap;opacity:.8;font-size:90%"
+    return f'<pre style="{style}">{escape(epl.strip())}</pre>'
+
+
+def _sections(
+    source: ViewSource, columns: tuple[Column, ...], feed: Feed, state: State
+) -> list[tuple[str, str, Table | None]]:
+    sections = [_stream_section(columns, feed)]
+    if state == "dropped":
+        return sections
+    try:
+        sections.append(_rows_section("Window", source.rows(), columns, "row"))
+        partitions = source.partitions()
+    except CepbookError as error:
+        return [*sections, ("Window", str(error), None)]
+    if partitions is not None:
+        sections.append(_rows_section("Partitions", partitions, partition_columns(partitions), "partition"))
+    return sections
+
+
+def _stream_section(columns: tuple[Column, ...], feed: Feed) -> tuple[str, str, Table | None]:
+    rows, times, inserts, _, _ = newest_rows(feed, 0, STATIC_ROWS)
+    if not rows:
+        return "Stream", "no rows yet", None
+    signs = tuple("+" if flag else "−" for flag in inserts)
+    table = Table(
+        ("time", "", *(c.name for c in columns)),
+        (False, False, *(c.kind in ("int", "float") for c in columns)),
+        tuple(
+            (time_text(ms), sign, *cells)
+            for ms, sign, cells in zip(times, signs, cells_of(rows, columns), strict=True)
+        ),
+        signs,
+    )
+    total = feed.total_insert + feed.total_remove
+    return "Stream", f"last {len(rows)} of {counted(total, 'row')}" if total > len(rows) else "", table
+
+
+def _rows_section(
+    heading: str, rows: Sequence[Mapping[str, object]], columns: tuple[Column, ...], noun: str
+) -> tuple[str, str, Table | None]:
+    if not rows:
+        return heading, "empty", None
+    note = counted(len(rows), noun)
+    if len(rows) > STATIC_ROWS:
+        # A window's newest rows are at its end; partitions are listed from the first.
+        rows, note = (
+            (rows[-STATIC_ROWS:], f"last {STATIC_ROWS} of {note}")
+            if noun == "row"
+            else (rows[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}")
+        )
+    return heading, note, table_of(rows, columns)

@@ -1,0 +1,106 @@
+"""LiveWidget: what all live widgets of cepbook have in common: frames, a static picture, a place in the notebook."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import anywidget
+import traitlets
+
+from cepbook.widgets.pump import Pump
+from cepbook.widgets.render import Frozen
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def asset(*names: str) -> str:
+    """The files `names` of the folder ``static`` as one text (a widget's script is one ES module)."""
+    return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
+class DisplayHandle(Protocol):
+    """What `IPython.display.display(..., display_id=True)` returns."""
+
+    def update(self, obj: object) -> None:
+        """Show `obj` in place of what is shown."""
+
+
+class LiveWidget(anywidget.AnyWidget):
+    """A widget that sends frames at display rate and has a static picture for the saved notebook.
+
+    A subclass implements `freeze`, `_build` and `_receive`. Messages arrive in a thread that differs by ipykernel
+    version, so `_receive` may only set flags; `_build` runs on the event loop, or inside `flush`.
+    """
+
+    snapshot = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, *, rate: float, now: Callable[[], float] = time.monotonic, **traits: object) -> None:
+        self._handle: DisplayHandle | None = None
+        self._now = now
+        self._pump = Pump(self._build, rate=rate, now=now)
+        super().__init__(**traits)
+        self.on_msg(self._on_message)
+
+    def freeze(self) -> Frozen:
+        """The present state as plain HTML and text: the same for the same state of the engine."""
+        raise NotImplementedError
+
+    def _build(self, number: int) -> bool:
+        """Make and send frame `number` of the newest state; False when there is nothing new to say."""
+        raise NotImplementedError
+
+    def _receive(self, content: dict[str, Any]) -> None:
+        """A message of the browser, in an unknown thread."""
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """Send a frame now if one is due and a browser waits for it; whether one was sent. Costs little when not.
+
+        `urgent` sends even if the last frame left a moment ago (at the end of a replay).
+        """
+        if urgent:
+            self._pump.touch()
+        return self._pump.flush(urgent=urgent)
+
+    def attach_display(self, handle: DisplayHandle) -> None:
+        """Remember where the widget is shown, for `refresh_output`."""
+        self._handle = handle
+
+    def refresh_output(self) -> None:
+        """Bring the browser up to date and put the last state into the saved notebook (needs `attach_display`)."""
+        self.flush(urgent=True)
+        self.snapshot = self.freeze().html
+        if self._handle is not None:
+            self._handle.update(self)
+
+    def close(self) -> None:
+        """End the widget; the static picture in the notebook stays."""
+        self._pump.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        return self.freeze().text
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        frozen = self.freeze()
+        static = {"text/plain": frozen.text, "text/html": frozen.html}
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return static
+        data, metadata = bundle
+        return {**data, **static}, metadata
+
+    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
+        if not isinstance(content, dict):
+            return
+        match content:
+            case {"kind": "ack", "n": int(number)}:
+                self._receive(content)
+                self._pump.ack(number)
+            case {"kind": "hello"}:
+                self._receive(content)
+                self._pump.open()
+            case _:
+                self._receive(content)

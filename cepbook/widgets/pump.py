@@ -1,0 +1,156 @@
+"""When a widget may send its next frame to the browser: conflation and back-pressure.
+
+A frame leaves only when the last one was acknowledged, so a slow browser gets fewer and newer frames instead of a
+queue that overflows without a word. A lost frame is replaced after one second. Nothing here needs a thread: while an
+asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush` between its slices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+RESEND_AFTER = 1.0  # seconds without an acknowledgement
+GIVE_UP_AFTER = 30  # frames in a row without an acknowledgement: the page was closed
+SHARE = 10  # a frame that took t seconds to build is followed by a rest of at least SHARE * t
+
+
+class Pump:
+    """Calls `build(number)` when a frame is due.
+
+    `build` makes and sends one frame of the newest state, or returns False when there is nothing to say. `rate` is
+    the most frames per second. `touch` says that there is something new, `open` that a browser is listening,
+    `ack(number)` that it has drawn a frame. `ack`, `open` and `touch` may be called from any thread and only set
+    flags; `build` runs on the loop, or inside `flush`.
+    """
+
+    def __init__(
+        self, build: Callable[[int], bool], *, rate: float = 20.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._build = build
+        self._interval = 1.0 / rate
+        self._now = now
+        self._is_open = False
+        self._dirty = False
+        self._number = 0
+        self._acked = 0
+        self._unanswered = 0
+        self._sent_at = 0.0
+        self._earliest = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._reminder: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._find_loop()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a browser has asked for frames (and still answers)."""
+        return self._is_open
+
+    @property
+    def acked(self) -> int:
+        """The number of the last frame that the browser has drawn; 0 before the first."""
+        return self._acked
+
+    def touch(self) -> None:
+        """Something changed. Cheap: called for every delivery of a statement."""
+        self._dirty = True
+        if self._is_open and self._timer is None:
+            self._wake()
+
+    def remind(self, delay: float) -> None:
+        """Touch again after `delay` seconds (where a loop runs; otherwise the next `touch` or `flush` does)."""
+        if self._loop is not None and self._reminder is None:
+            self._reminder = self._loop.call_later(delay, self._reminded)
+
+    def open(self) -> None:
+        """A browser listens: frames may flow, the first one at once."""
+        self._is_open = True
+        self._unanswered = 0
+        self._acked = self._number
+        self._earliest = 0.0
+        self._dirty = True
+        self._wake()
+
+    def ack(self, number: int) -> None:
+        """The browser has drawn frame `number`."""
+        if self._acked < number <= self._number:
+            self._acked = number
+            self._unanswered = 0
+            self._wake(again=True)
+
+    def close(self) -> None:
+        """No frames any more."""
+        self._is_open = False
+        self._loop = None
+        for handle in (self._timer, self._reminder):
+            if handle is not None:
+                handle.cancel()
+        self._timer = self._reminder = None
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """Send a frame if one is due (`urgent`: even if the last was sent a moment ago); whether one was sent."""
+        if not (self._is_open and self._dirty):
+            return False
+        now = self._now()
+        if now < (self._sent_at + RESEND_AFTER if self._acked < self._number else 0 if urgent else self._earliest):
+            return False
+        if self._acked < self._number:
+            self._unanswered += 1
+            if self._unanswered > GIVE_UP_AFTER:
+                self._is_open = False
+                return False
+        self._dirty = False
+        self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
+        if not self._build(self._number):
+            self._number -= 1
+            return False
+        self._sent_at = self._now()
+        self._earliest = self._sent_at + max(self._interval, SHARE * (self._sent_at - now))
+        return True
+
+    def _find_loop(self) -> bool:
+        if self._loop is None:
+            try:
+                self._loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return False
+        return True
+
+    def _wake(self, again: bool = False) -> None:
+        if not self._find_loop() or self._loop is None:
+            return
+        try:
+            inside = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            inside = False
+        if inside:
+            self._schedule(again)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._schedule, again)
+        except RuntimeError:  # the loop was closed; the next one that runs is found again
+            self._loop = None
+
+    def _schedule(self, again: bool = False) -> None:
+        if self._loop is None or not self._is_open:
+            return
+        if self._timer is not None:
+            if not again:
+                return
+            self._timer.cancel()
+        due = self._sent_at + RESEND_AFTER if self._acked < self._number else self._earliest
+        self._timer = self._loop.call_later(max(0.0, due - self._now()), self._tick)
+
+    def _reminded(self) -> None:
+        self._reminder = None
+        self.touch()
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.flush()
+        # Not only when dirty: an unanswered frame may have been lost, and the last frame must arrive.
+        if self._is_open and (self._dirty or self._acked < self._number):
+            self._dirty = self._dirty or self._acked < self._number
+            self._schedule()

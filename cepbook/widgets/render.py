@@ -1,0 +1,117 @@
+"""Static pictures of widgets for saved notebooks: HTML with inline styles, and plain text.
+
+Both are the same for the same engine state (no ids, no wall clock, rounded floats), so that a notebook can be
+compared with its last run. The HTML needs no style sheet to be understood: signs and headings carry the meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from cepbook.widgets.encode import Column, decimals_of, number_text, text_of
+
+INSERT = "rgba(46,160,67,.14)"
+REMOVE = "rgba(218,54,51,.13)"
+LINE = "1px solid rgba(128,128,128,.25)"
+CELL_LIMIT = 60
+WIDTH_LIMIT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A widget's state as plain HTML and text: an object that a notebook shows without any JavaScript."""
+
+    html: str
+    text: str
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text, with the alignment of each column and the sign (``+``, ``−`` or empty) of each row."""
+
+    headings: tuple[str, ...]
+    right: tuple[bool, ...]
+    cells: tuple[tuple[str, ...], ...]
+    signs: tuple[str, ...] = ()
+
+
+def cells_of(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> list[tuple[str, ...]]:
+    """The text of every cell; the floats of one column share their number of decimals."""
+    decimals = [decimals_of(row.get(c.name) for row in rows) if c.kind == "float" else None for c in columns]
+    return [
+        tuple(_cell(row.get(c.name), places) for c, places in zip(columns, decimals, strict=True)) for row in rows
+    ]
+
+
+def _cell(value: object, places: int | None) -> str:
+    text = number_text(value, places) if isinstance(value, float) else text_of(value)
+    return text if len(text) <= CELL_LIMIT else text[: CELL_LIMIT - 1] + "…"
+
+
+def table_of(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> Table:
+    """A table of plain rows."""
+    return Table(
+        tuple(c.name for c in columns),
+        tuple(c.kind in ("int", "float") for c in columns),
+        tuple(cells_of(rows, columns)),
+    )
+
+
+def table_html(table: Table) -> str:
+    """The table; rows with a sign are tinted."""
+    head = "".join(
+        f'<th style="text-align:{_side(right)};padding:2px 10px;border-bottom:{LINE}">{escape(name)}</th>'
+        for name, right in zip(table.headings, table.right, strict=True)
+    )
+    body = []
+    for index, cells in enumerate(table.cells):
+        sign = table.signs[index] if table.signs else ""
+        tint = {"+": f"background:{INSERT}", "−": f"background:{REMOVE}"}.get(sign, "background:none")
+        tds = "".join(
+            f'<td style="text-align:{_side(right)};padding:1px 10px;white-space:nowrap">{escape(cell)}</td>'
+            for cell, right in zip(cells, table.right, strict=True)
+        )
+        body.append(f'<tr style="{tint}">{tds}</tr>')
+    style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:2px 0 8px"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+
+
+def _side(right: bool) -> str:
+    return "right" if right else "left"
+
+
+def table_text(table: Table, indent: str = "  ") -> str:
+    """The table with columns of fixed width; long cells are cut."""
+    lines = [table.headings, *table.cells]
+    widths = [min(WIDTH_LIMIT, max(len(line[i]) for line in lines)) for i in range(len(table.headings))]
+    shown = []
+    for line in lines:
+        parts = []
+        for cell, width, right in zip(line, widths, table.right, strict=True):
+            cut = cell.replace("\n", " ")
+            cut = cut if len(cut) <= width else cut[: width - 1] + "…"
+            parts.append(cut.rjust(width) if right else cut.ljust(width))
+        shown.append((indent + "  ".join(parts)).rstrip())
+    return "\n".join(shown)
+
+
+def heading_html(text: str, note: str = "") -> str:
+    """A small heading over a table."""
+    dim = f' <span style="opacity:.7;font-weight:normal">{escape(note)}</span>' if note else ""
+    return f'<div style="font-weight:600;margin-top:4px">{escape(text)}{dim}</div>'
+
+
+def counted(n: int, noun: str) -> str:
+    """``1 row``, ``2,345 rows``."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -1,0 +1,96 @@
+"""What a statement view needs to know of a statement, and where it gets it from in a workbench."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cepbook.feeds import Feed
+from cepbook.widgets.encode import Column
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
+
+Rows = Sequence[Mapping[str, object]]
+
+
+class ViewSource(Protocol):
+    """A statement as a view sees it. Reading never changes the statement; every member may be read at any time."""
+
+    @property
+    def name(self) -> str:
+        """The statement's name."""
+
+    @property
+    def epl(self) -> str:
+        """The statement's own text."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The output columns in order."""
+
+    @property
+    def feed(self) -> Feed:
+        """The deliveries; a different object after the statement was deployed anew."""
+
+    def clock(self) -> int:
+        """The engine's time in ms."""
+
+    def rows(self, partition: int | None = None) -> Rows:
+        """What the statement's iterator shows now, of one context partition or of all."""
+
+    def partitions(self) -> Rows | None:
+        """One row per context partition: ``id``, its keys, ``rows`` (how many). None without a context."""
+
+
+class WorkbenchSource:
+    """A `ViewSource` over statement `name` of a workbench. Raises UsageError when there is no such statement."""
+
+    def __init__(self, workbench: Workbench, name: str) -> None:
+        self._workbench = workbench
+        self._statement = name
+        self._runtime: Any = workbench.runtime
+        self._runtime.statement(name)
+
+    @property
+    def name(self) -> str:
+        return self._statement
+
+    @property
+    def epl(self) -> str:
+        return str(self._runtime.statement(self._statement).epl)
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        properties = self._runtime.statement(self._statement).output_type.properties
+        return tuple(Column(name, str(kind)) for name, kind in properties.items())
+
+    @property
+    def feed(self) -> Feed:
+        feed: Feed = self._workbench.feed(self._statement)
+        return feed
+
+    def clock(self) -> int:
+        return int(self._runtime.now)
+
+    def rows(self, partition: int | None = None) -> Rows:
+        if partition is None:
+            return list(self._runtime.iterate(self._statement))
+        for number, rows in self._runtime.iterate_partitions(self._statement):
+            if number == partition:
+                return list(rows)
+        return []
+
+    def partitions(self) -> Rows | None:
+        context = getattr(self._runtime.statement(self._statement).plan, "context", None)
+        if context is None:
+            return None
+        sizes = {number: len(rows) for number, rows in self._runtime.iterate_partitions(self._statement)}
+        return [
+            {
+                "id": partition["id"],
+                **{k: v for k, v in partition.items() if k not in ("id", "name", "statements")},
+                "rows": sizes.get(partition["id"], 0),
+            }
+            for partition in self._runtime.partitions(context)
+        ]

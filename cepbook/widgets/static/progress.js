@@ -1,0 +1,100 @@
+// The browser half of cepbook.widgets.progress. Buttons send orders; the replay obeys between its slices.
+// Uses table.js, which Python puts before this text.
+
+const ENDED = ["finished", "stopped", "failed"];
+
+class Control {
+  constructor(model) {
+    this.model = model;
+    this.draws = new Set();
+    this.frame = { events: 0, total: null, clock: "", state: "ready" };
+    Object.assign(this, { rate: 0, at: 0 });
+    this.onMessage = (message) => message?.kind === "frame" && this.receive(message);
+    model.on("msg:custom", this.onMessage);
+    model.send({ kind: "hello" });
+  }
+  receive(frame) {
+    const now = performance.now();
+    const news = frame.events - this.frame.events;
+    if (this.at && news > 0) {
+      const elapsed = Math.max(20, now - this.at) / 1000;
+      this.rate += (1 - Math.exp(-elapsed / 0.8)) * (news / elapsed - this.rate);
+    }
+    if (frame.state !== "running") this.rate = 0;
+    this.at = now;
+    this.frame = frame;
+    for (const draw of this.draws) draw();
+    this.model.send({ kind: "ack", n: frame.n });
+  }
+  order(order, more = {}) {
+    this.model.send({ kind: "order", order, ...more });
+  }
+  dispose() {
+    this.model.off("msg:custom", this.onMessage);
+  }
+}
+
+function show(control, el) {
+  const button = (label, title, onclick) => {
+    const node = make("button", { type: "button", title }, label);
+    node.onclick = onclick;
+    return node;
+  };
+  const bar = make("div", { class: "cp-bar", role: "progressbar", "aria-label": "replay", "aria-valuemin": "0" });
+  const fill = make("div", { class: "cp-fill" });
+  bar.append(fill);
+  const state = make("span", { class: "cp-state", role: "status" });
+  const count = make("span", { class: "cp-count" });
+  const rate = make("span", { class: "cp-rate", title: "events per second" });
+  const clock = make("span", { class: "cp-clock", title: "engine time (UTC)" });
+  const pause = button("Pause", "pause or resume the replay", () =>
+    control.order(control.frame.state === "paused" ? "resume" : "pause"),
+  );
+  const size = make("input", { type: "number", min: "1", value: "1", "aria-label": "events per step" });
+  const step = button("Step", "run this many events, then pause", () =>
+    control.order("step", { n: Math.max(1, Math.floor(Number(size.value)) || 1) }),
+  );
+  const stop = button("Stop", "end the replay here", () => control.order("stop"));
+  const root = make("section", { class: "cepbook-progress", "aria-label": "replay" });
+  root.setAttribute("data-lm-suppress-shortcuts", "true");
+  root.append(
+    make("div", { class: "cp-line" }, state, count, rate, make("span", { class: "cp-space" }), clock),
+    make("div", { class: "cp-line" }, bar, pause, step, size, stop),
+  );
+  el.append(root);
+  const draw = () => {
+    const { events, total, clock: time, state: now } = control.frame;
+    const ended = ENDED.includes(now);
+    const share = total ? Math.min(100, (100 * events) / total) : ended ? 100 : 0;
+    setText(state, now);
+    setAttribute(root, "data-state", now);
+    setText(count, total === null ? plural(events, "event") : `${numbers.format(events)} of ${plural(total, "event")}`);
+    setText(rate, control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "");
+    setText(clock, time);
+    fill.style.width = `${share}%`;
+    bar.classList.toggle("cp-unknown", !total && now === "running");
+    if (total) {
+      setAttribute(bar, "aria-valuemax", String(total));
+      setAttribute(bar, "aria-valuenow", String(events));
+    }
+    setText(pause, now === "paused" ? "Resume" : "Pause");
+    for (const node of [pause, step, size, stop]) node.disabled = ended;
+  };
+  control.draws.add(draw);
+  draw();
+  return () => control.draws.delete(draw);
+}
+
+export default () => {
+  let control = null;
+  return {
+    initialize({ model }) {
+      control = new Control(model);
+      return () => control.dispose();
+    },
+    render({ model, el }) {
+      control ??= new Control(model);
+      return show(control, el);
+    },
+  };
+};

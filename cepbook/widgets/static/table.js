@@ -1,0 +1,196 @@
+// What the widgets of cepbook share: small things, columns, and a table that draws only its visible rows.
+// Python puts this text before view.js or progress.js; the two together are one ES module.
+
+const ROW = 22; // height of a row in px, as in view.css
+const numbers = new Intl.NumberFormat("en-US");
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
+const KEYWORDS = new Set(
+  ("select from where group by having order output insert into istream irstream rstream distinct as and or not in " +
+    "between like regexp is null on create schema context window table variable partition by inner left right full " +
+    "outer join unidirectional pattern every until match_recognize measures define case when then else end limit " +
+    "offset first last all every snapshot events desc asc initiated terminated start inherits exists prev prior " +
+    "true false update set delete merge matched for after").split(" "),
+);
+
+// ---- small things -------------------------------------------------------------------------------------------------
+
+function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function setAttribute(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+function plural(count, noun) {
+  return `${numbers.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+function typed(view, Type) {
+  const aligned = view.byteOffset % Type.BYTES_PER_ELEMENT === 0;
+  const buffer = aligned ? view.buffer : view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
+  return new Type(buffer, aligned ? view.byteOffset : 0, view.byteLength / Type.BYTES_PER_ELEMENT);
+}
+
+function decode(column, buffers) {
+  const nulls = column.n === undefined ? null : typed(buffers[column.n], Uint8Array);
+  if (column.k === "text") return Array.from(typed(buffers[column.b], Int32Array), (c) => (c < 0 ? null : column.d[c]));
+  const values = Array.from(typed(buffers[column.b], column.k === "bool" ? Uint8Array : Float64Array));
+  const made = column.k === "bool" ? values.map((v) => v === 1) : values;
+  return nulls ? made.map((v, i) => (nulls[i] ? null : v)) : made;
+}
+
+function timeText(ms, withMillis) {
+  const pad = (n, width = 2) => String(n).padStart(width, "0");
+  if (Math.abs(ms) >= 365 * 86400e3) {
+    const date = new Date(ms);
+    if (Number.isNaN(date.getTime())) return String(ms);
+    const text = date.toISOString().replace("T", " ").replace("Z", "");
+    return withMillis ? text : text.slice(0, -4);
+  }
+  const rest = Math.abs(ms);
+  const clock = `${pad(Math.floor(rest / 3600e3) % 24)}:${pad(Math.floor(rest / 60e3) % 60)}:${pad(Math.floor(rest / 1e3) % 60)}`;
+  const days = Math.floor(rest / 86400e3);
+  return `${ms < 0 ? "-" : ""}${days ? `${days}d ` : ""}${clock}.${pad(rest % 1000, 3)}`;
+}
+
+// A column that knows how its values are written. Decimals and width only ever grow, so that nothing jumps.
+class Column {
+  constructor({ name, type, kind }) {
+    Object.assign(this, { name, type, kind, decimals: 1, chars: Math.min(30, name.length) });
+    this.right = kind === "int" || kind === "float";
+    if (this.right) this.chars = Math.max(this.chars, 7);
+  }
+  text(value) {
+    if (value === null || value === undefined) return "null";
+    if (typeof value === "number") return this.number(value);
+    return String(value);
+  }
+  number(value) {
+    if (this.kind !== "float" && Number.isInteger(value)) return String(value);
+    if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "-∞";
+    const size = Math.abs(value);
+    if (value !== 0 && (size >= 1e15 || size < 1e-4)) return value.toExponential(4);
+    return value.toFixed(this.decimals);
+  }
+  learn(values) {
+    for (const value of values) {
+      if (this.decimals < 4 && typeof value === "number" && !Number.isInteger(value) && Number.isFinite(value)) {
+        this.decimals = Math.max(this.decimals, value.toFixed(4).replace(/0+$/, "").split(".")[1]?.length ?? 1);
+      }
+    }
+    // The longest values are at hand among a few hundred; a later, longer one is cut and readable in its title.
+    for (const value of values.slice(-300)) this.chars = Math.max(this.chars, Math.min(36, this.text(value).length));
+  }
+}
+
+// ---- a table that draws only what is visible ----------------------------------------------------------------------
+
+class VirtualTable {
+  constructor(label, role = "table") {
+    this.cell = role === "grid" ? "gridcell" : "cell";
+    this.head = make("div", { class: "cv-head", role: "row" });
+    this.body = make("div", { class: "cv-body", role: "rowgroup" });
+    this.empty = make("div", { class: "cv-empty" });
+    this.node = make("div", { class: "cv-scroll", role, "aria-label": label, tabindex: "0" });
+    this.node.append(make("div", { role: "rowgroup", class: "cv-headgroup" }, this.head), this.body, this.empty);
+    this.pool = [];
+    this.signature = "";
+  }
+  // columns: [{name, right, chars}]; row(i, node, cells) fills the row; `nothing` is shown when there are no rows
+  draw(columns, count, fill, nothing, bottom = false) {
+    this.layout(columns);
+    setAttribute(this.node, "aria-rowcount", String(count + 1));
+    const height = `${count * ROW}px`;
+    if (this.body.style.height !== height) this.body.style.height = height;
+    setText(this.empty, count ? "" : nothing);
+    if (bottom) this.node.scrollTop = this.node.scrollHeight;
+    const first = Math.max(0, Math.floor(this.node.scrollTop / ROW));
+    const visible = Math.ceil(this.node.clientHeight / ROW) + 1;
+    while (this.pool.length < visible) this.grow(columns.length);
+    this.pool.forEach((row, p) => {
+      // A row node keeps its index while it is visible, so that scrolling moves nothing but what comes and goes.
+      const size = this.pool.length;
+      const index = first + ((p - (first % size) + size) % size);
+      const shown = index < count && index < first + visible;
+      if (row.hidden === shown) row.hidden = !shown;
+      if (!shown) return;
+      if (row.index !== index) {
+        row.index = index;
+        row.style.transform = `translateY(${index * ROW}px)`;
+        row.setAttribute("aria-rowindex", String(index + 2));
+      }
+      fill(index, row, row.cells);
+    });
+  }
+  layout(columns) {
+    const template = columns.map((c) => `${c.chars + (c.extra ?? 0)}ch`).join(" ") + " minmax(0, 1fr)";
+    if (this.template !== template) {
+      this.template = template;
+      this.node.style.setProperty("--cv-columns", template);
+    }
+    const signature = columns.map((c) => `${c.name}|${c.right}`).join("\u0001");
+    if (signature === this.signature) return;
+    this.signature = signature;
+    this.right = columns.map((c) => Boolean(c.right));
+    this.head.replaceChildren(
+      ...columns.map((c) => {
+        const attributes = { role: "columnheader", class: c.right ? "cv-cell cv-right" : "cv-cell", title: c.title ?? c.name };
+        const node = make("div", attributes, c.label ?? c.name);
+        if (c.label !== undefined) node.setAttribute("aria-label", c.title ?? c.name);
+        return node;
+      }),
+    );
+    this.pool = [];
+    this.body.replaceChildren();
+  }
+  grow(width) {
+    const row = make("div", { class: "cv-row", role: "row" });
+    row.cells = Array.from({ length: width }, (_, i) =>
+      make("div", { class: this.right[i] ? "cv-cell cv-right" : "cv-cell", role: this.cell }),
+    );
+    row.append(...row.cells);
+    row.hidden = true;
+    this.pool.push(row);
+    this.body.append(row);
+  }
+  get atBottom() {
+    return this.node.scrollTop + this.node.clientHeight >= this.node.scrollHeight - ROW / 2;
+  }
+}
+
+function fillCell(node, column, value) {
+  const text = column.text(value);
+  if (node.textContent === text) return;
+  node.textContent = text;
+  node.classList.toggle("cv-null", value === null);
+  if (text.length > column.chars || typeof value === "number") node.title = value === null ? "null" : String(value);
+  else node.removeAttribute("title");
+}
+
+function setClass(row, name) {
+  if (row.className !== name) row.className = name;
+}
+
+// EPL as nodes, coloured as JupyterLab colours code. Text only ever becomes text nodes.
+function highlighted(epl) {
+  const token = /(\/\*[\s\S]*?\*\/|\/\/[^\n]*)|('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(@\w+)|(#\w+)|(\b\d[\d.]*\w?\b)|([A-Za-z_]\w*)/g;
+  const kinds = ["comment", "string", "meta", "view", "number"];
+  const nodes = [];
+  let end = 0;
+  for (const match of epl.matchAll(token)) {
+    let kind = kinds.find((_, i) => match[i + 1] !== undefined);
+    if (!kind && KEYWORDS.has(match[0].toLowerCase())) kind = "keyword";
+    if (!kind) continue;
+    nodes.push(epl.slice(end, match.index), make("span", { class: `cv-${kind}` }, match[0]));
+    end = match.index + match[0].length;
+  }
+  return [...nodes, epl.slice(end)];
+}

@@ -1,0 +1,227 @@
+"""StatementView: a running statement in the notebook, live: its stream, its window contents, its context partitions.
+
+The browser keeps the last `keep` rows of the stream; a frame carries what it lacks, as binary columns, and leaves
+when the last frame was drawn (see `pump`). Messages from the browser only set flags, because the thread in which
+they arrive differs by ipykernel version; the engine is read by the loop that runs it, or inside `flush`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import traitlets
+
+from cepbook.errors import CepbookError, UsageError
+from cepbook.feeds import Feed
+from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values, time_text
+from cepbook.widgets.freeze import State, freeze, newest_rows, partition_columns
+from cepbook.widgets.live import LiveWidget, asset
+from cepbook.widgets.render import Frozen
+from cepbook.widgets.source import ViewSource, WorkbenchSource
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
+
+WINDOW_ROWS = 1_000
+PARTITION_ROWS = 5_000
+WINDOW_INTERVAL = 0.2  # seconds between two reads of the window contents, at least
+WINDOW_SHARE = 20  # and a read that took t seconds is followed by a rest of WINDOW_SHARE * t
+
+Pane = Literal["stream", "window", "partitions"]
+
+
+class StatementView(LiveWidget):
+    """The live view of one statement.
+
+    `keep` is the number of stream rows that the browser holds (and the most that one frame carries), `rate` the most
+    frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
+    """
+
+    _esm = asset("table.js", "view.js")
+    _css = asset("view.css")
+    info = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        source: ViewSource,
+        *,
+        keep: int = 2_000,
+        rate: float = 20.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source = source
+        self._keep = keep
+        self._columns: tuple[Column, ...] = tuple(source.columns)
+        self._epl = source.epl
+        self._feed: Feed | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+        self._state: State = "ready"
+        self._shown: dict[str, Pane] = {}
+        self._partition: int | None = None
+        self._sent: dict[int, int] = {}
+        self._next = 0
+        self._window_due = 0.0
+        self._clock = source.clock()
+        super().__init__(rate=rate, now=now, info=self._describe())
+        if keep < 1:
+            raise UsageError(f"a view needs to keep at least 1 row, not {keep}")
+        self._follow_source()
+
+    @property
+    def state(self) -> State:
+        """What the header says: ``ready`` before the first row, ``live``, ``paused``, ``finished``, ``dropped``."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        if state not in get_args(State):
+            raise UsageError(f"no such state of a view: {state}")
+        self._state = state
+        self._pump.touch()
+
+    def flush(self, *, urgent: bool = False) -> bool:
+        """As in `LiveWidget`; also notices that the clock moved, or that the statement was replaced or dropped."""
+        self._follow_source()
+        if urgent:
+            self._window_due = 0.0
+        if self._source.clock() != self._clock:
+            self._pump.touch()
+        return super().flush(urgent=urgent)
+
+    def freeze(self) -> Frozen:
+        """The present state as plain HTML and text: the same for the same state of the engine."""
+        return freeze(self._source, self._state)
+
+    def close(self) -> None:
+        """End the subscription and the widget; what a page shows stays."""
+        self._stop_following()
+        super().close()
+
+    def _describe(self) -> dict[str, object]:
+        return {
+            "name": self._source.name,
+            "epl": self._epl,
+            "keep": self._keep,
+            "context": self._source.partitions() is not None,
+            "columns": [c.describe() for c in self._columns],
+        }
+
+    def _follow_source(self) -> None:
+        """Notice that the statement was dropped or deployed anew."""
+        try:
+            feed, epl, columns = self._source.feed, self._source.epl, tuple(self._source.columns)
+        except CepbookError:
+            if self._state != "dropped":
+                self.state = "dropped"
+            return
+        if self._state == "dropped":
+            self._state = "ready"
+        if (epl, columns) != (self._epl, self._columns):
+            self._epl, self._columns = epl, columns
+            self.info = self._describe()
+        if feed is not self._feed:
+            self._stop_following()
+            self._feed = feed
+            self._next = 0
+            self._sent.clear()
+            self._unsubscribe = feed.subscribe(self._pump.touch)
+            self._pump.touch()
+
+    def _stop_following(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _receive(self, content: dict[str, Any]) -> None:
+        match content:
+            case {"kind": "ack", "n": int(number)}:
+                self._next = max(self._next, self._sent.get(number, 0))
+            case {"kind": "hello"}:
+                self._next = 0
+                self._sent.clear()
+                self._window_due = 0.0
+            case {"kind": "show", "client": str(client), "pane": "stream" | "window" | "partitions" as pane}:
+                self._shown[client] = pane
+                partition = content.get("partition")
+                self._partition = partition if isinstance(partition, int) else None
+                self._window_due = 0.0
+                self._pump.touch()
+            case {"kind": "bye", "client": str(client)}:
+                self._shown.pop(client, None)
+
+    def _build(self, number: int) -> bool:
+        """Make and send frame `number`: everything since the last acknowledged frame, newest first to be kept."""
+        self._follow_source()
+        buffers = Buffers()
+        self._clock = self._source.clock()
+        frame: dict[str, object] = {"kind": "frame", "n": number, "clock": time_text(self._clock)}
+        feed = self._feed
+        if feed is not None:
+            frame["stream"] = self._stream(feed, number, buffers)
+            if self._state == "ready" and feed.deliveries:
+                self._state = "live"
+        frame["state"] = self._state
+        now = self._now()
+        panes = set(self._shown.values()) - {"stream"}
+        if panes and self._state != "dropped":
+            if now >= self._window_due:
+                try:
+                    self._contents(frame, panes, buffers)
+                except CepbookError as error:
+                    frame["problem"] = str(error)
+                done = self._now()
+                self._window_due = done + max(WINDOW_INTERVAL, WINDOW_SHARE * (done - now))
+            else:
+                self._pump.remind(self._window_due - now)
+        self.send(frame, buffers.parts)
+        return True
+
+    def _stream(self, feed: Feed, number: int, buffers: Buffers) -> dict[str, object]:
+        # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
+        rows, times, inserts, numbers, cursor = newest_rows(feed, self._next, self._keep)
+        self._sent = {n: end for n, end in self._sent.items() if n > self._pump.acked}
+        self._sent[number] = cursor
+        return {
+            "full": self._next == 0,
+            "first": cursor - len(feed),
+            "from": numbers[0] if numbers else cursor,
+            "to": cursor,
+            "count": len(rows),
+            "inserted": feed.total_insert,
+            "removed": feed.total_remove,
+            "time": encode_values(times, buffers),
+            "insert": encode_values(inserts, buffers),
+            "delivery": encode_values(numbers, buffers),
+            "columns": encode_rows(rows, self._columns, buffers),
+        }
+
+    def _contents(self, frame: dict[str, object], panes: set[Pane], buffers: Buffers) -> None:
+        if "partitions" in panes:
+            partitions = self._source.partitions()
+            frame["partitions"] = None if partitions is None else self._listed(partitions, buffers)
+        if "window" in panes:
+            rows = self._source.rows(self._partition)
+            kept = rows[-WINDOW_ROWS:]
+            frame["window"] = {
+                "total": len(rows),
+                "count": len(kept),
+                "partition": self._partition,
+                "columns": encode_rows(kept, self._columns, buffers),
+            }
+
+    def _listed(self, partitions: Sequence[Mapping[str, object]], buffers: Buffers) -> dict[str, object]:
+        kept = partitions[:PARTITION_ROWS]
+        columns = partition_columns(kept)
+        return {
+            "total": len(partitions),
+            "count": len(kept),
+            "names": [c.describe() for c in columns],
+            "columns": encode_rows(kept, columns, buffers),
+        }
+
+
+def view(workbench: Workbench, name: str, *, keep: int = 2_000, rate: float = 20.0) -> StatementView:
+    """The live view of statement `name` of `workbench`. Raises UsageError when there is no such statement."""
+    return StatementView(WorkbenchSource(workbench, name), keep=keep, rate=rate)
