@@ -195,6 +195,14 @@ class NotebookPage:
                 return index
         raise LookupError(f"no code cell contains {text!r}")
 
+    def with_output(self, mime_type: str) -> list[int]:
+        """The indices of the cells that have an output of *mime_type*."""
+        return [
+            index
+            for index, cell in enumerate(self.cells())
+            if any(mime_type in output.get("data", {}) for output in cell["outputs"])
+        ]
+
     def errors(self) -> list[str]:
         """Errors in the outputs, as `cell 3: NameError: …`, but for those of cells tagged `raises-exception`."""
         return [
