@@ -232,6 +232,8 @@ class NotebookPage:
 @contextmanager
 def open_notebook(browser: Browser, server: LabServer, path: str, *, timeout: float = 120) -> Iterator[NotebookPage]:
     """Open the notebook at *path* (relative to the server's root) in a fresh browser context, its kernel idle."""
+    if not (server.root / path).is_file():
+        raise FileNotFoundError(f"no notebook {path}")
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
     context.set_default_timeout(timeout * 1000)
     page = context.new_page()
