@@ -1,0 +1,111 @@
+"""The engines that cases run on. `ENGINES` maps the name in a ``refuses:`` line to what opens a fresh one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from cepbook.engine.delta import Delta
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.errors import Refusal, UsageError
+from cepbook.lang.types import INT, STRING
+from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
+from cepbook.testing.functions import compute_hash, concat_str
+from cepbook.testing.values import PropertyTypes, Row
+
+
+class RowsEngine:
+    """The row engine: an adapter of `cepbook.engine.runtime.Runtime`."""
+
+    def __init__(self, start: int, options: Mapping[str, Any]) -> None:
+        self.runtime = Runtime(_config(options), start=start)
+        self.runtime.register_function("computeHash", compute_hash, returns=INT)
+        self.runtime.register_function("concatStr", concat_str, returns=STRING)
+
+    def properties(self, event_type: str) -> PropertyTypes | None:
+        found = self.runtime.catalog.event_types.get(event_type)
+        return None if found is None else found.properties
+
+    def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
+        return [s.name for s in self.runtime.deploy(epl, deployment_id=deployment_id).statements]
+
+    def deploy_query(self, dialect: str, name: str, text: str) -> None:
+        raise Refusal("not-supported-yet", f"the dialect {dialect} is not supported yet")
+
+    def undeploy(self, deployment_id: str) -> None:
+        self.runtime.undeploy(deployment_id)
+
+    def listen(self, statement: str, on_delivery: OnDelivery) -> None:
+        def deliver(delta: Delta) -> None:
+            on_delivery(statement, delta.insert or (), delta.remove or ())
+
+        self.runtime.statement(statement).add_listener(deliver)
+
+    def on_failure(self, on_failure: OnFailure) -> None:
+        self.runtime.add_error_listener(on_failure)
+
+    def send(self, event_type: str, event: dict[str, Any]) -> None:
+        self.runtime.send(event_type, event)
+
+    def send_together(self, events: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        raise Refusal("not-supported-yet", "events that arrive together are not supported yet")
+
+    def advance(self, time: int, *, stepping: bool) -> None:
+        self.runtime.advance(time, stepping=stepping)
+
+    def iterate(self, statement: str) -> Iterable[Row]:
+        return self.runtime.iterate(statement)
+
+    def query(self, epl: str) -> Iterable[Row]:
+        rows: Iterable[Row] = self._call("query", epl)
+        return rows
+
+    def partitions(self, context: str) -> Iterable[Row]:
+        return [
+            {name: value for name, value in partition.items() if name != "statements"}
+            for partition in self.runtime.partitions(context)
+        ]
+
+    def get_variable(self, name: str) -> Any:
+        return self._call("get_variable", name)
+
+    def set_variable(self, name: str, value: Any) -> None:
+        self._call("set_variable", name, value)
+
+    def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+        raise Refusal("not-supported-yet", "reference tables are not supported yet")
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """Call a method that the runtime need not have yet; without it, refuse."""
+        found = getattr(self.runtime, method, None)
+        if found is None:
+            raise Refusal("not-supported-yet", f"the row engine has no {method.replace('_', ' ')} yet")
+        return found(*arguments)
+
+
+def _config(options: Mapping[str, Any]) -> Config:
+    """The engine's configuration from camel-case keys as scenario files write them."""
+    known = {field.name for field in fields(Config)}
+    chosen: dict[str, Any] = {}
+    for key, value in options.items():
+        name = _CONFIG_NAMES.get(key) or re.sub(r"[A-Z]", lambda capital: f"_{capital.group().lower()}", key)
+        if name not in known:
+            raise Refusal("not-supported-yet", f"the configuration key '{key}' is not supported yet")
+        chosen[name] = _selector(value) if name == "default_stream_selector" else value
+    return Config(**chosen)
+
+
+_CONFIG_NAMES = {"divisionByZeroReturnsNull": "division_by_zero_null", "precedence": "prioritized"}
+_SELECTORS = {"ISTREAM_ONLY": "istream", "RSTREAM_ONLY": "rstream", "RSTREAM_ISTREAM_BOTH": "irstream"}
+
+
+def _selector(value: Any) -> str:
+    selector = _SELECTORS.get(value, value)
+    if selector not in _SELECTORS.values():
+        raise UsageError(f"'{value}' is no stream selector; there are {', '.join(_SELECTORS)}")
+    return str(selector)
+
+
+ENGINES: Mapping[str, OpenEngine] = {"rows": RowsEngine}

@@ -1,0 +1,154 @@
+"""Tells what went wrong in a case: the trace with expected and actual reactions side by side."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cepbook.testing.runner import InvalidResult, Result, StepResult
+from cepbook.testing.trace import Delivery, Reaction, Rows, format_reactions
+
+CONTEXT_STEPS = 3
+SHOWN_DIFFERENCES = 5
+COLUMN_WIDTH = 72
+
+
+def failure_report(result: Result, origin: str) -> str:
+    """Why `result` is a failure, as text with line numbers of the file `origin`."""
+    lines = [f"{origin}:{result.case.line}: {result.case.name} (engine: {result.engine})"]
+    lines += _steps(result.steps, origin)
+    for tried in result.invalid:
+        if not tried.agrees:
+            lines += ["", *_invalid(tried, origin)]
+    if result.broken is not None:
+        what = "defect of the engine" if result.broken.traceback else "cannot be deployed"
+        lines += ["", f"{origin}:{result.broken.line}: {what}", textwrap.indent(result.broken.message, "  ")]
+        lines += [textwrap.indent(result.broken.traceback, "  ")] if result.broken.traceback else []
+    if result.disagreement is not None:
+        lines += ["", result.disagreement]
+    if result.case.oracle is not None and not all(step.agrees for step in result.steps):
+        lines += ["", f"the expected reactions were recorded from {result.case.oracle}; --record leaves them alone"]
+    return "\n".join(lines)
+
+
+def first_difference(result: Result) -> str:
+    """One line that tells what went wrong first; empty if nothing did."""
+    for step in result.steps:
+        if not step.agrees:
+            return f"line {step.step.line}: {step.step.text[:60]}  {_one_line(step)}"
+    for tried in result.invalid:
+        if not tried.agrees:
+            what = tried.problem or ("accepted" if tried.diagnostic is None else "another diagnostic than recorded")
+            return f"line {tried.fence.line}: {what}: {' '.join(tried.fence.text.split())[:100]}"
+    if result.broken is not None:
+        return f"line {result.broken.line}: {' / '.join(result.broken.message.splitlines()[:3])}"
+    return (result.disagreement or "").split("\n", 1)[0]
+
+
+def _one_line(step: StepResult) -> str:
+    expected, actual = _columns(step)
+    for want, got in _aligned(expected, actual):
+        if want != got:
+            return f"expected {want or 'nothing'!s} | got {got or 'nothing'!s}"
+    return ""
+
+
+def _steps(steps: Sequence[StepResult], origin: str) -> Iterator[str]:
+    """The steps that differ, each with the ones just before it; the rest is counted only."""
+    differing = [index for index, step in enumerate(steps) if not step.agrees][:SHOWN_DIFFERENCES]
+    shown = {near for index in differing for near in range(max(0, index - CONTEXT_STEPS), index + 1)}
+    width = max((len(line) for index in shown for line in _columns(steps[index])[0]), default=0)
+    width = min(max(width, len("expected")), COLUMN_WIDTH)
+    skipped = 0
+    for index, step in enumerate(steps[: max(shown, default=-1) + 1]):
+        if index not in shown:
+            skipped += 1
+            continue
+        if skipped:
+            yield f"         ... {_counted(skipped, 'step')} as expected"
+            skipped = 0
+        yield from _step(step, width, origin)
+    more = sum(not step.agrees for step in steps) - len(differing)
+    if more:
+        yield f"         ... and {_counted(more, 'further step')} with differences"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _step(step: StepResult, width: int, origin: str) -> Iterator[str]:
+    note = "   (reactions to the deployment; no 'deployed' line expects them)" if step.added else ""
+    yield f"{step.step.line:>6}   {step.step.text}{note}"
+    expected, actual = _columns(step)
+    if step.agrees:
+        yield from (f"             {line}" for line in actual)
+        return
+    yield f"             {'expected':<{width}} | actual"
+    for want, got in _aligned(expected, actual):
+        mark = " " if want == got else ">"
+        wants, gots = _wrapped(want, width), _wrapped(got, COLUMN_WIDTH)
+        for row in range(max(len(wants), len(gots))):
+            left = wants[row] if row < len(wants) else ""
+            right = gots[row] if row < len(gots) else ""
+            yield f"           {mark} {left:<{width}} | {right}".rstrip()
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent="      ", drop_whitespace=False) or [""]
+
+
+def _columns(step: StepResult) -> tuple[list[str], list[str]]:
+    """Expected and actual reactions as lines, the columns of rows in one order so that only differences differ."""
+    expected = format_reactions(step.step.reactions) or ["(nothing)"]
+    order = {frozenset(row): tuple(row) for reaction in step.step.reactions for row in _rows(reaction)}
+    actual = format_reactions([_reordered(reaction, order) for reaction in step.actual], details=True)
+    return expected, actual or ["(nothing)"]
+
+
+def _rows(reaction: Reaction) -> Sequence[Mapping[str, Any]]:
+    match reaction:
+        case Rows(rows):
+            return rows
+        case Delivery(_, insert, remove):
+            return (*insert, *remove)
+    return ()
+
+
+def _reordered(reaction: Reaction, order: Mapping[frozenset[str], Sequence[str]]) -> Reaction:
+    def reorder(row: dict[str, Any]) -> dict[str, Any]:
+        return {name: row[name] for name in order.get(frozenset(row), tuple(row))}
+
+    match reaction:
+        case Rows(rows):
+            return Rows(tuple(map(reorder, rows)))
+        case Delivery(_, insert, remove):
+            return replace(reaction, insert=tuple(map(reorder, insert)), remove=tuple(map(reorder, remove)))
+    return reaction
+
+
+def _aligned(expected: Sequence[str], actual: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of lines; a line without a counterpart is paired with an empty one."""
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, expected, actual, autojunk=False).get_opcodes():
+        left, right = expected[i1:i2], actual[j1:j2]
+        if tag == "equal":
+            yield from zip(left, right, strict=True)
+            continue
+        for row in range(max(len(left), len(right))):
+            yield left[row] if row < len(left) else "", right[row] if row < len(right) else ""
+
+
+def _invalid(tried: InvalidResult, origin: str) -> Iterator[str]:
+    yield f"{origin}:{tried.fence.line}: must be refused with a diagnostic"
+    yield textwrap.indent(tried.fence.text, "  ")
+    if tried.diagnostic is None:
+        yield f"but it was {tried.problem or 'accepted'}" if not tried.problem else f"but there was {tried.problem}"
+        return
+    assert tried.fence.error is not None  # without a recorded error every diagnostic agrees
+    yield f"the diagnostic is not the recorded one of line {tried.fence.error.line}"
+    recorded = tried.fence.error.text.rstrip().splitlines()
+    for line in difflib.unified_diff(recorded, tried.diagnostic.splitlines(), "recorded", "actual", lineterm="", n=99):
+        yield f"  {line}"

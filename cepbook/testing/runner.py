@@ -1,0 +1,437 @@
+"""Runs a case against an engine and says where the reactions differ from the expected ones.
+
+`run` executes every step even when an earlier one differed, so that a result shows the whole difference and a
+recorder can rewrite all of it. It stops early only where nothing sensible can follow: a module that does not
+deploy, a refusal of the engine, a defect of the engine.
+
+How reactions compare
+  - deliveries in their order across all statements of one stimulus, each one atomic: its insert rows, then its
+    remove rows; with the tag ``unordered`` the rows of one delivery or reading compare as multisets;
+  - deliveries without rows only with the tag ``forced``;
+  - failures as a set beside the deliveries: ``! runtime`` stands for any failure, ``! name`` for that statement's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NoReturn
+
+from cepbook.errors import CepbookError, CompileError, Refusal, StatementError
+from cepbook.testing.engine import Engine, OpenEngine
+from cepbook.testing.scenario import Case, Config, DialectQuery, Invalid, Module, Trace
+from cepbook.testing.trace import (
+    Advance,
+    Delivery,
+    Deployed,
+    Failure,
+    GetVariable,
+    Iterate,
+    Partitions,
+    Query,
+    Reaction,
+    ReplaceTable,
+    Rows,
+    Send,
+    SetVariable,
+    Step,
+    Stimulus,
+    Together,
+    Undeploy,
+)
+from cepbook.testing.values import Row, coerce_row, same_rows
+
+NOT_SUPPORTED_YET = "not-supported-yet"
+
+_STATEMENT_NAME = re.compile(
+    r"""@name\s*\(\s*(?:value\s*=\s*)?(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>\w+))""", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step caused. `added` marks reactions to a deployment that no ``deployed`` line has a place for.
+
+    `can_record` is false for those of them that no trace follows.
+    """
+
+    step: Step
+    actual: tuple[Reaction, ...]
+    agrees: bool
+    added: bool = False
+    can_record: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidResult:
+    """What became of text that must be refused. `diagnostic` is what the user sees; None if it was accepted.
+
+    `problem` says why the text counts as accepted although something was raised. `refused` is true if the engine
+    merely does not support the text yet, which proves nothing.
+    """
+
+    fence: Invalid
+    diagnostic: str | None
+    problem: str = ""
+    refused: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        if self.refused:
+            return True
+        recorded = self.fence.error
+        return self.diagnostic is not None and (recorded is None or recorded.text.rstrip() == self.diagnostic)
+
+
+class Outcome(Enum):
+    """How a case went, whatever the file declares about it."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_COVERED = "not covered"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Why a run stopped: a module that does not deploy, or a defect of the engine (with its traceback)."""
+
+    line: int
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run of one case on one engine. `refusals` are the engine's reasons for not covering the case."""
+
+    case: Case
+    engine: str
+    steps: tuple[StepResult, ...]
+    invalid: tuple[InvalidResult, ...]
+    refusals: tuple[str, ...]
+    broken: Broken | None
+
+    @property
+    def outcome(self) -> Outcome:
+        agrees = all(step.agrees for step in self.steps) and all(tried.agrees for tried in self.invalid)
+        if self.broken is not None or not agrees:
+            return Outcome.FAILED
+        return Outcome.NOT_COVERED if self.refusals else Outcome.PASSED
+
+    @property
+    def disagreement(self) -> str | None:
+        """How the engine disagrees with the case's ``refuses:`` line or the lack of one; None if it agrees."""
+        declared = self.case.refusal_of(self.engine)
+        if declared is None and self.outcome is Outcome.NOT_COVERED:
+            return (
+                f"the {self.engine} engine refuses this case: {self.refusals[0]}\n"
+                f"if that is meant, say so in the case: refuses: {self.engine} — {first_line(self.refusals[0])}"
+            )
+        if declared is not None and not self.refusals:
+            how = "passes" if self.outcome is Outcome.PASSED else "runs"
+            return (
+                f"line {declared.line} says that the {self.engine} engine refuses this case, but it {how}: "
+                "remove the 'refuses' line"
+            )
+        return None
+
+
+def first_line(text: str) -> str:
+    """The first line of a message that may hold a source excerpt."""
+    return text.split("\n", 1)[0]
+
+
+def run(case: Case, open_engine: OpenEngine, engine: str = "rows") -> Result:
+    """Run `case` on a fresh engine; `engine` is its name in ``refuses:`` lines.
+
+    Never raises for anything that the case or the engine does; that is what the result tells.
+    """
+    return _Run(case, engine, open_engine).result()
+
+
+class _Stop(Exception):
+    """Ends a run early; what there is to tell has been noted."""
+
+
+class _Run:
+    """One run: the engine, the reactions noted since the last stimulus, and the results so far."""
+
+    def __init__(self, case: Case, engine_name: str, open_engine: OpenEngine) -> None:
+        self.case = case
+        self.engine_name = engine_name
+        self.open_engine = open_engine
+        self.engine: Engine
+        self.listen: list[str] | None = None
+        self.noted: list[Reaction] = []
+        self.unplaced: list[Reaction] = []
+        self.line = case.line
+        self.steps: list[StepResult] = []
+        self.invalid: list[InvalidResult] = []
+        self.refusals: list[str] = []
+        self.broken: Broken | None = None
+
+    def result(self) -> Result:
+        try:
+            self._start()
+            for fence in self.case.fences:
+                self.line = fence.line
+                self._act(fence)
+            self._place_reactions_to_deployment(None)
+        except _Stop:
+            pass
+        except Exception as error:  # noqa: BLE001 - a defect of the engine is a result, told with its traceback
+            self.broken = Broken(self.line, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return Result(
+            self.case,
+            self.engine_name,
+            tuple(self.steps),
+            tuple(self.invalid),
+            tuple(self.refusals),
+            self.broken,
+        )
+
+    def _start(self) -> None:
+        start, options, variables = 0, dict[str, Any](), list[str]()
+        for setting in (s for f in self.case.fences if isinstance(f, Config) for s in f.settings):
+            match setting.key:
+                case "start":
+                    start = setting.value
+                case "listen":
+                    self.listen = setting.value
+                case "variable":
+                    variables.append(_create_variable(str(setting.subject), setting.value))
+                case key:
+                    options[key] = setting.value
+        try:
+            self.engine = self.open_engine(start, options)
+        except Refusal as refusal:
+            self._refuse(refusal.reason)
+        except CepbookError as error:
+            self._break(str(error))
+        self.engine.on_failure(self._note_failure)
+        if variables:
+            self._deploy(";\n".join(variables), "variables")
+
+    def _act(self, fence: Config | Module | DialectQuery | Trace | Invalid) -> None:
+        match fence:
+            case Module(epl, deployment_id):
+                self._deploy(epl, deployment_id)
+            case DialectQuery():
+                self._deploy_query(fence)
+            case Trace():
+                self._place_reactions_to_deployment(fence)
+                for step in fence.steps:
+                    self.line = step.line
+                    self._run_step(step)
+            case Invalid():
+                self.invalid.append(self._try_invalid(fence))
+
+    def _deploy(self, epl: str, deployment_id: str) -> None:
+        try:
+            names = self.engine.deploy(epl, deployment_id)
+        except CepbookError as error:
+            self._stop_for(error)
+        named = {f["single"] or f["double"] or f["bare"] for f in _STATEMENT_NAME.finditer(epl)}
+        for name in names:
+            if name in (named if self.listen is None else self.listen):
+                self.engine.listen(name, self._note_delivery)
+        self.unplaced += self._take_noted()
+
+    def _deploy_query(self, fence: DialectQuery) -> None:
+        try:
+            self.engine.deploy_query(fence.dialect, fence.name, fence.text)
+        except CepbookError as error:
+            self._stop_for(error)
+        if self.listen is None or fence.name in self.listen:
+            self.engine.listen(fence.name, self._note_delivery)
+        self.unplaced += self._take_noted()
+
+    def _stop_for(self, error: CepbookError) -> NoReturn:
+        """End the run: as a refusal if that is what `error` is, otherwise as broken."""
+        reason = refusal_reason(error)
+        if reason is not None:
+            self._refuse(reason)
+        self._break(str(error))
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self.refusals.append(reason)
+        raise _Stop
+
+    def _break(self, message: str) -> NoReturn:
+        self.broken = Broken(self.line, message)
+        raise _Stop
+
+    def _place_reactions_to_deployment(self, trace: Trace | None) -> None:
+        """Deliveries during a deployment belong to a ``deployed`` step; without one they are a difference."""
+        if trace is not None and trace.steps and isinstance(trace.steps[0].stimulus, Deployed):
+            return
+        shown, self.unplaced = self._shown(self.unplaced), []
+        if shown:
+            line = self.line if trace is None else trace.line
+            step = Step(Deployed(), (), "deployed", line, line)
+            self.steps.append(StepResult(step, shown, agrees=False, added=True, can_record=trace is not None))
+
+    def _run_step(self, step: Step) -> None:
+        try:
+            rows = self._stimulate(step.stimulus)
+            if rows is not None:
+                self.noted.append(Rows(tuple(_snapshot(row) for row in rows)))
+        except CepbookError as error:
+            reason = refusal_reason(error)
+            if reason is not None:
+                self._refuse(reason)
+            self._note_error(error)
+        actual = self._shown(self._take_noted())
+        expected = self._shown(step.reactions)
+        agrees = same_reactions(expected, actual, unordered="unordered" in self.case.tags)
+        self.steps.append(StepResult(step, actual, agrees))
+
+    def _stimulate(self, stimulus: Stimulus) -> Iterable[Row] | None:
+        """Act on the engine; the rows, if the stimulus reads some."""
+        match stimulus:
+            case Send(event_type):
+                self.engine.send(event_type, self._event(stimulus))
+            case Advance(time, stepping):
+                self.engine.advance(time, stepping=stepping)
+            case Iterate(statement):
+                return self.engine.iterate(statement)
+            case Partitions(context):
+                return self.engine.partitions(context)
+            case Query(epl):
+                return self.engine.query(epl)
+            case GetVariable(name):
+                return [{"value": self.engine.get_variable(name)}]
+            case SetVariable(name, value):
+                self.engine.set_variable(name, value)
+            case Undeploy(deployment_id):
+                self.engine.undeploy(deployment_id)
+            case Together(events):
+                self.engine.send_together([(event.event_type, self._event(event)) for event in events])
+            case ReplaceTable(name, rows):
+                self.engine.replace_table(name, rows)
+            case Deployed():
+                self.noted, self.unplaced = self.unplaced, []
+        return None
+
+    def _event(self, send: Send) -> dict[str, Any]:
+        types = self.engine.properties(send.event_type)
+        return dict(send.event) if types is None else coerce_row(send.event, types, self.engine.properties)
+
+    def _try_invalid(self, fence: Invalid) -> InvalidResult:
+        try:
+            if fence.query:
+                self.engine.query(fence.text)
+            elif fence.dialect == "epl":
+                self.engine.deploy(fence.text, "invalid")
+                self.engine.undeploy("invalid")
+            else:
+                self.engine.deploy_query(fence.dialect, "invalid", fence.text)
+        except CepbookError as error:
+            reason = refusal_reason(error)
+            if reason is not None:
+                self.refusals.append(reason)
+                return InvalidResult(fence, str(error), refused=True)
+            if isinstance(error, CompileError):
+                return InvalidResult(fence, "\n".join(line.rstrip() for line in str(error).splitlines()))
+            return InvalidResult(fence, None, f"no diagnostic, but {type(error).__name__}: {error}")
+        finally:
+            self.noted.clear()
+        return InvalidResult(fence, None)
+
+    def _note_delivery(self, statement: str, insert: Sequence[Row], remove: Sequence[Row]) -> None:
+        self.noted.append(Delivery(statement, tuple(map(_snapshot, insert)), tuple(map(_snapshot, remove))))
+
+    def _note_failure(self, error: StatementError) -> None:
+        self._note_error(error)
+
+    def _note_error(self, error: CepbookError) -> None:
+        what = error.statement if isinstance(error, StatementError) else "runtime"
+        failure = Failure(what, str(error))
+        if failure not in self.noted:  # an error may be both announced and raised
+            self.noted.append(failure)
+
+    def _take_noted(self) -> list[Reaction]:
+        taken, self.noted = self.noted, []
+        return taken
+
+    def _shown(self, reactions: Sequence[Reaction]) -> tuple[Reaction, ...]:
+        """Without the empty deliveries, unless the case is about them."""
+        if "forced" in self.case.tags:
+            return tuple(reactions)
+        return tuple(r for r in reactions if not isinstance(r, Delivery) or r.insert or r.remove)
+
+
+def refusal_reason(error: CepbookError) -> str | None:
+    """The reason if `error` only says that something is not supported (yet); None for every other error."""
+    if isinstance(error, Refusal):
+        return error.reason
+    diagnostics = error.diagnostics if isinstance(error, CompileError) else ()
+    if diagnostics and all(diagnostic.code == NOT_SUPPORTED_YET for diagnostic in diagnostics):
+        return diagnostics[0].message
+    return None
+
+
+def same_reactions(expected: Sequence[Reaction], actual: Sequence[Reaction], *, unordered: bool) -> bool:
+    """Whether an engine's reactions are the expected ones; see the docstring of this module."""
+    wanted = [r for r in expected if not isinstance(r, Failure)]
+    given = [r for r in actual if not isinstance(r, Failure)]
+    return (
+        len(wanted) == len(given)
+        and all(_same_reaction(e, a, unordered) for e, a in zip(wanted, given, strict=True))
+        and _same_failures(list(_failures(expected)), list(_failures(actual)))
+    )
+
+
+def _failures(reactions: Iterable[Reaction]) -> Iterator[str]:
+    return (reaction.what for reaction in reactions if isinstance(reaction, Failure))
+
+
+def _same_failures(expected: Sequence[str], actual: Sequence[str]) -> bool:
+    if bool(expected) != bool(actual):
+        return False
+    if "runtime" in expected:
+        return True
+    return set(expected) == set(actual)
+
+
+def _same_reaction(expected: Reaction, actual: Reaction, unordered: bool) -> bool:
+    match expected, actual:
+        case Rows(wanted), Rows(given):
+            return same_rows(wanted, given, unordered=unordered)
+        case Delivery(), Delivery():
+            return (
+                expected.statement == actual.statement
+                and same_rows(expected.insert, actual.insert, unordered=unordered)
+                and same_rows(expected.remove, actual.remove, unordered=unordered)
+            )
+    return False
+
+
+def _snapshot(row: Row) -> dict[str, Any]:
+    """A copy that later changes of the engine's own rows do not reach."""
+    return {str(name): _copied(value) for name, value in row.items()}
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _snapshot(value)
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _create_variable(name: str, declared: Mapping[str, Any]) -> str:
+    """The EPL that declares what ``variable NAME = {"type": …, "value": …, "constant": …}`` asks for."""
+    constant = "constant " if declared.get("constant") else ""
+    value = "" if declared.get("value") is None else f" = {_literal(declared['value'])}"
+    return f"create {constant}variable {declared['type']} {name}{value}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return "{" + ", ".join(map(_literal, value)) + "}"
+    return json.dumps(value)

@@ -1,0 +1,266 @@
+"""Scenario files: Markdown that reads as documentation and runs as a test. This module reads them.
+
+`read` turns one file into frozen dataclasses: `File` holds `Case`s (a case is a heading with fences below it), a
+case holds its fences in the order in which they act, and a `Trace` holds `Step`s: one stimulus with the reactions
+that it is expected to cause. Reading is exact; whatever is malformed raises `ScenarioError` with file and line.
+
+How to write such files: see the docstring of the package `cepbook.testing`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cepbook.testing.markdown import Block, Section, sections
+from cepbook.testing.trace import ScenarioError, Step, parse_steps
+from cepbook.testing.values import ValueSyntaxError, parse_value
+
+DIALECT_FENCES = ("apama", "streamcruncher")
+SUBJECT_FENCES = ("epl", *DIALECT_FENCES)
+CHECK_FENCES = ("trace", "invalid", "invalid-query")
+FENCES = (*SUBJECT_FENCES, *CHECK_FENCES, "config", "error")
+
+_REFUSES = re.compile(r"(?P<engine>\S+?)(?:\s+(?:—|–|--|-)\s+|:\s+)(?P<reason>.+)\Z")
+_COLLECTED = re.compile(r"^ {0,3}(?:`{3,}|~{3,})[ \t]*(?:epl|apama|streamcruncher)\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One ``key = JSON`` line. For ``variable NAME = …`` the key is ``variable`` and `subject` the name."""
+
+    key: str
+    subject: str | None
+    value: Any
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A ``config`` fence."""
+
+    settings: tuple[Setting, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """An ``epl [id]`` fence: a module to compile and deploy. Without an id the first is ``main``, then ``main-2``."""
+
+    epl: str
+    id: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class DialectQuery:
+    """An ``apama NAME`` or ``streamcruncher NAME`` fence, deployed as the statement `name`."""
+
+    dialect: str
+    name: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A ``trace`` fence."""
+
+    steps: tuple[Step, ...]
+    line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedError:
+    """An ``error`` fence: the diagnostic as the user sees it."""
+
+    text: str
+    line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """An ``invalid [dialect]`` or ``invalid-query`` fence: text that must be refused with a diagnostic."""
+
+    text: str
+    dialect: str
+    query: bool
+    error: RecordedError | None
+    line: int
+    last_line: int
+
+
+Fence = Config | Module | DialectQuery | Trace | Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Refuses:
+    """A ``refuses: ENGINE — reason`` line: this engine does not cover the case."""
+
+    engine: str
+    reason: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case. `line` is that of its heading, `last_line` the last one before the next heading.
+
+    `oracle` names the reference implementation that the reactions were recorded from; without one they were
+    written, or recorded from cepbook. `evidence` says how a case without an oracle is known to be right.
+    """
+
+    name: str
+    line: int
+    last_line: int
+    prose: str
+    tags: tuple[str, ...]
+    oracle: str | None
+    evidence: str | None
+    refuses: tuple[Refuses, ...]
+    fences: tuple[Fence, ...]
+
+    def refusal_of(self, engine: str) -> Refuses | None:
+        """The declaration that `engine` does not cover this case, if there is one."""
+        return next((r for r in self.refuses if r.engine == engine), None)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A scenario file. `source` is its exact text."""
+
+    path: Path
+    source: str
+    cases: tuple[Case, ...]
+
+
+def read(path: Path) -> File:
+    """Read a scenario file. Raises `ScenarioError` at the first thing that is malformed."""
+    source = path.read_text(encoding="utf-8")
+    return File(path, source, tuple(parse_case(section, path) for section in case_sections(source)))
+
+
+def is_scenario(source: str) -> bool:
+    """Whether a Markdown text is a scenario file: some case holds EPL or a query of another dialect.
+
+    A document with mere EPL snippets is none, nor is one that shows a scenario file inside a longer fence.
+    """
+    if _COLLECTED.search(source) is None:
+        return False
+    found = case_sections(source)
+    return any(_kind(block) in SUBJECT_FENCES for section in found for block in section.blocks)
+
+
+def case_sections(source: str) -> tuple[Section, ...]:
+    """The sections that are cases: a heading with a trace or with something that must be refused below it."""
+    return tuple(s for s in sections(source) if s.level and any(_kind(b) in CHECK_FENCES for b in s.blocks))
+
+
+def parse_case(section: Section, path: Path) -> Case:
+    """Read one case. Raises `ScenarioError`, which names `path` and the line."""
+    tags: list[str] = []
+    facts: dict[str, str] = {}
+    refuses: list[Refuses] = []
+    prose: list[str] = []
+    for number, line in section.prose:
+        key, colon, rest = line.partition(":")
+        if not colon or key not in ("tags", "oracle", "evidence", "refuses"):
+            prose.append(line)
+        elif key == "refuses":
+            refuses.append(_refuses(rest.strip(), path, number))
+        else:
+            _read_facts(line, tags, facts)
+    return Case(
+        name=section.title,
+        line=section.line,
+        last_line=section.last_line,
+        prose="\n".join(prose).strip(),
+        tags=tuple(tags),
+        oracle=facts.get("oracle"),
+        evidence=facts.get("evidence"),
+        refuses=tuple(refuses),
+        fences=tuple(_fences(section, path)),
+    )
+
+
+def _read_facts(line: str, tags: list[str], facts: dict[str, str]) -> None:
+    """``tags: a, b; oracle: esper 9.0.0; unordered``: facts by name; a part without a name is a further tag."""
+    for part in line.split(";"):
+        key, colon, value = part.strip().partition(":")
+        if not colon:
+            tags.extend([key.strip()] if key.strip() else [])
+        elif key == "tags":
+            tags.extend(tag.strip() for tag in value.split(",") if tag.strip())
+        else:
+            facts[key.strip()] = value.strip()
+
+
+def _refuses(text: str, path: Path, line: int) -> Refuses:
+    found = _REFUSES.match(text)
+    if found is None:
+        raise ScenarioError(path, line, "expected 'refuses: ENGINE — reason'")
+    return Refuses(found["engine"], found["reason"].strip(), line)
+
+
+def _kind(block: Block) -> str:
+    return block.info.split(maxsplit=1)[0] if block.info else ""
+
+
+def _fences(section: Section, path: Path) -> Iterator[Fence]:
+    blocks = [block for block in section.blocks if _kind(block) in FENCES]
+    modules = 0
+    for index, block in enumerate(blocks):
+        kind, _, argument = block.info.partition(" ")
+        following = blocks[index + 1] if index + 1 < len(blocks) else None
+        match kind:
+            case "config":
+                yield _config(block, path)
+            case "epl":
+                modules += 1
+                default = "main" if modules == 1 else f"main-{modules}"
+                yield Module("\n".join(block.lines), argument.strip() or default, block.line)
+            case "apama" | "streamcruncher":
+                if not argument.strip():
+                    raise ScenarioError(path, block.line, f"a fence '{kind}' needs the name of its statement")
+                yield DialectQuery(kind, argument.strip(), "\n".join(block.lines), block.line)
+            case "trace":
+                steps = parse_steps(block.lines, block.line + 1, path)
+                yield Trace(steps, block.line, block.last_line)
+            case "error":
+                if index == 0 or not _kind(blocks[index - 1]).startswith("invalid"):
+                    raise ScenarioError(path, block.line, "an 'error' fence belongs directly below an 'invalid' fence")
+            case _:
+                yield _invalid(block, following, path)
+
+
+def _invalid(block: Block, following: Block | None, path: Path) -> Invalid:
+    kind, _, argument = block.info.partition(" ")
+    dialect = argument.strip() or "epl"
+    if dialect not in SUBJECT_FENCES:
+        raise ScenarioError(path, block.line, f"'{dialect}' is no dialect; there are {', '.join(SUBJECT_FENCES)}")
+    error = None
+    if following is not None and _kind(following) == "error":
+        error = RecordedError("\n".join(following.lines), following.line, following.last_line)
+    return Invalid("\n".join(block.lines), dialect, kind == "invalid-query", error, block.line, block.last_line)
+
+
+def _config(block: Block, path: Path) -> Config:
+    settings = []
+    for number, line in enumerate(block.lines, block.line + 1):
+        if not line.strip():
+            continue
+        left, equals, right = line.partition("=")
+        words = left.split()
+        if not equals or len(words) not in (1, 2):
+            raise ScenarioError(path, number, "expected 'key = JSON' or 'key NAME = JSON'")
+        try:
+            value = parse_value(right)
+        except ValueSyntaxError as error:
+            raise ScenarioError(path, number, str(error)) from None
+        settings.append(Setting(words[0], words[1] if len(words) == 2 else None, value, number))
+    return Config(tuple(settings), block.line)
