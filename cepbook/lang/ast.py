@@ -36,8 +36,10 @@ class NameStep(Node):
     """One step of a chain: ``name``, ``name[3]``, ``name('key')``, ``name(args)``, each maybe ``?``.
 
     A call has `args` not None; an index (array property) has `index`. The mapped property ``m('k')`` and
-    a function call look alike: the binder decides. `distinct`, `wildcard` are ``f(distinct x)``, ``f(*)``;
-    `wildcard_of` is ``f(alias.*)``. Named parameters (``filter:``, ``group_by:``) are in `named`.
+    a function call look alike: the binder decides. `distinct`, `wildcard` are ``f(distinct x)``, ``f(*)``
+    (`args` then hold the other arguments); ``f(alias.*)`` has a `Star` among `args`. Named parameters
+    (``filter:``, ``group_by:``) are in `named`. ``T[a, b]`` has a `Tuple_` as index; a second index
+    (``m[0][1]``) and an index behind a call are a step of their own with the empty name.
     """
 
     name: str
@@ -231,8 +233,20 @@ class Tuple_(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey(Expr):
+    """``price desc`` as a parameter of sort windows and of sorted, maxby …; without asc or desc a plain expression."""
+
+    operand: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CronStep(Expr):
-    """Crontab field forms: ``*``, ``*/5``, ``2:7`` (range), ``[a,b]`` (list), ``last``, ``3 last``, ``weekday`` …"""
+    """One crontab field. `kind` and `operands`: star ``*`` (); step ``*/5`` (5,); range ``2:7`` (2, 7);
+
+    list ``[a, b]`` (fields); last ``last`` (); nth_last ``5 last`` (5,); weekday ``10 weekday`` (10,);
+    lastweekday (). A plain number or variable is that expression itself.
+    """
 
     kind: str
     operands: tuple[Expr, ...] = ()
@@ -257,6 +271,7 @@ class Window(Node):
     args: tuple[Expr, ...]
     namespace: str | None = None
     has_parens: bool = True
+    named: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,6 +549,7 @@ class Select(Statement):
     order_by: tuple[OrderItem, ...] = ()
     limit: RowLimit | None = None
     match_recognize: MatchRecognize | None = None
+    into_table: str | None = None  # ``into table T select …``
 
 
 # ---------------------------------------------------------------- other statements
@@ -546,6 +562,7 @@ class ExpressionDecl(Node):
     body: Expr | str
     language: str | None = None
     return_type: str | None = None
+    alias: bool = False  # ``expression x alias for { … }``
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,6 +580,7 @@ class ColumnDef(Node):
     primitive: bool = False
     primary_key: bool = False
     annotations: tuple[Annotation, ...] = ()
+    type_args: tuple[str, ...] = ()  # ``java.util.List<string>``
     aggregate: Expr | None = None  # create table columns such as count(*), sum(double)
 
 

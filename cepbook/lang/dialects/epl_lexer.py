@@ -1,0 +1,286 @@
+"""Tokens of EPL: a scan of the whole text once, then names and keywords told apart by what the parser can take.
+
+EPL has some 150 keywords, and most of them may name a property. So the scan knows only words; the contextual
+`Lexer` below looks a word up when the parser asks for it: a keyword if the parser can go on with that keyword,
+otherwise a name, unless the word is reserved (Esper reference, appendix Reserved Keywords, and what was
+recorded for names in the corpus).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lark import Token
+from lark.common import LexerConf
+from lark.lexer import Lexer, LexerState
+
+from cepbook.errors import Diagnostic, Span
+
+UNITS: dict[str, str] = {
+    **{u: u for u in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")},
+    **{
+        f"{u}s": u
+        for u in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+    },
+    "min": "minute",
+    "sec": "second",
+    "msec": "millisecond",
+    "usec": "microsecond",
+}
+
+# Names only in backticks.
+RESERVED = frozenset(
+    """select from order group by in like and or not is as on case when then else end new insert into values output
+    limit exists delete update distinct asc desc inner start expression initiated terminated measures sets cube rollup
+    grouping having between regexp true false null create""".split()
+) | frozenset(unit for unit in UNITS if unit != "min")
+
+# Names of properties and of column aliases; anything else is named so only in backticks.
+SOFT = frozenset(
+    """at avedev avg cast coalesce context count current_timestamp define escape event events every first full
+    index instanceof irstream istream join last lastweekday left matched match_recognize matches max median merge
+    metadatasql method min outer partition pattern prev prior prevcount prevtail prevwindow regexp retain right rstream
+    schema set snapshot some sql stddev sum table typeof unidirectional until variable weekday where while
+    window any all""".split()
+)
+
+TOKEN = re.compile(
+    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
+    |(?P<word>(?:[^\W\d]|\$|\\\.)(?:\w|\$|\\\.)*)
+    |(?P<NUMBER>0[xX][0-9a-fA-F]+|\d+[lL](?!\w)|(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[fFdD](?!\w))?)
+    |(?P<STRING>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<tick>`[^`]+`)
+    |(?P<punct>->|=>|<=|>=|<>|!==|!=|\|\||==|&&|\*\*|\+\+|[-+*/%&|^=<>(){}\[\],.;:?@\#!~\\])
+    |(?P<bad>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+SCRIPT_HEAD = re.compile(
+    r"expression\s+(?:[\w.]+(?:\s*\[\s*\])?\s+)?(?:\w+\s*:\s*)?\w+\s*(?:\([^()]*\)\s*)?(?=\[)(?!\[\s*\])", re.IGNORECASE
+)
+DATAFLOW_HEAD = re.compile(r"create\s+dataflow\s+[\w.]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One word, number, string or sign: `kind` is word, tick, NUMBER, STRING, SCRIPT, RAW or the sign itself."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The tokens of one statement and where its text ends (the place of ``;`` or of the end of the text)."""
+
+    tokens: tuple[Raw, ...]
+    end: int
+
+
+def scan(source: str) -> tuple[tuple[Piece, ...], tuple[Diagnostic, ...]]:
+    """All statements of `source` as tokens, cut at ``;``, and what cannot be a token (never closed strings)."""
+    pieces: list[Piece] = []
+    bad: list[Diagnostic] = []
+    tokens: list[Raw] = []
+    position, length, script_at = 0, len(source), -1
+    match = TOKEN.match
+    while position < length:
+        if position == script_at:
+            end = _closing(source, position)
+            tokens.append(Raw("SCRIPT", source[position:end], position, end))
+            position = end
+            continue
+        found = match(source, position)
+        assert found is not None  # the last alternative takes any character
+        kind, text, end = found.lastgroup or "", found.group(), found.end()
+        if kind == "word":
+            lower = text.lower()
+            if lower == "expression" and (head := SCRIPT_HEAD.match(source, position)):
+                script_at = head.end()
+            elif lower == "create" and (head := DATAFLOW_HEAD.match(source, position)):
+                tokens.extend(_words(source, position, head.end()))
+                position = head.end()
+                end = _statement_end(source, position)
+                tokens.append(Raw("RAW", source[position:end], position, end))
+                position = end
+                continue
+            tokens.append(Raw("word", text, position, end))
+        elif kind == "punct":
+            if text == ";":
+                pieces.append(Piece(tuple(tokens), position))
+                tokens = []
+            else:
+                tokens.append(Raw(text, text, position, end))
+        elif kind == "bad":
+            diagnostic, end = _unreadable(source, position, text)
+            bad.append(diagnostic)
+            tokens.append(Raw("bad", source[position:end], position, end))
+        elif kind != "skip":
+            tokens.append(Raw(kind, text, position, end))
+        position = end
+    pieces.append(Piece(tuple(tokens), length))
+    return tuple(pieces), tuple(bad)
+
+
+def _words(source: str, start: int, end: int) -> Iterator[Raw]:
+    for found in re.finditer(r"[\w.]+", source[start:end]):
+        yield Raw("word", found.group(), start + found.start(), start + found.end())
+
+
+def _closing(source: str, start: int) -> int:
+    """The offset behind the bracket that closes the one at `start`; the end of the text if none does."""
+    depth = 0
+    for found in re.finditer(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[\[\]]", source[start:], re.S):
+        if found.group() == "[":
+            depth += 1
+        elif found.group() == "]":
+            depth -= 1
+            if depth == 0:
+                return start + found.end()
+    return len(source)
+
+
+def _statement_end(source: str, start: int) -> int:
+    depth = 0
+    for offset in range(start, len(source)):
+        if source[offset] in "{[(":
+            depth += 1
+        elif source[offset] in "}])":
+            depth -= 1
+        elif source[offset] == ";" and depth <= 0:
+            return offset
+    return len(source)
+
+
+def _unreadable(source: str, position: int, text: str) -> tuple[Diagnostic, int]:
+    """Why the character at `position` starts nothing, and where to go on."""
+    line_end = source.find("\n", position)
+    line_end = len(source) if line_end < 0 else line_end
+    if text in "'\"":
+        return Diagnostic(
+            "syntax",
+            "this string is not closed",
+            Span(position, line_end),
+            f"end it with {text}, and write {text} inside as \\{text}",
+        ), line_end
+    if text == "`":
+        return Diagnostic(
+            "syntax", "this name in backticks is not closed", Span(position, line_end), "end it with a backtick"
+        ), line_end
+    return Diagnostic("syntax", f"the character {text!r} means nothing in EPL", Span(position, position + 1)), position + 1
+
+
+# Words that are keywords only before certain signs, because they also name functions, types or properties.
+BEFORE: dict[str, frozenset[str]] = {
+    "any": frozenset("("),
+    "some": frozenset("("),
+    "cast": frozenset("("),
+    "instanceof": frozenset("("),
+    "pattern": frozenset("[@("),
+    "sql": frozenset(":"),
+    "method": frozenset(":"),
+    "retain": frozenset("-"),
+    "lastweekday": frozenset(",)]"),
+}
+# ... and words that are function names before "(".
+NOT_BEFORE: dict[str, frozenset[str]] = {
+    "istream": frozenset("("),
+    "rstream": frozenset("("),
+    "irstream": frozenset("("),
+    "grouping": frozenset("("),
+}
+
+
+class EplLexer(Lexer):
+    """Gives the parser the tokens of one `Piece`. Keywords are those that the grammar writes in quotes."""
+
+    __future_interface__ = 2
+
+    def __init__(self, conf: LexerConf) -> None:
+        self.keywords: dict[str, str] = {}
+        self.signs: dict[str, str] = {}
+        for terminal in conf.terminals:
+            value = terminal.pattern.value
+            (self.keywords if value[0].isalpha() else self.signs)[value] = terminal.name
+
+    def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
+        tokens: tuple[Raw, ...] = lexer_state.text.tokens  # type: ignore[attr-defined]
+        states = parser_state.parse_conf.states
+        signs = self.signs
+        count, i = len(tokens), 0
+        while i < count:
+            raw = tokens[i]
+            kind = raw.kind
+            accepts = states[parser_state.state_stack[-1]]
+            following = tokens[i + 1] if i + 1 < count else END
+            end, taken = raw.end, 1
+            if kind == "word":
+                name, value = self._word(raw.text, accepts, following)
+                if name == "NAMED" or name == "_AND_WHEN":
+                    end, taken = following.end, 2
+                elif following.kind == "(" and i > 0 and tokens[i - 1].kind == ".":
+                    name, value = "IDENT", raw.text  # a method may have any name: x.between(a, b)
+            elif kind == "tick":
+                name, value = "IDENT", raw.text
+            elif kind == "NUMBER" or kind == "STRING" or kind == "SCRIPT" or kind == "RAW":
+                name, value = kind, raw.text
+            else:
+                name, value = signs.get(kind, "UNKNOWN"), raw.text
+                if kind == "." and "DOT_NS" in accepts and i + 2 < count and tokens[i + 2].kind == ":":
+                    name, value, end, taken = "DOT_NS", following.text, tokens[i + 2].end, 3
+                elif kind == "," and "_COMMA_CONTEXT" in accepts and _opens_context(tokens, i + 1):
+                    name, end, taken = "_COMMA_CONTEXT", following.end, 2
+            yield Token(name, value, raw.start, 1, 1, 1, 1, end)
+            i += taken
+
+    def _word(self, text: str, accepts: dict[str, Any], following: Raw) -> tuple[str, str]:
+        lower = text.lower()
+        if lower in UNITS and "UNIT" in accepts:
+            return "UNIT", lower
+        keyword = self.keywords.get(lower)
+        if keyword is None:
+            if lower in ("any", "some") and "QUANTIFIER" in accepts and following.kind == "(":
+                return "QUANTIFIER", lower
+            if lower in RESERVED:
+                return "RESERVED", text
+        else:
+            if lower == "and" and following.kind == "word" and following.text.lower() == "when" and "_AND_WHEN" in accepts:
+                return "_AND_WHEN", "and when"
+            if keyword in accepts and self._is_keyword(lower, accepts, following):
+                return keyword, lower
+            if lower == "all" and "QUANTIFIER" in accepts and following.kind == "(":
+                return "QUANTIFIER", lower
+            if lower in RESERVED and not (lower == "grouping" and following.kind == "("):
+                return keyword, text
+        if "NAMED" in accepts and following.kind == ":":
+            return "NAMED", text
+        if lower in SOFT and not ("_events" in accepts and lower == "events"):
+            return "SOFT", text
+        return "IDENT", text
+
+    def _is_keyword(self, lower: str, accepts: dict[str, Any], following: Raw) -> bool:
+        if lower in BEFORE:
+            return following.kind in BEFORE[lower]
+        if lower in NOT_BEFORE:
+            return following.kind not in NOT_BEFORE[lower]
+        if lower in RESERVED or "IDENT" not in accepts:
+            return True
+        if lower == "all":
+            return following.kind in ("word", "tick", "NUMBER") or "DISTINCT" not in accepts
+        if lower == "last":
+            return following.kind in (",", ")", "]")
+        return True
+
+
+END = Raw("end", "", 0, 0)
+
+
+def _opens_context(tokens: tuple[Raw, ...], i: int) -> bool:
+    """Whether ``context NAME …`` stands at `i` (and not a property called context)."""
+    if i + 1 >= len(tokens) or tokens[i].kind != "word" or tokens[i].text.lower() != "context":
+        return False
+    return tokens[i + 1].kind in ("word", "tick") and tokens[i + 1].text.lower() != "from"

@@ -1,0 +1,210 @@
+"""Select statements and their clauses: parse tree to `ast`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lark import Token, Tree
+
+from cepbook.lang import ast
+from cepbook.lang.dialects.epl_expr import Misplaced, Node, present, span_of
+from cepbook.lang.dialects.epl_pattern import PatternReader, tree_is
+
+
+class SelectReader(PatternReader):
+    """Reads select statements, subqueries and the clauses that they share."""
+
+    def optional(self, node: Any) -> Any:
+        """The value of a tree, None for what was not written."""
+        return None if node is None else self.read(node)
+
+    def optional_expr(self, node: Any) -> ast.Expr | None:
+        return None if node is None else self.expr(node)
+
+    # ------------------------------------------------------------ select list
+    def select_items(self, node: Node) -> tuple[ast.SelectItem, ...]:
+        return tuple(self.read(child) for child in node.children)
+
+    def item(self, node: Node) -> ast.SelectItem:
+        value, *rest = node.children
+        alias = next((self.read(child) for child in rest if tree_is(child, "alias")), None)
+        return ast.SelectItem(self.expr(value), alias, eventbean=eventbean(rest), span=span_of(node))
+
+    def item_star(self, node: Node) -> ast.SelectItem:
+        return ast.SelectItem(None, wildcard=True, eventbean=eventbean(node.children), span=span_of(node))
+
+    def item_stream(self, node: Node) -> ast.SelectItem:
+        *steps, alias = node.children
+        names = [self.name(step.children[0]) for step in steps if tree_is(step, "step")]  # type: ignore[union-attr, arg-type]
+        return ast.SelectItem(
+            None, self.optional(alias), ".".join(names), True, eventbean(node.children), span=span_of(node)
+        )
+
+    def alias(self, node: Node) -> str:
+        child = node.children[0]
+        return str(child).strip("`") if isinstance(child, Token) else self.name(child)
+
+    def insert_into(self, node: Node) -> ast.InsertInto:
+        selector, target, columns, precedence = node.children
+        return ast.InsertInto(
+            self.read(target),
+            None if selector is None else str(selector),
+            self.optional(columns) or (),
+            self.optional_expr(precedence),
+            span=span_of(node),
+        )
+
+    def column_names(self, node: Node) -> tuple[str, ...]:
+        return tuple(".".join(self.name(part) for part in child.children) for child in present(node.children))
+
+    def event_precedence(self, node: Node) -> ast.Expr:
+        return self.expr(node.children[0])
+
+    # ------------------------------------------------------------ select
+    def select(self, node: Node) -> ast.Select:
+        into, selector, distinct, items, from_, where, group, having, output, order, limit = node.children
+        sources, joins, recognize = self.from_clause(from_)
+        table = into is not None and tree_is(into, "into_table")
+        return ast.Select(
+            self.read(items),
+            sources,
+            joins,
+            None if selector is None else str(selector),
+            distinct is not None,
+            None if table else self.optional(into),
+            self.optional_expr(where),
+            self.optional(group),
+            self.optional_expr(having),
+            self.optional(output),
+            self.optional(order) or (),
+            self.optional(limit),
+            recognize,
+            self.dotted(into.children[0]) if table else None,  # type: ignore[union-attr, arg-type]
+            span=span_of(node),
+        )
+
+    def from_clause(
+        self, node: Any
+    ) -> tuple[tuple[ast.StreamSource, ...], tuple[ast.Join, ...], ast.MatchRecognize | None]:
+        if not node.children:
+            return (), (), None
+        first, *nexts, recognize = node.children
+        sources, joins = [self.source(first)], []
+        for following in nexts:
+            if following.data == "comma_join":
+                sources.append(self.source(following.children[0]))
+                joins.append(ast.Join("inner", None, span=span_of(following)))
+                continue
+            kind, source, on = following.children
+            words: Any = "inner" if kind is None else str(kind.children[0])
+            sources.append(self.source(source))
+            joins.append(ast.Join(words, self.optional_expr(on), span=span_of(following)))
+        return tuple(sources), tuple(joins), self.optional(recognize)
+
+    def subselect(self, node: Node) -> ast.Select:
+        distinct, items, source, where, group, having = node.children
+        return ast.Select(
+            self.read(items),
+            (self.read(source),),
+            distinct=distinct is not None,
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            span=span_of(node),
+        )
+
+    # ------------------------------------------------------------ clauses
+    def group_by(self, node: Node) -> ast.GroupBy:
+        return ast.GroupBy(tuple(self.read(child) for child in present(node.children)), span=span_of(node))
+
+    def rollup(self, node: Node) -> ast.Rollup:
+        return ast.Rollup("rollup", tuple(self.read(child) for child in present(node.children)), span=span_of(node))
+
+    def cube(self, node: Node) -> ast.Rollup:
+        return ast.Rollup("cube", tuple(self.read(child) for child in present(node.children)), span=span_of(node))
+
+    def grouping_sets(self, node: Node) -> ast.GroupingSets:
+        return ast.GroupingSets(tuple(self.read(child) for child in node.children), span=span_of(node))
+
+    def empty_tuple(self, node: Node) -> ast.Tuple_:
+        return ast.Tuple_((), span=span_of(node))
+
+    def order_by(self, node: Node) -> tuple[ast.OrderItem, ...]:
+        return tuple(self.read(child) for child in node.children)
+
+    def order_item(self, node: Node) -> ast.OrderItem:
+        value, direction = node.children
+        return ast.OrderItem(self.expr(value), direction == "desc", span=span_of(node))
+
+    def limit(self, node: Node) -> ast.RowLimit:
+        return ast.RowLimit(self.expr(node.children[0]), span=span_of(node))
+
+    def limit_comma(self, node: Node) -> ast.RowLimit:
+        offset, limit = self.exprs(node.children)
+        return ast.RowLimit(limit, offset, span=span_of(node))
+
+    def limit_offset(self, node: Node) -> ast.RowLimit:
+        limit, offset = self.exprs(node.children)
+        return ast.RowLimit(limit, offset, span=span_of(node))
+
+    def name_expr(self, node: Node) -> ast.Expr:
+        return ast.Chain((ast.NameStep(self.read(node.children[0]), span=span_of(node)),), span=span_of(node))
+
+    # ------------------------------------------------------------ output
+    def output(self, node: Node) -> ast.Output:
+        after, which, rate, ending = None, None, None, None
+        for child in present(node.children):
+            if isinstance(child, Token):
+                which = str(child)
+            elif child.data == "output_after":
+                after = self.expr(child.children[0])
+            elif child.data == "and_terminated":
+                ending = child
+            else:
+                rate = child
+        fields = {} if rate is None else self.output_rate(rate)
+        if ending is not None:
+            condition, then = ending.children
+            if condition is not None and rate is not None and rate.data.startswith("every"):
+                raise Misplaced(
+                    "output every has no condition behind and when terminated",
+                    span_of(condition),
+                    "use output when … and when terminated and …",
+                )
+            fields |= {
+                "and_terminated": True,
+                "terminated_when": self.optional_expr(condition),
+                "terminated_then": self.optional(then) or (),
+            }
+        return ast.Output(fields.pop("kind", None), which, after, **fields, span=span_of(node))
+
+    def output_rate(self, node: Node) -> dict[str, Any]:
+        """The fields of `ast.Output` that one rate sets."""
+        first, *rest = node.children
+        match str(node.data):
+            case "every_events":
+                return {"kind": "every-events", "rate": self.expr(first)}
+            case "every_time":
+                return {"kind": "every-time", "rate": self.expr(first)}
+            case "output_at":
+                return {"kind": "at", "crontab": self.read(first)}
+            case "output_when":
+                return {"kind": "when", "when": self.expr(first), "then_set": self.optional(rest[0]) or ()}
+        return {"kind": "terminated", "when": self.optional_expr(first), "then_set": self.optional(rest[0]) or ()}
+
+    def then_set(self, node: Node) -> tuple[ast.Assignment, ...]:
+        assigned: tuple[ast.Assignment, ...] = self.read(node.children[0])
+        return assigned
+
+    def assignments(self, node: Node) -> tuple[ast.Assignment, ...]:
+        return tuple(self.read(child) for child in node.children)
+
+    def assignment(self, node: Node) -> ast.Assignment:
+        target, value = node.children
+        return ast.Assignment(self.optional_expr(target), self.expr(value), span=span_of(node))
+
+
+def eventbean(children: list[Any]) -> bool:
+    """Whether ``@eventbean`` stands behind a select item."""
+    annotations = [child for child in children if isinstance(child, Tree) and child.data == "item_annotation"]
+    return any(str(a.children[0].children[0].children[0]).lower() == "eventbean" for a in annotations)

@@ -1,0 +1,369 @@
+"""All statements of EPL other than select: parse tree to `ast`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lark import Token
+
+from cepbook.lang import ast
+from cepbook.lang.dialects.epl_context import ContextReader, word_of
+from cepbook.lang.dialects.epl_expr import Misplaced, Node, plain, present, span_of, unquote
+from cepbook.lang.dialects.epl_pattern import tree_is
+
+REPRESENTATIONS = ("map", "objectarray", "json", "avro", "bean", "xml", "variant")
+
+
+class StatementReader(ContextReader):
+    """Reads whole statements; `read` of a start tree gives a statement or a (kind, name) pair of the module."""
+
+    def start(self, node: Node) -> ast.Statement:
+        *before, body = node.children
+        annotations: list[ast.Annotation] = []
+        expressions: list[ast.ExpressionDecl] = []
+        context: str | None = None
+        for child in before:
+            if tree_is(child, "annotation"):
+                annotations.append(self.read(child))
+            elif tree_is(child, "context_prefix"):
+                context = self.read(child.children[0])  # type: ignore[union-attr]
+            else:
+                expressions.append(self.read(child))
+        statement: ast.Statement = self.read(body)
+        return replace(
+            statement,
+            annotations=tuple(annotations),
+            context=context,
+            expressions=tuple(expressions),
+            span=span_of(node),
+        )
+
+    def nothing(self, node: Node) -> tuple[str, str]:
+        if node.children:
+            raise Misplaced("an annotation stands before no statement", span_of(node))
+        return "", ""
+
+    def module_decl(self, node: Node) -> tuple[str, str]:
+        return "name", self.module_name(node.children[0])
+
+    def uses_decl(self, node: Node) -> tuple[str, str]:
+        return "uses", self.module_name(node.children[0])
+
+    def import_decl(self, node: Node) -> tuple[str, str]:
+        return "imports", self.module_name(node.children[0])
+
+    def module_name(self, node: Any) -> str:
+        return ".".join(unquote(token) if token.type == "STRING" else plain(token) for token in node.children)
+
+    # ------------------------------------------------------------ on-trigger
+    def on_trigger(self, node: Node) -> ast.OnTrigger:
+        trigger, action = node.children
+        return ast.OnTrigger(self.read(trigger), self.read(action), span=span_of(node))
+
+    def on_set(self, node: Node) -> ast.OnSet:
+        return ast.OnSet(self.read(node.children[0]), span=span_of(node))
+
+    def on_delete(self, node: Node) -> ast.OnDelete:
+        target, alias, where = node.children
+        return ast.OnDelete(self.read(target), self.optional(alias), self.optional_expr(where), span=span_of(node))
+
+    def on_update(self, node: Node) -> ast.OnUpdate:
+        target, alias, assignments, where = node.children
+        return ast.OnUpdate(
+            self.read(target),
+            self.optional(alias),
+            self.read(assignments),
+            self.optional_expr(where),
+            span=span_of(node),
+        )
+
+    def on_select(self, node: Node) -> ast.OnSelect:
+        delete, selector, distinct, items, from_, where, group, having, output, order, limit = node.children
+        select = ast.Select(
+            self.read(items),
+            (self._window_source(from_),),
+            selector=word_of(selector),
+            distinct=distinct is not None,
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            output=self.optional(output),
+            order_by=self.optional(order) or (),
+            limit=self.optional(limit),
+            span=span_of(node),
+        )
+        return ast.OnSelect(select, delete is not None, span=span_of(node))
+
+    def _window_source(self, node: Any) -> ast.StreamSource:
+        target, alias = node.children
+        stream = ast.FilterStream(self.read(target), span=span_of(target))
+        return ast.StreamSource(stream, alias=self.optional(alias), span=span_of(node))
+
+    def on_split(self, node: Node) -> ast.OnAction:
+        *branches, output = node.children
+        first: Any = branches[0]
+        source = first.children[4].children
+        if source and tree_is(source[0], "on_from"):
+            if len(branches) > 1 or output is not None:
+                raise Misplaced(
+                    "a split stream has no from-clause with a named window",
+                    span_of(source[0]),
+                    "each part is insert into … select … where …",
+                )
+            return self._on_insert_select(first)
+        return ast.OnSplit(
+            tuple(self._split_branch(branch) for branch in branches), word_of(output) == "all", span=span_of(node)
+        )
+
+    def _on_insert_select(self, node: Any) -> ast.OnSelect:
+        into, selector, distinct, items, from_, where, group, having, order, limit = node.children
+        select = ast.Select(
+            self.read(items),
+            (self._window_source(from_.children[0]),),
+            selector=word_of(selector),
+            distinct=distinct is not None,
+            insert_into=self.read(into),
+            where=self.optional_expr(where),
+            group_by=self.optional(group),
+            having=self.optional_expr(having),
+            order_by=self.optional(order) or (),
+            limit=self.optional(limit),
+            span=span_of(node),
+        )
+        return ast.OnSelect(select, span=span_of(node))
+
+    def _split_branch(
+        self, node: Any
+    ) -> tuple[ast.InsertInto, tuple[ast.SelectItem, ...], tuple[ast.ContainedStep, ...], ast.Expr | None]:
+        into, selector, distinct, items, from_, where, *others = node.children
+        unfit = next((child for child in (selector, distinct, *others) if child is not None), None)
+        if unfit is not None:
+            raise Misplaced("a part of a split stream has only a select list and where", span_of(unfit))
+        if from_.children and tree_is(from_.children[0], "on_from"):
+            raise Misplaced("a split stream has no from-clause with a named window", span_of(from_))
+        contained = [self.contained(child) for child in from_.children if tree_is(child, "contained")]
+        alias = self.optional(from_.children[-1]) if from_.children else None
+        if alias is not None:
+            contained[-1] = replace(contained[-1], alias=alias)
+        return self.read(into), self.read(items), tuple(contained), self.optional_expr(where)
+
+    # ------------------------------------------------------------ merge
+    def on_merge(self, node: Node) -> ast.OnMerge:
+        target, alias, where, *branches = node.children
+        return ast.OnMerge(
+            self.read(target),
+            self.optional(alias),
+            self.optional_expr(where),
+            tuple(self._branch(child) for child in branches),
+            span=span_of(node),
+        )
+
+    def _branch(self, node: Any) -> ast.MergeBranch:
+        if node.data == "merge_insert":
+            return ast.MergeBranch(None, None, (self.read(node),), span=span_of(node))
+        negated, condition, *actions = node.children
+        return ast.MergeBranch(
+            negated is None,
+            self.optional_expr(condition),
+            tuple(self.read(action) for action in actions),
+            span=span_of(node),
+        )
+
+    def merge_insert(self, node: Node) -> ast.MergeAction:
+        into, columns, items, where = node.children
+        return ast.MergeAction(
+            "insert",
+            self.optional(into),
+            self.optional(columns) or (),
+            self.read(items),
+            where=self.optional_expr(where),
+            span=span_of(node),
+        )
+
+    def merge_update(self, node: Node) -> ast.MergeAction:
+        assignments, where = node.children
+        return ast.MergeAction(
+            "update", assignments=self.read(assignments), where=self.optional_expr(where), span=span_of(node)
+        )
+
+    def merge_delete(self, node: Node) -> ast.MergeAction:
+        return ast.MergeAction("delete", where=self.optional_expr(node.children[0]), span=span_of(node))
+
+    # ------------------------------------------------------------ update, delete, insert
+    def update_istream(self, node: Node) -> ast.UpdateIStream:
+        _, target, alias, assignments, where = node.children
+        return ast.UpdateIStream(
+            self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where)
+        )
+
+    def faf_update(self, node: Node) -> ast.FafUpdate:
+        target, alias, assignments, where = node.children
+        return ast.FafUpdate(
+            self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where)
+        )
+
+    def faf_delete(self, node: Node) -> ast.FafDelete:
+        target, alias, where = node.children
+        return ast.FafDelete(self.read(target), self.optional(alias), self.optional_expr(where))
+
+    def faf_insert(self, node: Node) -> ast.FafInsert:
+        into, *rows = node.children
+        if tree_is(into, "into_table"):
+            raise Misplaced("into table has no values", span_of(into))  # type: ignore[arg-type]
+        target: ast.InsertInto = self.read(into)
+        values = tuple(self.exprs(row.children) for row in rows)  # type: ignore[union-attr]
+        return ast.FafInsert(target.target, target.columns, values)
+
+    # ------------------------------------------------------------ create
+    def create_schema(self, node: Node) -> ast.CreateSchema:
+        representation, name, body, *words = node.children
+        columns: tuple[ast.ColumnDef, ...] = ()
+        alias_of: tuple[str, ...] = ()
+        if tree_is(body, "columns"):
+            columns = tuple(self.read(child) for child in present(body.children))  # type: ignore[union-attr]
+        else:
+            alias_of = tuple(self._type_or_star(child) for child in body.children)  # type: ignore[union-attr]
+        return self._schema(representation, name, columns, alias_of, words)
+
+    def create_schema_bare(self, node: Node) -> ast.CreateSchema:
+        representation, name, *words = node.children
+        return self._schema(representation, name, (), (), words)
+
+    def _type_or_star(self, node: Any) -> str:
+        child = node.children[0]
+        return "*" if isinstance(child, Token) else self.read(child)
+
+    def _schema(
+        self,
+        representation: Any,
+        name: Any,
+        columns: tuple[ast.ColumnDef, ...],
+        alias_of: tuple[str, ...],
+        words: list[Any],
+    ) -> ast.CreateSchema:
+        kind = None if representation is None else plain(representation.children[0]).lower()
+        if kind is not None and kind not in REPRESENTATIONS:
+            raise Misplaced(
+                f"{kind} is no kind of schema", span_of(representation), f"one of {', '.join(REPRESENTATIONS)}"
+            )
+        lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
+        for word in words:
+            lists[word.data] += tuple(self.read(child) for child in word.children)
+        return ast.CreateSchema(
+            self.read(name),
+            columns,
+            lists["inherits"],
+            lists["copyfrom"],
+            kind,
+            alias_of,
+            lists["starttimestamp"][0] if lists["starttimestamp"] else None,
+            lists["endtimestamp"][0] if lists["endtimestamp"] else None,
+        )
+
+    def column(self, node: Node) -> ast.ColumnDef:
+        name, type_ref, *rest = node.children
+        type_name, *inner = type_ref.children  # type: ignore[union-attr]
+        dimensions = [child for child in inner if tree_is(child, "dimension")]
+        words = [self._dimension_word(child) for child in dimensions]
+        return ast.ColumnDef(
+            plain(name),  # type: ignore[arg-type]
+            self.read(type_name),
+            len(dimensions),
+            "primitive" in words,
+            any(isinstance(child, Token) for child in rest),
+            self.annotations(rest),
+            tuple(self.type_text(child) for child in inner if tree_is(child, "type_ref")),
+            span=span_of(node),
+        )
+
+    def _dimension_word(self, node: Any) -> str | None:
+        word = node.children[0]
+        if word is None:
+            return None
+        text: str = self.read(word).lower()
+        if text != "primitive":
+            raise Misplaced(f"{text} cannot stand in the brackets of an array type", span_of(word), "write [] or [primitive]")
+        return text
+
+    def aggregate_column(self, node: Node) -> ast.ColumnDef:
+        name, function, call, *annotations = node.children
+        args, distinct, wildcard, named = self.arguments(call)  # type: ignore[arg-type]
+        span = span_of(function).to(span_of(call))  # type: ignore[arg-type]
+        function_name: str = self.read(function)
+        step = ast.NameStep(
+            function_name, args, distinct=distinct, wildcard=wildcard, named=named, span=span
+        )
+        return ast.ColumnDef(
+            plain(name),  # type: ignore[arg-type]
+            function_name,
+            annotations=self.annotations(annotations),
+            aggregate=ast.Chain((step,), span=span),
+            span=span_of(node),
+        )
+
+    def create_variable(self, node: Node) -> ast.CreateVariable:
+        constant, type_ref, name, initial = node.children
+        type_name, *inner = type_ref.children  # type: ignore[union-attr]
+        words = [self._dimension_word(child) for child in inner if tree_is(child, "dimension")]
+        return ast.CreateVariable(
+            self.read(name),
+            self.read(type_name),
+            len(words),
+            "primitive" in words,
+            constant is not None,
+            self.optional_expr(initial),
+        )
+
+    def create_window(self, node: Node) -> ast.CreateWindow:
+        name, *windows, retain, body, insert = node.children
+        kept: Any = self.optional(retain)
+        fields: dict[str, Any] = {}
+        if tree_is(body, "window_columns"):
+            fields["columns"] = tuple(self.read(child) for child in body.children)  # type: ignore[union-attr]
+        else:
+            items, type_name = body.children  # type: ignore[union-attr]
+            fields = {"as_type": self.read(type_name), "select": self.optional(items)}
+        if insert is not None:
+            fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}  # type: ignore[union-attr]
+        return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=kept, **fields)
+
+    def create_table(self, node: Node) -> ast.CreateTable:
+        name, *columns = node.children
+        return ast.CreateTable(self.read(name), tuple(self.read(child) for child in columns))
+
+    def create_index(self, node: Node) -> ast.CreateIndex:
+        unique, name, target, *columns = node.children
+        read = []
+        for column in columns:
+            value, kind = column.children  # type: ignore[union-attr]
+            key: ast.Expr = self.read(value)
+            read.append((key, "hash" if kind is None else plain(kind).lower()))
+        return ast.CreateIndex(self.read(name), self.read(target), tuple(read), unique is not None)
+
+    def create_dataflow(self, node: Node) -> ast.CreateDataflow:
+        name, body = node.children
+        return ast.CreateDataflow(self.read(name), str(body))
+
+    # ------------------------------------------------------------ expressions
+    def create_expression(self, node: Node) -> ast.CreateExpression:
+        return ast.CreateExpression(self.read(node.children[0]))
+
+    def expression_decl(self, node: Node) -> ast.ExpressionDecl:
+        return_type, language, name, *params, body = node.children
+        names = tuple(self.read(param) for param in present(params))
+        value = body.children[0]  # type: ignore[union-attr]
+        decl = ast.ExpressionDecl(
+            self.read(name),
+            names,
+            str(value)[1:-1] if isinstance(value, Token) else self.expr(value),
+            None if language is None else plain(language),  # type: ignore[arg-type]
+            None if return_type is None else self.type_text(return_type),
+            tree_is(body, "expression_alias"),
+            span=span_of(node),
+        )
+        if isinstance(decl.body, ast.Lambda) and not names:
+            return replace(decl, params=decl.body.params, body=decl.body.body)
+        if isinstance(value, Token) and language is None:
+            return replace(decl, language="js")
+        return decl
