@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from cepbook.engine.delta import Delta
-from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import Refusal, UsageError
 from cepbook.lang.types import INT, STRING
 from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
@@ -21,6 +21,7 @@ class RowsEngine:
 
     def __init__(self, start: int, options: Mapping[str, Any]) -> None:
         self.runtime = Runtime(_config(options), start=start)
+        self._statements: dict[str, Statement] = {}
         self.runtime.register_function("computeHash", compute_hash, returns=INT)
         self.runtime.register_function("concatStr", concat_str, returns=STRING)
 
@@ -29,7 +30,9 @@ class RowsEngine:
         return None if found is None else found.properties
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
-        return [s.name for s in self.runtime.deploy(epl, deployment_id=deployment_id).statements]
+        statements = self.runtime.deploy(epl, deployment_id=deployment_id).statements
+        self._statements.update((statement.name, statement) for statement in statements)
+        return [statement.name for statement in statements]
 
     def deploy_query(self, dialect: str, name: str, text: str) -> None:
         raise Refusal("not-supported-yet", f"the dialect {dialect} is not supported yet")
@@ -41,7 +44,7 @@ class RowsEngine:
         def deliver(delta: Delta) -> None:
             on_delivery(statement, delta.insert or (), delta.remove or ())
 
-        self.runtime.statement(statement).add_listener(deliver)
+        self._statements[statement].add_listener(deliver)
 
     def on_failure(self, on_failure: OnFailure) -> None:
         self.runtime.add_error_listener(on_failure)

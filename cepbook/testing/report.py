@@ -145,7 +145,7 @@ def _invalid(tried: InvalidResult, origin: str) -> Iterator[str]:
     yield f"{origin}:{tried.fence.line}: must be refused with a diagnostic"
     yield textwrap.indent(tried.fence.text, "  ")
     if tried.diagnostic is None:
-        yield f"but it was {tried.problem or 'accepted'}" if not tried.problem else f"but there was {tried.problem}"
+        yield f"but there was {tried.problem}" if tried.problem else "but it was accepted"
         return
     assert tried.fence.error is not None  # without a recorded error every diagnostic agrees
     yield f"the diagnostic is not the recorded one of line {tried.fence.error.line}"

@@ -55,6 +55,9 @@ refuses: rows — guards are missing
 ```
 """
 
+# Plugins that other packages bring along cost a second in each of these runs.
+OTHERS_OFF = ["-p", "no:hypothesispytest", "-p", "no:nbval", "-p", "no:anyio"]
+
 Run = Callable[..., pytest.RunResult]
 
 
@@ -62,7 +65,7 @@ Run = Callable[..., pytest.RunResult]
 def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run pytest in the test's directory on the fake engine."""
     monkeypatch.setitem(ENGINES, "rows", FakeEngine)  # type: ignore[arg-type]
-    return lambda *arguments: pytester.runpytest_inprocess(*_plugin(), *arguments)
+    return lambda *arguments: pytester.runpytest_inprocess(*_plugin(), *OTHERS_OFF, *arguments)
 
 
 def _plugin() -> list[str]:
@@ -154,7 +157,8 @@ def test_recording_never_touches_the_reactions_of_an_oracle(pytester: pytest.Pyt
 
 def test_recording_errors_and_reactions_to_a_deployment(pytester: pytest.Pytester, run_pytest: Run) -> None:
     text = (
-        "# a\n```epl\n@name('out') from Tick\n```\n```epl late\nannounce\n```\n```trace\nCount n=1\n    out + n=1\n```\n"
+        "# a\n```epl\n@name('out') from Tick\n```\n```epl late\nannounce\n```\n"
+        "```trace\nCount n=1\n    out + n=1\n```\n"
         "```invalid\nvery wrong\n```\n```error\n```\n"
     )
     path = write(pytester, "a.md", text.replace("\n", "\r\n"))

@@ -233,7 +233,7 @@ def test_errors_name_file_and_line(trace: str, line: int, message: str) -> None:
     ],
 )
 def test_malformed_fences(blocks: str, message: str) -> None:
-    with pytest.raises(ScenarioError, match="file.md:") as caught:
+    with pytest.raises(ScenarioError, match=r"file\.md:") as caught:
         only_case(f"# a\n{blocks}\n```trace\n```\n")
     assert message in str(caught.value)
 

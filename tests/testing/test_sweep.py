@@ -88,13 +88,15 @@ def test_passing_cases_are_copied_exactly(corpus: Path, tmp_path: Path) -> None:
 def test_copying_keeps_what_the_target_holds(corpus: Path, tmp_path: Path) -> None:
     target = tmp_path / "out" / "windows" / "all.md"
     target.parent.mkdir(parents=True)
-    own = "# own header\n\n## own\n\n```trace\n```\n\n## bad\n\nown text\n\n```trace\n```\n\n## good\n\nrefuses: rows — no\n\n```trace\n```\n"
+    bad = "## bad\n\nown text\n\n```trace\n```\n"
+    good = "## good\n\nrefuses: rows — no\n\n```trace\n```\n"
+    own = f"# own header\n\n## own\n\n```trace\n```\n\n{bad}\n{good}"
     target.write_text(own, encoding="utf-8")
     sweep.main([str(corpus), "--copy-passing", str(tmp_path / "out"), "--with-refused"])
     copied = target.read_text(encoding="utf-8")
-    good = FILE[FILE.index("## good") : FILE.index("## bad")]
+    now_good = FILE[FILE.index("## good") : FILE.index("## bad")]
     later = "## later\n\ntags: a\n\nrefuses: rows — unsupported is not-supported-yet\n\n```epl\nunsupported"
-    assert copied.startswith(f"# own header\n\n{good}## bad\n\nown text\n\n```trace\n```\n\n{later}")
+    assert copied.startswith(f"# own header\n\n{now_good}## bad\n\nown text\n\n```trace\n```\n\n{later}")
     assert copied.endswith("\n\n## own\n\n```trace\n```\n")
 
 
