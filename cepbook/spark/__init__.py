@@ -1,0 +1,49 @@
+"""The Spark bridge: deployed statements over Spark DataFrames, by the same engine and the same replay contract.
+
+pyspark is imported when it is first needed; without it, or without Java, the rest of cepbook works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cepbook.spark.compare import Comparison, compare
+from cepbook.spark.session import local_session, require_pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from cepbook.engine.runtime import Runtime
+    from cepbook.spark.result import SparkRun
+
+__all__ = ["Comparison", "compare", "local_session", "run"]
+
+
+def run(
+    *,
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None = None,
+    sequence: str | Mapping[str, str] | None = None,
+    statements: Sequence[str] | None = None,
+    start: int = 0,
+    until: int | None = None,
+    session: SparkSession | None = None,
+) -> SparkRun:
+    """Run the select statements that are deployed in `runtime` over `frames`, from an empty state.
+
+    `frames` maps event types to Spark or pandas DataFrames with a column for each property. The total order is the
+    replay's: `time` (a column, or one for each type; default: the type's time property; timestamps or whole ms),
+    then `sequence` (a column of whole numbers, compared across types), then the order of `frames`. Without
+    `sequence`, pandas frames count in row order; for Spark frames `SparkRun.order` says how ties are broken.
+    Missing values of pandas frames (NaN, NaT, NA) are null; in Spark frames null and NaN stay apart.
+
+    `statements` chooses some (default all). The clock begins at `start` (ms) and ends at `until` (ms); later events are
+    left out. Without a `session` the frames' own is used, or a local one is started. `runtime` itself is not
+    touched. Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
+    """
+    require_pyspark()
+    from cepbook.spark.execute import execute
+
+    return execute(runtime, frames, time, sequence, statements, start, until, session)

@@ -1,0 +1,171 @@
+"""From deployed statements and frames to Spark jobs: place the statements, feed the stream, host the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.lang import plan
+from cepbook.lang.catalog import Catalog, EventType
+from cepbook.spark.hosted import Program, Step, host, output_schema
+from cepbook.spark.inputs import SEQ, TAG, TICK, TIME, Tagged, column_name, tag_frames, union
+from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
+from cepbook.spark.result import SparkRun
+from cepbook.spark.session import local_session, quiet_pandas_warning
+
+_TASK = "task"
+
+
+def execute(
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    sequence: str | Mapping[str, str] | None,
+    statements: Sequence[str] | None,
+    start: int,
+    until: int | None,
+    session: SparkSession | None,
+) -> SparkRun:
+    """See `cepbook.spark.run`."""
+    _check_types(frames, runtime.catalog)
+    quiet_pandas_warning()
+    if session is None:
+        session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
+    plans = [s.plan for s in runtime.statements.values()]
+    lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
+    placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
+    read = _read_by_any(lines.values(), frames, runtime.catalog)
+    tagged = tag_frames(session, frames, runtime.catalog.event_types, read, time, sequence)
+    if until is not None:
+        tagged = Tagged(tagged.stream.where(F.col(TIME) <= until), tagged.columns, tagged.order)
+    jobs = []
+    for placement in dict.fromkeys(placements.values()):
+        together = [lines[name] for name in lines if placements[name] == placement]
+        program = _program(together, plans, runtime, frames, read, start)
+        stream = _stream(tagged, program, placement, until, _tasks(session))
+        ddl, _ = output_schema(program)
+        jobs.append((program, stream.mapInArrow(host(program), ddl).persist()))
+    return SparkRun(session, jobs, placements, tagged.order)
+
+
+def _check_types(frames: Mapping[str, Any], catalog: Catalog) -> None:
+    if not frames:
+        raise UsageError("no frames were given; say which DataFrame holds the events of which type: {'Tick': ticks}")
+    for name in frames:
+        if name not in catalog.event_types:
+            known = ", ".join(catalog.event_types) or "none"
+            raise UsageError(f"there is no event type {name}; known are: {known}")
+
+
+def _targets(plans: Sequence[plan.StatementPlan], wanted: Sequence[str] | None) -> list[str]:
+    selects = [p.name for p in plans if isinstance(p, plan.SelectStatement)]
+    if wanted is None:
+        if not selects:
+            raise UsageError("no select statement is deployed, so there is nothing to run")
+        return selects
+    for name in wanted:
+        if name not in selects:
+            raise UsageError(f"there is no select statement {name}; deployed are: {', '.join(selects) or 'none'}")
+    return [name for name in selects if name in set(wanted)]
+
+
+def _read_by_any(lines: Any, frames: Mapping[str, Any], catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """For each frame's type the properties that any of the pipelines reads, in declaration order."""
+    seen: dict[str, set[str]] = {name: set() for name in frames}
+    for line in lines:
+        for name, properties in properties_read(line, catalog).items():
+            seen[name] |= set(properties)
+    return {n: tuple(p for p in catalog.event_types[n].properties if p in seen[n]) for n in frames}
+
+
+def _program(
+    lines: Sequence[Pipeline],
+    plans: Sequence[plan.StatementPlan],
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    read: Mapping[str, tuple[str, ...]],
+    start: int,
+) -> Program:
+    targets = {line.target for line in lines}
+    needed = {s.name: s for line in lines for s in (*line.contexts, *line.selects)}
+    chosen = [p for p in plans if p.name in needed]
+    steps = tuple(Step(p.name, p.epl, p.name in targets, isinstance(p, plan.SelectStatement)) for p in chosen)
+    created = {
+        p.insert.target
+        for p in chosen
+        if isinstance(p, plan.SelectStatement) and p.insert is not None and p.insert.creates
+    }
+    own = {p.output_type.name for p in plans if isinstance(p, plan.SelectStatement) and p.insert is None}
+    known = runtime.catalog.event_types
+    types = tuple(t for t in known.values() if t.name not in created and t.name not in own)
+    used = {name for line in lines for name in line.inputs}
+    inputs = tuple(
+        (tag, name, read[name], tuple(column_name(tag, i) for i in range(len(read[name]))))
+        for tag, name in enumerate(frames)
+        if name in used
+    )
+    selects = [p for p in chosen if isinstance(p, plan.SelectStatement)]
+    outputs = tuple((p.name, p.output_type) for p in selects if p.name in targets)
+    functions = _functions(runtime)
+    nested: dict[str, EventType] = dict(known)
+    return Program(steps, types, inputs, outputs, nested, runtime.config, start, functions)
+
+
+def _functions(runtime: Runtime) -> dict[str, tuple[Callable[..., Any], Any]]:
+    returns = runtime.catalog.functions
+    return {name: (function, returns[name]) for name, function in runtime.functions.items()}
+
+
+def _tasks(session: SparkSession) -> int:
+    return max(1, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
+
+
+def _stream(tagged: Tagged, program: Program, placement: Placement, until: int | None, tasks: int) -> DataFrame:
+    """The program's events, divided into tasks as `placement` says and sorted inside each task."""
+    tags = [tag for tag, _, _, _ in program.inputs]
+    columns = [c for _, _, _, cs in program.inputs for c in cs]
+    events = tagged.stream.where(F.col(TAG).isin(tags)).select(TAG, TIME, SEQ, *columns)
+    ordered = (TIME, SEQ, TAG)
+    if placement.path == "row by row":
+        return events.sortWithinPartitions(*ordered)
+    parts = [events]
+    if placement.path == "by key":
+        events = events.withColumn(_TASK, F.pmod(_hash(program, placement), F.lit(tasks)).cast("int"))
+        parts = [events]
+        if placement.ticks:
+            every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
+            parts.append(_ticks(tagged.stream, until).withColumn(_TASK, every))
+        divided = union(parts).repartitionById(tasks, _TASK).drop(_TASK)
+        return divided.sortWithinPartitions(*ordered)
+    if placement.ticks:
+        parts.append(_ticks(tagged.stream.where(~F.col(TAG).isin(tags)), None))
+        if until is not None:
+            parts.append(_last_tick(tagged.stream, until))
+    return union(parts).repartition(1).sortWithinPartitions(*ordered)
+
+
+def _hash(program: Program, placement: Placement) -> Any:
+    """The hash of an event's keys; keys are hashed as text, so that an int and a long of one value agree."""
+    keys = dict(placement.keys)
+    found = F.lit(0)
+    for tag, name, properties, columns in program.inputs:
+        own = [F.col(columns[properties.index(p)]).cast("string") for p in keys[name]]
+        found = F.when(F.col(TAG) == tag, F.hash(*own)).otherwise(found)
+    return found
+
+
+def _ticks(stream: DataFrame, until: int | None) -> DataFrame:
+    """Every time to which the stream advances the clock, with the sequence number of the event that does it."""
+    found = stream.groupBy(TIME).agg(F.min(SEQ).alias(SEQ)).select(F.lit(TICK).alias(TAG), TIME, SEQ)
+    return found if until is None else union([found, _last_tick(stream, until)])
+
+
+def _last_tick(stream: DataFrame, until: int) -> DataFrame:
+    """The advance to `until` that ends the replay, numbered behind the last event."""
+    number = F.coalesce(F.max(SEQ) + 1, F.lit(0)).cast("bigint").alias(SEQ)
+    return stream.agg(number).select(F.lit(TICK).alias(TAG), F.lit(until).cast("bigint").alias(TIME), SEQ)

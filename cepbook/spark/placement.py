@@ -1,0 +1,306 @@
+"""Which statements may run in parallel over the rows of a stream, and which need them all in one order.
+
+A statement's output may depend on other events in two ways: through state (windows, groups, context partitions)
+and through the clock (every advance may let events expire). State that is divided by a key is complete in a task
+that sees all events of the key; the clock is complete when the task is told every time at which the whole stream
+advances it ("ticks"). `place` decides from the plan alone, and is conservative: what is not known to be the same
+runs in order, with the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Literal
+
+from cepbook.lang import expr, plan
+from cepbook.lang.catalog import Catalog
+
+# windows without timers; in all others an advance of the clock may be seen
+UNTIMED = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "groupwin"})
+# windows whose contents for one group do not depend on other groups when they stand behind groupwin
+PER_GROUP = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "time"})
+KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
+_MOST_KEYS_TRIED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a statement runs: in parallel without regard to rows' company, by key, or in one ordered task.
+
+    `keys` gives for each input event type the properties that decide on the task; `ticks` says whether every task
+    is told all times of the whole stream.
+    """
+
+    path: Literal["row by row", "by key", "ordered"]
+    keys: tuple[tuple[str, tuple[str, ...]], ...]
+    ticks: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One statement with everything that feeds it, in deployment order.
+
+    `inputs` are the event types of frames that it reads, directly or through contexts.
+    """
+
+    target: str
+    selects: tuple[plan.SelectStatement, ...]
+    contexts: tuple[plan.CreateContextStatement, ...]
+    inputs: tuple[str, ...]
+
+
+def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
+    """What `target` needs: all statements that insert into a stream that it reads, and so on, and their contexts."""
+    selects = {s.name: s for s in statements if isinstance(s, plan.SelectStatement)}
+    needed = {target}
+    waiting = [selects[target]]
+    while waiting:
+        reads = source_of(waiting.pop()).event_type
+        for other in selects.values():
+            if other.insert is not None and other.name not in needed and catalog.is_a(other.insert.target, reads):
+                needed.add(other.name)
+                waiting.append(other)
+    chosen = tuple(s for s in selects.values() if s.name in needed)
+    wanted_contexts = {s.context for s in chosen}
+    contexts = tuple(
+        s for s in statements if isinstance(s, plan.CreateContextStatement) and s.context.name in wanted_contexts
+    )
+    read = {source_of(s).event_type for s in chosen}
+    read |= {stream.event_type for c in contexts for stream in c.spec.streams}
+    inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
+    return Pipeline(target, chosen, contexts, inputs)
+
+
+def place(line: Pipeline, catalog: Catalog) -> Placement:
+    """How to run `line` so that the result is the one of the ordered run."""
+    ticks = any(w.name not in UNTIMED for s in line.selects for w in windows_of(s))
+    needs: dict[str, _Need] = {}
+    for statement in line.selects:
+        need = _need(statement, line)
+        if isinstance(need, str):
+            who = "" if statement.name == line.target else f"{statement.name}, which feeds it: "
+            return Placement("ordered", (), ticks, f"{who}{need}")
+        needs[statement.name] = need
+    if all(need.anywhere for need in needs.values()):
+        return Placement("row by row", (), False, "no state that can be seen: every event is judged by itself")
+    keys = _common_keys(line, needs, catalog)
+    if keys is None:
+        return Placement("ordered", (), ticks, "no property divides all the state of the statement and what feeds it")
+    shown = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
+    clock = "; every task follows the clock of the whole stream" if ticks else ""
+    return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
+
+
+def source_of(statement: plan.SelectStatement) -> plan.Source:
+    """The source at the bottom of the statement's chain of nodes."""
+    node: plan.RowNode = statement.root
+    while not isinstance(node, plan.Source):
+        node = node.input
+    return node
+
+
+def windows_of(statement: plan.SelectStatement) -> tuple[plan.WindowSpec, ...]:
+    """The data windows of the statement, first to last."""
+    node: plan.RowNode = statement.root
+    while not isinstance(node, plan.Source):
+        if isinstance(node, plan.Windowed):
+            return node.windows
+        node = node.input
+    return ()
+
+
+def expressions(value: object) -> Iterator[expr.Expr]:
+    """Every expression in a plan, at any depth."""
+    if isinstance(value, expr.Expr):
+        yield from expr.walk(value)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from expressions(item)
+    elif isinstance(value, plan.PlanNode) and is_dataclass(value):
+        for field in fields(value):
+            yield from expressions(getattr(value, field.name))
+
+
+def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """For each input type the properties that the pipeline can see, in declaration order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in line.inputs:
+        declared = catalog.event_types[name].properties
+        seen: set[str] = set()
+        for statement in line.selects:
+            if catalog.is_a(name, source_of(statement).event_type):
+                seen |= set(declared) if _sees_all(statement) else _props(statement.root)
+        for context in line.contexts:
+            for stream in context.spec.streams:
+                if catalog.is_a(name, stream.event_type):
+                    seen |= _props(stream)
+        found[name] = tuple(p for p in declared if p in seen)
+    return found
+
+
+def _sees_all(statement: plan.SelectStatement) -> bool:
+    if statement.root.wildcard:
+        return True
+    return any(isinstance(e, expr.EventOf) for e in expressions(statement.root))
+
+
+def _props(node: plan.PlanNode) -> set[str]:
+    return {e.name for e in expressions(node) if isinstance(e, expr.Prop)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a statement asks of the task that runs it: nothing (`anywhere`), or all events that agree in one of `keys`.
+
+    With a `context` the keys are those of the context's streams, position by position.
+    """
+
+    anywhere: bool
+    keys: frozenset[str] = frozenset()
+    context: plan.CreateContextStatement | None = None
+
+
+def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
+    if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement.root)):
+        return "context.id numbers the partitions in order of their first event"
+    if statement.context is not None:
+        context = next(c for c in line.contexts if c.context.name == statement.context)
+        if context.context.kind != "keyed":
+            return f"the context {statement.context} is not divided by key"
+        return _Need(False, context=context)
+    return _need_without_context(statement)
+
+
+def _need_without_context(statement: plan.SelectStatement) -> _Need | str:
+    aggregation = _aggregation_of(statement)
+    of_window = _need_of_windows(statement)
+    if aggregation is None or isinstance(of_window, str):
+        return of_window
+    if not aggregation.keys:
+        return "one aggregate over the events of all keys"
+    groups = _plain(aggregation.keys)
+    keys = groups if of_window.anywhere else groups & of_window.keys
+    return _Need(False, keys) if keys else "no group-by key is a plain property that also divides the windows"
+
+
+def _need_of_windows(statement: plan.SelectStatement) -> _Need | str:
+    windows = windows_of(statement)
+    grouping = windows[0] if windows and windows[0].name == "groupwin" else None
+    rest = windows[1:] if grouping is not None else windows
+    if len(rest) > 1:
+        return "several data windows keep events together"
+    name = rest[0].name if rest else "keepall"
+    if name == "time" and not _expiry_has_no_order(statement):
+        return "events of all keys that expire together leave in one delivery, in order of arrival"
+    if grouping is not None:
+        keys = _plain(grouping.args)
+        if name not in PER_GROUP:
+            return f"the window {name} is not known to run for each group by itself"
+        return _Need(False, keys) if keys else "no groupwin key is a plain property"
+    if name in ("keepall", "time"):  # how long an event stays does not depend on other events
+        return _Need(True)
+    if name == "unique":
+        keys = _plain(rest[0].args)
+        return _Need(False, keys) if keys else "no unique criterion is a plain property"
+    return f"the window {name} holds events of all keys"
+
+
+def _expiry_has_no_order(statement: plan.SelectStatement) -> bool:
+    """Whether rows for expired events are never delivered, or are rows of groups (whose order is unspecified)."""
+    if statement.kind == "fully_aggregated_grouped":
+        return True
+    return statement.selector == "istream" and (statement.insert is None or statement.insert.selector == "istream")
+
+
+def _aggregation_of(statement: plan.SelectStatement) -> plan.Aggregation | None:
+    node: plan.RowNode = statement.root
+    while not isinstance(node, plan.Source):
+        if isinstance(node, plan.Aggregation):
+            return node
+        node = node.input
+    return None
+
+
+def _plain(keys: Iterable[expr.Expr]) -> frozenset[str]:
+    """The keys that are properties of a type by whose values tasks may be divided."""
+    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES)
+
+
+def _common_keys(
+    line: Pipeline, needs: Mapping[str, _Need], catalog: Catalog
+) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    """All properties (one list per input type, position by position) by which tasks may be divided, or None."""
+    candidates = []
+    for name in line.inputs:
+        declared = catalog.event_types[name].properties
+        candidates.append([p for p, t in declared.items() if t.name in KEY_TYPES])
+    read = properties_read(line, catalog)
+    options = [[p for p in c if p in read[n]] for n, c in zip(line.inputs, candidates, strict=True)]
+    found: list[tuple[str, ...]] = []
+    for choice in itertools.islice(itertools.product(*options), _MOST_KEYS_TRIED):
+        if _divides(dict(zip(line.inputs, choice, strict=True)), line, needs, catalog):
+            found.append(choice)
+    if not found or not line.inputs:
+        return None
+    return tuple((name, tuple(c[i] for c in found)) for i, name in enumerate(line.inputs))
+
+
+def _divides(choice: Mapping[str, str], line: Pipeline, needs: Mapping[str, _Need], catalog: Catalog) -> bool:
+    """Whether dividing each input type by its property in `choice` keeps every statement's state whole."""
+    carried: dict[str, frozenset[str]] = {name: frozenset({p}) for name, p in choice.items()}
+    inserts = [(s, s.insert.target) for s in line.selects if s.insert is not None]
+    for _, target in inserts:
+        carried.setdefault(target, frozenset(catalog.event_types[target].properties))
+    settled = False
+    while not settled:  # the greatest set of properties of derived types that repeat the key, also around cycles
+        settled = True
+        for statement, target in inserts:
+            kept = carried[target] & _copies(statement, _carried(statement_type(statement), carried, catalog), catalog)
+            if kept != carried[target]:
+                carried[target] = kept
+                settled = False
+    return all(
+        _is_whole(needs[s.name], _carried(statement_type(s), carried, catalog), carried, catalog) for s in line.selects
+    )
+
+
+def statement_type(statement: plan.SelectStatement) -> str:
+    """The event type that the statement reads."""
+    return source_of(statement).event_type
+
+
+def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> frozenset[str]:
+    """The properties of `read` that hold the key in the events of every type that arrives there."""
+    arriving = [props for name, props in carried.items() if catalog.is_a(name, read)]
+    return frozenset.intersection(*arriving) if arriving else frozenset()
+
+
+def _copies(statement: plan.SelectStatement, keys: frozenset[str], catalog: Catalog) -> frozenset[str]:
+    """The output columns of `statement` that repeat one of the input properties `keys` unchanged."""
+    columns = statement.root.columns
+    found = {c.name for c in columns if isinstance(c.value, expr.Prop) and c.value.name in keys}
+    aggregation = _aggregation_of(statement)
+    for column in columns:
+        if isinstance(column.value, expr.KeyRef) and aggregation is not None:
+            key = aggregation.keys[column.value.index]
+            if isinstance(key, expr.Prop) and key.name in keys:
+                found.add(column.name)
+    if statement.root.wildcard:
+        found |= keys - {c.name for c in columns}
+    return frozenset(found)
+
+
+def _is_whole(need: _Need, keys: frozenset[str], carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
+    if need.anywhere:
+        return True
+    if need.context is None:
+        return bool(need.keys & keys)
+    streams = need.context.spec.streams
+    fed = [s for s in streams if any(catalog.is_a(name, s.event_type) for name in carried)]
+    positions = range(len(streams[0].keys))
+    return any(
+        all(_plain(s.keys[i : i + 1]) & _carried(s.event_type, carried, catalog) for s in fed) for i in positions
+    )

@@ -1,0 +1,154 @@
+"""What a run on Spark gives: a DataFrame for each statement, and how each statement was run."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cepbook.errors import EventError, UsageError
+from cepbook.spark.hosted import Program
+from cepbook.spark.inputs import union
+from cepbook.spark.placement import Placement
+from cepbook.spark.schema import free_names, shape_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = ("statement", "time", "sequence", "trigger", "delivery", "kind")
+_ORDER = ("sequence", "trigger", "delivery", "kind", "row")
+_T = TypeVar("_T")
+
+
+class SparkRun:
+    """The rows that the statements deliver over the given frames; computed when first asked for, then kept by Spark.
+
+    Each row of a statement's DataFrame has
+
+    - ``statement``, and ``time``: the clock at delivery (ms);
+    - ``sequence``: position in the total order of the event that was being replayed; `trigger` says whether the rows
+      are due to the event itself (``"event"``) or to the advance of the clock before it (``"clock"``). The advance
+      to `until` is numbered behind the last event;
+    - ``delivery``: number of the statement's delivery within that stimulus, from 0 (counted in each task);
+    - ``kind``: ``"insert"`` or ``"remove"``;
+    - the statement's columns. One that bears a name from above (or differs from another in case only) gets a ``_``.
+
+    `coverage` says for each statement how it was run and why, `order` how events of one time were ordered.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        jobs: Sequence[tuple[Program, DataFrame]],
+        coverage: Mapping[str, Placement],
+        order: str,
+    ) -> None:
+        self.session = session
+        self.coverage = coverage
+        self.order = order
+        self._jobs = tuple(jobs)
+        self._found: dict[str, tuple[DataFrame, int, tuple[str, ...]]] = {}
+        for program, output in self._jobs:
+            for number, (name, event_type) in enumerate(program.outputs):
+                self._found[name] = (output, number, tuple(event_type.properties))
+        self.statements = tuple(name for name in coverage if name in self._found)
+
+    @property
+    def frames(self) -> Mapping[str, DataFrame]:
+        """Statement name -> its DataFrame."""
+        return {name: self.frame(name) for name in self.statements}
+
+    def columns(self, name: str) -> dict[str, str]:
+        """The statement's columns: name in EPL -> name in the DataFrame."""
+        own = self._find(name)[2]
+        return dict(zip(own, free_names(own, SHOWN), strict=True))
+
+    def json_columns(self, name: str) -> tuple[str, ...]:
+        """The statement's columns (by their names in EPL) whose values have no fixed shape and are JSON text."""
+        program, number = next((p, i) for p, _ in self._jobs for i, (n, _) in enumerate(p.outputs) if n == name)
+        properties = program.outputs[number][1].properties
+        shapes = {c: shape_of(t, program.nested) for c, t in properties.items()}
+        return tuple(c for c, shape in shapes.items() if shape.json and shape.ddl == "string")
+
+    def frame(self, name: str) -> DataFrame:
+        """The rows of one statement, in no particular order (sort by sequence, trigger, delivery)."""
+        rows: DataFrame = self._rows(name).drop("row")
+        return rows
+
+    def union(self) -> DataFrame:
+        """The rows of all statements, their own columns as one JSON text ``columns``."""
+        parts = []
+        for name in self.statements:
+            output, number, own = self._find(name)
+            row = F.to_json(
+                F.struct(*(F.col(f"s{number}.c{i}").alias(c) for i, c in enumerate(free_names(own, ())))),
+                {"ignoreNullFields": "false"},
+            )
+            parts.append(self._own_rows(output, name).select(*SHOWN, row.alias("columns")))
+        return union(parts)
+
+    def to_arrow(self, name: str) -> pa.Table:
+        """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
+        table = self._run(lambda: self._rows(name).toArrow())
+        return table.sort_by([(column, "ascending") for column in _ORDER]).drop_columns(["row"])
+
+    def to_pandas(self, name: str) -> pd.DataFrame:
+        """As `to_arrow`, as a pandas DataFrame (which shows null numbers as NaN)."""
+        return self.to_arrow(name).to_pandas()
+
+    def errors(self) -> pd.DataFrame:
+        """Failures of statements at run time: statement, time, sequence, error. They end nothing, as in a notebook."""
+        parts = [o.where("error is not null").select("statement", "time", "sequence", "error") for _, o in self._jobs]
+        return self._run(lambda: union(parts).toArrow()).sort_by("sequence").to_pandas()
+
+    def close(self) -> None:
+        """Give back the memory that Spark holds for the rows; they are computed again when asked for."""
+        for _, output in self._jobs:
+            output.unpersist()
+
+    def __repr__(self) -> str:
+        lines = [f"{name}: {p.path} ({p.reason})" for name, p in self.coverage.items()]
+        return "\n".join(["SparkRun", *(f"  {line}" for line in lines), f"  {self.order}"])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr>{_cells(name, p.path, p.reason)}</tr>" for name, p in self.coverage.items())
+        head = "<tr><th>statement</th><th>on Spark</th><th>because</th></tr>"
+        return f"<table>{head}{rows}</table><p>{html.escape(self.order)}</p>"
+
+    def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...]]:
+        if name not in self._found:
+            raise UsageError(f"the run has no statement {name}; it has {', '.join(self.statements)}")
+        return self._found[name]
+
+    def _rows(self, name: str) -> DataFrame:
+        output, number, own = self._find(name)
+        values = [F.col(f"s{number}.c{i}") for i in range(len(own))]
+        names = [*SHOWN, "row", *self.columns(name).values()]
+        shown = [F.col(c) for c in (*SHOWN, "row")]
+        numbered = [v.alias(f"c{i}") for i, v in enumerate(values)]
+        return self._own_rows(output, name).select(*shown, *numbered).toDF(*names)
+
+    @staticmethod
+    def _own_rows(output: DataFrame, name: str) -> DataFrame:
+        return output.where((F.col("statement") == F.lit(name)) & F.col("error").isNull())
+
+    @staticmethod
+    def _run(action: Callable[[], _T]) -> _T:
+        """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks."""
+        try:
+            return action()
+        except PySparkException as failed:
+            match = re.search(r"cepbook\.errors\.\w+: (.+)", str(failed))
+            if match is None:
+                raise
+            raise EventError(match.group(1)) from failed
+
+
+def _cells(*values: str) -> str:
+    return "".join(f"<td>{html.escape(v)}</td>" for v in values)

@@ -1,0 +1,117 @@
+"""EPL types as Spark and Arrow types, and Python values as Arrow arrays.
+
+Whole numbers, floats, booleans and strings map one to one. ``biginteger`` is decimal(38, 0), ``bigdecimal`` is
+decimal(38, 18), arrays are lists, nested events are structs. ``object``, ``map``, ``null`` and event types that
+contain themselves have no fixed shape and travel out as JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from cepbook.errors import EventError
+from cepbook.lang.catalog import EventType
+from cepbook.lang.types import Type
+
+Convert = Callable[[Any], Any]
+
+_SCALARS: dict[str, tuple[str, pa.DataType]] = {
+    "boolean": ("boolean", pa.bool_()),
+    "byte": ("tinyint", pa.int8()),
+    "short": ("smallint", pa.int16()),
+    "int": ("int", pa.int32()),
+    "long": ("bigint", pa.int64()),
+    "float": ("float", pa.float32()),
+    "double": ("double", pa.float64()),
+    "biginteger": ("decimal(38,0)", pa.decimal128(38, 0)),
+    "bigdecimal": ("decimal(38,18)", pa.decimal128(38, 18)),
+    "string": ("string", pa.string()),
+    "char": ("string", pa.string()),
+    "timestamp": ("timestamp", pa.timestamp("us", tz="UTC")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How one EPL type looks in Spark (`ddl`) and Arrow; `convert` is None where values need no change."""
+
+    ddl: str
+    arrow: pa.DataType
+    convert: Convert | None = None
+    json: bool = False
+
+
+def shape_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = ()) -> Shape:
+    """The shape of `t`; `types` resolves nested events, `inside` lists the event types around it."""
+    if t.name == "biginteger":
+        return Shape(*_SCALARS[t.name], convert=_whole)
+    if t.name in _SCALARS:
+        return Shape(*_SCALARS[t.name])
+    if t.of is not None:
+        element = shape_of(t.of, types, inside)
+        return Shape(f"array<{element.ddl}>", pa.list_(element.arrow), _each(element.convert), element.json)
+    nested = types.get(t.event) if t.event is not None else None
+    if nested is not None and nested.name not in inside and nested.properties:
+        fields = {n: shape_of(p, types, (*inside, nested.name)) for n, p in nested.properties.items()}
+        ddl = ", ".join(f"{quote(n)}: {s.ddl}" for n, s in fields.items())
+        arrow = pa.struct([pa.field(n, s.arrow) for n, s in fields.items()])
+        converts = [(n, s.convert) for n, s in fields.items()]
+        return Shape(f"struct<{ddl}>", arrow, _struct(converts), any(s.json for s in fields.values()))
+    return Shape("string", pa.string(), _as_json, json=True)
+
+
+def quote(name: str) -> str:
+    """`name` as an identifier of Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def to_array(values: list[Any], shape: Shape, what: str) -> pa.Array:
+    """`values` as an Arrow array of exactly ``shape.arrow``; `EventError` naming `what` when one does not fit."""
+    try:
+        found = values if shape.convert is None else [None if v is None else shape.convert(v) for v in values]
+        return pa.array(found, type=shape.arrow, from_pandas=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError, TypeError) as wrong:
+        raise EventError(f"{what}: a value does not fit the declared type {shape.ddl}: {wrong}") from wrong
+
+
+def free_names(wanted: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
+    """`wanted` with underscores appended where a name would repeat (Spark compares names without regard to case)."""
+    used = {name.lower() for name in taken}
+    found = []
+    for name in wanted:
+        while name.lower() in used:
+            name += "_"
+        used.add(name.lower())
+        found.append(name)
+    return tuple(found)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _whole(value: Any) -> Decimal:
+    return Decimal(value)
+
+
+def _each(convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    return lambda values: [None if v is None else convert(v) for v in values]
+
+
+def _struct(converts: Sequence[tuple[str, Convert | None]]) -> Convert:
+    def convert_struct(event: Any) -> dict[str, Any]:
+        found = {}
+        for name, convert in converts:
+            value = event.get(name)
+            found[name] = value if convert is None or value is None else convert(value)
+        return found
+
+    return convert_struct

@@ -1,0 +1,113 @@
+"""A local Spark session with settings that suit a notebook: quiet, no web UI, UTC, as many tasks as cores."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cepbook.errors import UsageError
+from cepbook.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def require_pyspark() -> None:
+    """Raise `UsageError` when pyspark is not installed."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as missing:
+        raise UsageError(
+            "Spark needs the package pyspark, which is not installed: `pip install 'cepbook[spark]'`. "
+            "Everything in cepbook except Spark works without it"
+        ) from missing
+
+
+def quiet_pandas_warning() -> None:
+    """Silence pyspark's remark about pandas 3: the bridge hands data over as Arrow, which it does not concern."""
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+
+
+def settings(cores: int) -> dict[str, str]:
+    """The session's configuration. Adaptive execution is off: it may merge the partitions that the engine relies on."""
+    return {
+        "spark.app.name": "cepbook",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.python.worker.reuse": "true",
+    }
+
+
+def local_session(**overrides: Any) -> SparkSession:
+    """The running Spark session, or a new local one.
+
+    `overrides` are settings with ``_`` for ``.`` (``spark_driver_memory="2g"``) or with their own names
+    (``**{"spark.master": "local[2]"}``); they matter for a new session only. Raises `UsageError` when pyspark or
+    Java is missing, or when Spark does not start (with the end of what it printed).
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    quiet_pandas_warning()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    java = find_java()
+    chosen = {name.replace("_", ".") if "." not in name else name: str(value) for name, value in overrides.items()}
+    master = chosen.pop("spark.master", "local[*]")
+    builder = SparkSession.builder.master(master)
+    for name, value in (settings(_cores(master)) | chosen).items():
+        builder = builder.config(name, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on the PATH
+    log = Path(tempfile.gettempdir()) / f"cepbook-spark-{os.getpid()}.log"
+    with _quiet_start(java.home, log):
+        try:
+            return builder.getOrCreate()
+        except Exception as failed:
+            tail = log.read_text(errors="replace").strip().splitlines()[-15:]
+            raise UsageError("\n".join([f"Spark did not start on Java {java.version}: {failed}", *tail])) from failed
+
+
+def _cores(master: str) -> int:
+    inside = master.removeprefix("local[").removesuffix("]").split(",")[0]
+    if inside.isdigit():
+        return int(inside)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 2
+
+
+@contextmanager
+def _quiet_start(java_home: Path, log: Path) -> Iterator[None]:
+    """Start the JVM with `java_home`, and with its standard error in `log`: it inherits ours for its whole life."""
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(java_home)
+    kept = os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(target)
+        if before is None:
+            os.environ.pop("JAVA_HOME", None)
+        else:
+            os.environ["JAVA_HOME"] = before
