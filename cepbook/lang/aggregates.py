@@ -101,7 +101,7 @@ _ROWS = (
         needs_window_always=True,
         supported=False,
     ),
-    AggregateRow("median", _double, "median", "median(price)", numeric=True, supported=False),
+    AggregateRow("median", _double, "middle value, or mean of the middle two", "median(price)", numeric=True, supported=False),
     AggregateRow("stddev", _double, "sample standard deviation", "stddev(price)", numeric=True, supported=False),
     AggregateRow("avedev", _double, "mean absolute deviation", "avedev(price)", numeric=True, supported=False),
     AggregateRow("nth", _same, "the value n events ago", "nth(price, 1)", arity=2, supported=False),

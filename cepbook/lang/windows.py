@@ -37,7 +37,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class WindowRow:
-    """One window. `namespace` may be written before the name (``win:length``); `parens` False: ``#keepall`` is enough."""
+    """One window. `namespace` may be written before the name (``win:length``); `parens` False: ``#keepall`` will do."""
 
     name: str
     namespace: str

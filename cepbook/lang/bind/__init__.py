@@ -1,0 +1,135 @@
+"""Text to meaning: a syntax tree and a catalog become a typed plan, or a report of everything that is wrong.
+
+The binder is the only place that says no to a name or a type. What is parsed but not executed yet is refused with the
+code ``not-supported-yet``; nothing is ignored silently. Module headers (``module``, ``uses``, ``import``) are accepted:
+all names of a catalog are visible to all modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from cepbook.errors import BindError, Span
+from cepbook.lang import ast, plan
+from cepbook.lang.bind.annotations import Heading, bind_annotations
+from cepbook.lang.bind.create import bind_context, bind_schema
+from cepbook.lang.bind.names import Module, Options
+from cepbook.lang.bind.select import bind_select
+from cepbook.lang.catalog import Catalog
+
+__all__ = ["Options", "bind"]
+
+
+def bind(
+    module: ast.Module,
+    catalog: Catalog,
+    source: str,
+    names: Collection[str] = (),
+    options: Options = Options(),
+) -> plan.ModulePlan:
+    """The plan of `module`; `catalog` is read, never changed.
+
+    `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
+    avoid them. Raises BindError with all diagnostics of the module.
+    """
+    state = Module(catalog.copy(), source, options, taken=set(names))
+    given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
+    _reserve(module, given, state)
+    statements: list[plan.StatementPlan] = []
+    for node in module.statements:
+        heading = given[id(node)]
+        name = heading.name if heading.name is not None else _fresh_name(state)
+        bound = _bind_statement(node, name, heading, state)
+        if bound is not None:
+            statements.append(bound)
+    if state.problems.found:
+        raise BindError(tuple(state.problems.found), source)
+    return plan.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
+
+
+def _reserve(module: ast.Module, given: dict[int, Heading], state: Module) -> None:
+    """Takes the names that are written, so that made-up ones avoid them."""
+    for node in module.statements:
+        name = given[id(node)].name
+        if name is None:
+            continue
+        if name in state.taken:
+            at = next((a.span for a in node.annotations if a.name.lower() == "name"), node.span)
+            state.problems.add("duplicate-name", f"a statement named `{name}` exists already", at)
+        state.taken.add(name)
+
+
+def _fresh_name(state: Module) -> str:
+    number = 1
+    while f"stmt_{number}" in state.taken:
+        number += 1
+    state.taken.add(f"stmt_{number}")
+    return f"stmt_{number}"
+
+
+def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    rule = _STATEMENTS.get(type(node))
+    if rule is not None:
+        return rule(node, name, heading, state)
+    what = _UNSUPPORTED.get(type(node), "this statement")
+    state.problems.unsupported(what, node.span)
+    for attribute in ("name", "declaration"):
+        declared = getattr(node, attribute, None)
+        if declared is not None:
+            state.dropped.add(declared if isinstance(declared, str) else declared.name)
+    return None
+
+
+def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    return bind_select(node, name, heading, state)
+
+
+def _schema(node: ast.CreateSchema, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    _refuse_prefix(node, "create schema", state)
+    event_type = bind_schema(node, state)
+    text = state.source[node.span.start : node.span.end].strip()
+    return plan.CreateSchemaStatement(
+        name, heading.name is not None, text, heading.annotations, event_type, span=node.span
+    )
+
+
+def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    _refuse_prefix(node, "create context", state)
+    found = bind_context(node, state)
+    if found is None:
+        return None
+    text = state.source[node.span.start : node.span.end].strip()
+    context, spec = found
+    return plan.CreateContextStatement(
+        name, heading.name is not None, text, heading.annotations, context, spec, span=node.span
+    )
+
+
+def _refuse_prefix(node: ast.Statement, what: str, state: Module) -> None:
+    if node.context is not None:
+        at = Span(node.span.start, node.span.end)
+        state.problems.add("wrong-context", f"`{what}` does not take a context", at)
+    for declaration in node.expressions:
+        state.problems.unsupported("expression declarations", declaration.span)
+
+
+_STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
+    ast.Select: _select,
+    ast.CreateSchema: _schema,
+    ast.CreateContext: _context,
+}
+
+_UNSUPPORTED: dict[type[ast.Statement], str] = {
+    ast.CreateExpression: "create expression",
+    ast.CreateVariable: "variables",
+    ast.CreateWindow: "named windows",
+    ast.CreateTable: "tables",
+    ast.CreateIndex: "create index",
+    ast.CreateDataflow: "data flows",
+    ast.OnTrigger: "on-triggers",
+    ast.UpdateIStream: "update istream",
+    ast.FafUpdate: "update of named windows and tables",
+    ast.FafDelete: "delete from named windows and tables",
+    ast.FafInsert: "insert of values",
+}

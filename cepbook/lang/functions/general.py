@@ -1,10 +1,11 @@
-"""Single-row functions of the language itself: ``coalesce``, ``min``/``max`` over values, ``typeof``, ``exists``, any/all."""
+"""Single-row functions of the language itself: ``coalesce``, ``min`` and ``max`` over values, ``typeof``, any/all."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from typing import Any
 
 from cepbook.lang import types as t
 from cepbook.lang.functions.row import FunctionRow, always, first, promoted
@@ -52,7 +53,7 @@ def _exists(target: object, name: str) -> bool:
     return isinstance(target, dict) and name in target
 
 
-_OPERATORS: dict[str, Callable[[object, object], bool]] = {
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from cepbook.lang import types as t
-from cepbook.lang.functions.row import FunctionRow, always, promoted, wide_int
+from cepbook.lang.functions.row import FunctionRow, ParameterKind, always, promoted, wide_int
 
 
 def _nan_on_error(fn: Callable[..., float], overflow: float = math.inf) -> Callable[..., float]:
@@ -60,7 +60,8 @@ def _signum(x: float) -> float:
 
 
 def _double(name: str, doc: str, example: str, py: str | Callable[..., object], arity: int = 1) -> FunctionRow:
-    return FunctionRow(f"Math.{name}", ("number",) * arity, always(t.DOUBLE), "propagate", doc, example, py)
+    parameters: tuple[ParameterKind, ...] = ("number",) if arity == 1 else ("number", "number")
+    return FunctionRow(f"Math.{name}", parameters, always(t.DOUBLE), "propagate", doc, example, py)
 
 
 MATH = (

@@ -19,8 +19,8 @@ class FunctionRow:
 
     `parameters` are the kinds of its parameters; `at_least` of them must be given and, with `repeats`, the last kind
     holds for any number more. Methods (``s.length()``) have names such as ``string.length`` and take their receiver
-    first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one) or ``handled`` (`py` sees
-    nulls). `py` is a Python expression template (``abs({0})``) or a callable over the argument values.
+    first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one) or ``handled`` (`py`
+    sees nulls). `py` is a Python expression template (``abs({0})``) or a callable over the argument values.
     """
 
     name: str

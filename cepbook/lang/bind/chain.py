@@ -1,0 +1,234 @@
+"""What a dotted chain means: property path, stream, context property, function or method call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind import call
+from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.types import Type
+
+Binder = Callable[[ast.Expr, Scope], x.Expr]
+
+ENUMERATION_METHODS = frozenset(
+    "aggregate allOf anyOf arrayOf average countOf distinctOf except firstOf groupBy intersect lastOf leastFrequent max"
+    " maxBy min minBy mostFrequent orderBy orderByDesc reverse selectFrom sequenceEqual sumOf take takeLast takeWhile"
+    " takeWhileLast toMap union where".split()
+)
+DATETIME_METHODS = frozenset(
+    "after before between coincides during finishedBy finishes format get getDayOfMonth getDayOfWeek getDayOfYear"
+    " getEra getHourOfDay getMillisOfSecond getMinuteOfHour getMonthOfYear getSecondOfMinute getWeekyear getYear"
+    " includes meets metBy minus overlappedBy overlaps plus roundCeiling roundFloor roundHalf set startedBy starts toCalendar toDate"
+    " toMillisec withDate withMax withMin withTime".split()
+)
+
+
+def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
+    """The value of a chain; raises Refused (reported) when a name in it is unknown."""
+    first, *rest = node.steps
+    if first.args is not None or first.wildcard:
+        return apply_steps(_first_call(first, scope, bind), rest, scope, bind)
+    if rest:
+        stream = _stream_named(first.name, scope)
+        if stream is not None and first.index is None:
+            return _of_stream(stream, node, scope, bind)
+        if first.name == "context" and _property(first, scope) is None:
+            return _context_property(node, scope, bind)
+        if rest[0].args is not None and f"{first.name}.{rest[0].name}" in FUNCTIONS:
+            row = FUNCTIONS[f"{first.name}.{rest[0].name}"]
+            return apply_steps(call.bind_function(row, rest[0], scope, bind), rest[1:], scope, bind)
+    return apply_steps(_first_name(first, scope, bind, bool(rest)), rest, scope, bind)
+
+
+def _stream_named(name: str, scope: Scope) -> int | None:
+    return next((i for i, stream in enumerate(scope.streams) if stream.answers_to(name)), None)
+
+
+def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    """A call, or the mapped property ``m('key')``."""
+    found = _property(step, scope)
+    if found is not None and found.type == t.MAP and step.args is not None and len(step.args) == 1:
+        return _map_entry(found, step.args[0], scope, bind)
+    if step.name.lower() == "current_timestamp":
+        if step.args:
+            scope.problems.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
+        return x.CurrentTimestamp(t.LONG, span=step.span)
+    return _indexed(call.bind_call(step, scope, bind), step, scope, bind)
+
+
+def _map_entry(target: x.Expr, key: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
+    bound = bind(key, scope)
+    if bound.type not in (t.STRING, t.CHAR, ERROR):
+        scope.problems.fail("type-mismatch", f"the key must be a string, found {describe(bound.type)}", key.span)
+    return x.Index(t.OBJECT, target, bound, span=target.span.to(key.span))
+
+
+def _property(step: ast.NameStep, scope: Scope) -> x.Expr | None:
+    """A property of one of the streams by its simple name."""
+    found: x.Expr | None = None
+    for position, stream in enumerate(scope.streams):
+        type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
+        if type_ is None:
+            continue
+        if found is not None:
+            scope.problems.fail(
+                "ambiguous-property", f"`{step.name}` is a property of several streams", step.span, "prefix the stream"
+            )
+        found = x.Prop(type_, position, step.name, span=step.span)
+    return found
+
+
+def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, more: bool) -> x.Expr:
+    alias = scope.aliases.get(step.name)
+    if alias is not None and not more:
+        return alias
+    found = _property(step, scope)
+    if found is not None:
+        return _indexed(found, step, scope, bind)
+    if not step.escaped and step.name.lower() == "current_timestamp":
+        return x.CurrentTimestamp(t.LONG, span=step.span)
+    position = _stream_named(step.name, scope)
+    if position is not None:
+        return _event(position, scope.streams[position], step)
+    if step.optional and scope.streams:
+        target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
+        return _indexed(x.Member(t.OBJECT, target, step.name, span=step.span), step, scope, bind)
+    if scope.open_ or step.name in scope.module.dropped or any(s.event_type is None for s in scope.streams):
+        return error_at(step.span)
+    names = [*scope.property_names(), *(s.alias or s.name for s in scope.streams if more), *scope.aliases]
+    what = "property or stream" if more else "property"
+    scope.problems.fail(
+        "unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, did_you_mean(step.name, names)
+    )
+
+
+def _where(scope: Scope) -> str:
+    names = [f"`{s.event_type.name}`" for s in scope.streams if s.event_type is not None]
+    return f" in {' or '.join(names)}" if names else ""
+
+
+def _event_type_of(stream: Stream) -> Type:
+    return t.event_of(stream.event_type.name) if stream.event_type is not None else ERROR
+
+
+def _event(position: int, stream: Stream, step: ast.NameStep) -> x.Expr:
+    return x.EventOf(_event_type_of(stream), position, span=step.span)
+
+
+def _of_stream(position: int, node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
+    """``alias.property…`` or a method of the event."""
+    stream, step = scope.streams[position], node.steps[1]
+    if stream.event_type is None:
+        return error_at(node.span)
+    type_ = stream.event_type.properties.get(step.name)
+    span = node.steps[0].span.to(step.span)
+    if type_ is None:
+        own = scope.streams[position].event_type
+        outer = own.properties.get(node.steps[0].name) if own is not None else None
+        if outer is not None:  # a property called like the stream: its members
+            target: x.Expr = x.Prop(outer, position, node.steps[0].name, span=node.steps[0].span)
+        else:
+            target = _event(position, stream, node.steps[0])
+        return apply_steps(target, node.steps[1:], scope, bind)
+    found: x.Expr = x.Prop(type_, position, step.name, span=span)
+    if step.args is not None:
+        if type_ != t.MAP or len(step.args) != 1:
+            scope.problems.fail("unknown-function", f"`{step.name}` is a property, not a method", step.span)
+        found = _map_entry(found, step.args[0], scope, bind)
+    else:
+        found = _indexed(found, step, scope, bind)
+    return apply_steps(found, node.steps[2:], scope, bind)
+
+
+def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
+    if scope.open_context:
+        return error_at(node.span)
+    if scope.context is None:
+        scope.problems.fail(
+            "unknown-property",
+            f"`context.{node.steps[1].name}` outside of a context",
+            node.span,
+            "begin the statement with `context NAME`",
+        )
+    step = node.steps[1]
+    type_ = scope.context.properties.get(step.name)
+    if type_ is None or step.args is not None:
+        scope.problems.fail(
+            "unknown-property",
+            f"no property `{step.name}` in context `{scope.context.name}`",
+            step.span,
+            did_you_mean(step.name, scope.context.properties),
+        )
+    found = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
+    return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)
+
+
+def apply_steps(target: x.Expr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.Expr:
+    """`target` followed by members and methods."""
+    for step in steps:
+        if target.type == ERROR:
+            return target
+        if step.args is not None:
+            target = _method(target, step, scope, bind)
+        else:
+            target = _indexed(_member(target, step, scope), step, scope, bind)
+    return target
+
+
+def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
+    """The known members of a type; None if it has none."""
+    if type_.event is not None:
+        found = scope.module.catalog.event_types.get(type_.event)
+        return found.properties if found is not None else None
+    return dict(type_.fields) if type_.fields is not None else None
+
+
+def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
+    span = target.span.to(step.span)
+    members = _members(target.type, scope)
+    if members is not None and step.name in members:
+        if isinstance(target, x.EventOf):
+            return x.Prop(members[step.name], target.stream, step.name, span=span)
+        return x.Member(members[step.name], target, step.name, span=span)
+    if target.type == t.MAP or step.optional:
+        return x.Member(t.OBJECT, target, step.name, span=span)
+    hint = did_you_mean(step.name, members) if members is not None else None
+    scope.problems.fail("unknown-property", f"no property `{step.name}` in {describe(target.type)}", step.span, hint)
+
+
+def _indexed(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    if step.index is None or target.type == ERROR:
+        return target
+    index = bind(step.index, scope)
+    if index.type == ERROR:
+        return index
+    span = target.span.to(step.index.span)
+    if target.type == t.MAP and index.type == t.STRING:
+        return x.Index(t.OBJECT, target, index, span=span)
+    if target.type.of is None:
+        scope.problems.fail("type-mismatch", f"`{step.name}` is {describe(target.type)}, not an array", step.span)
+    if index.type not in (t.INT, t.SHORT, t.BYTE):
+        scope.problems.fail(
+            "type-mismatch", f"an array index must be an int, found {describe(index.type)}", step.index.span
+        )
+    return x.Index(target.type.of, target, index, span=span)
+
+
+def _method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    members = _members(target.type, scope)
+    if members is not None and members.get(step.name) == t.MAP and step.args is not None and len(step.args) == 1:
+        return _map_entry(_member(target, step, scope), step.args[0], scope, bind)
+    row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
+    if row is not None:
+        return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
+    if step.name in ENUMERATION_METHODS and target.type.of is not None:
+        scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
+    if step.name in DATETIME_METHODS and target.type in (t.LONG, t.TIMESTAMP):
+        scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
+    methods = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
+    hint = did_you_mean(step.name, methods) if target.type == t.STRING else None
+    scope.problems.fail("unknown-function", f"no method `{step.name}` for {describe(target.type)}", step.span, hint)

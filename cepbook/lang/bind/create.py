@@ -1,0 +1,172 @@
+"""``create schema`` and ``create context … partition by`` (Esper reference, Event Representations and Context)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean, resolve_type
+from cepbook.lang.catalog import ContextType, EventType
+from cepbook.lang.plan import KeyedContextSpec, KeyedStream
+from cepbook.lang.types import Type
+
+
+def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
+    """The declared event type, entered into the module's catalog."""
+    if node.name in module.catalog.event_types:
+        module.problems.add("duplicate-name", f"event type `{node.name}` exists already", node.span)
+    if node.representation == "variant":
+        module.problems.unsupported("variant streams", node.span)
+    elif node.alias_of:
+        module.problems.unsupported(
+            "event types from classes", node.span, "list the properties: create schema X(a int)"
+        )
+    properties: dict[str, Type] = {}
+    supertypes: list[str] = []
+    times: list[str | None] = [None, None]
+    for name in node.copyfrom:
+        found = module.event_type(name, node.span)
+        if found is not None:
+            _merge(properties, found.properties, node.span, module)
+            times = [times[0] or found.time_property, times[1] or found.end_time_property]
+    for name in node.inherits:
+        found = module.event_type(name, node.span)
+        if found is not None:
+            _merge(properties, found.properties, node.span, module)
+            supertypes.extend(s for s in (name, *found.supertypes) if s not in supertypes)
+            times = [times[0] or found.time_property, times[1] or found.end_time_property]
+    _columns(node, properties, module)
+    start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
+    end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
+    found_type = EventType(node.name, properties, tuple(supertypes), start, end)
+    module.catalog.event_types[node.name] = found_type
+    module.provides["event type", node.name] = None
+    return found_type
+
+
+def _merge(properties: dict[str, Type], more: Mapping[str, Type], span: Span, module: Module) -> None:
+    for name, type_ in more.items():
+        if properties.get(name, type_) != type_:
+            module.problems.add("duplicate-name", f"property `{name}` is both {properties[name]} and {type_}", span)
+        properties[name] = type_
+
+
+def _columns(node: ast.CreateSchema, properties: dict[str, Type], module: Module) -> None:
+    own: set[str] = set()
+    for column in node.columns:
+        if column.aggregate is not None or column.primary_key:
+            module.problems.add(
+                "wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span
+            )
+            continue
+        type_ = resolve_type(column.type_name, module, column.span)
+        for _ in range(column.dimensions):
+            type_ = type_ if type_ == ERROR else t.array_of(type_)
+        inherited = properties.get(column.name)
+        if column.name in own or (inherited is not None and ERROR not in (inherited, type_) and inherited != type_):
+            was = f" (inherited as {inherited})" if column.name not in own else ""
+            module.problems.add("duplicate-name", f"property `{column.name}` occurs twice{was}", column.span)
+        own.add(column.name)
+        properties[column.name] = type_
+
+
+def _time_property(name: str | None, properties: dict[str, Type], span: Span, module: Module) -> str | None:
+    if name is None:
+        return None
+    type_ = properties.get(name)
+    if type_ is None:
+        module.problems.add("unknown-property", f"no property `{name}`", span, did_you_mean(name, properties))
+    elif type_ not in (t.LONG, t.TIMESTAMP, ERROR):
+        module.problems.add("type-mismatch", f"the timestamp `{name}` must be long, found {type_}", span)
+    return name
+
+
+# ---------------------------------------------------------------- contexts
+def bind_context(node: ast.CreateContext, module: Module) -> tuple[ContextType, KeyedContextSpec] | None:
+    """The keyed context, entered into the module's catalog; None when refused."""
+    if node.name in module.catalog.contexts:
+        module.problems.add("duplicate-name", f"context `{node.name}` exists already", node.span)
+    if not isinstance(node.spec, ast.KeyedContext):
+        kind = type(node.spec).__name__.removesuffix("Context").lower()
+        shown = {"nonoverlapping": "start/end", "overlapping": "initiated/terminated"}.get(kind, kind)
+        module.problems.unsupported(f"{shown} contexts", node.span)
+        module.dropped.add(node.name)
+        return None
+    for condition in (*node.spec.initiated_by, node.spec.terminated_by):
+        if condition is not None:
+            module.problems.unsupported("conditions that begin or end the partitions of keyed contexts", condition.span)
+            module.dropped.add(node.name)
+    streams = [_keyed_stream(item, module) for item in node.spec.items]
+    _check_keys(node.spec.items, streams, module)
+    if any(s is None for s in streams) or node.name in module.dropped:
+        module.dropped.add(node.name)
+        return None
+    bound = [s for s in streams if s is not None]
+    properties: dict[str, Type] = {"name": t.STRING, "id": t.INT}
+    properties.update({f"key{i}": key.type for i, key in enumerate(bound[0].keys, 1)})
+    context = ContextType(
+        node.name,
+        "keyed",
+        properties,
+        tuple(s.event_type for s in bound),
+        {s.event_type: s.keys for s in bound},
+    )
+    module.catalog.contexts[node.name] = context
+    module.provides["context", node.name] = None
+    return context, KeyedContextSpec(tuple(bound), span=node.spec.span)
+
+
+def _keyed_stream(item: ast.KeyedItem, module: Module) -> KeyedStream | None:
+    event_type = module.event_type(item.stream.type_name, item.stream.span)
+    if item.stream.contained:
+        module.problems.unsupported("contained-event selection", item.stream.span)
+    if event_type is None:
+        return None
+    scope = Scope(module, (Stream(None, event_type, event_type.name),), no_aggregates="a context")
+    keys = tuple(_key(key, scope) for key in item.keys)
+    filters = [bind_condition(f, scope, "the filter") for f in item.stream.filters]
+    if any(key.type == ERROR for key in keys):
+        return None
+    return KeyedStream(event_type.name, keys, conjunction(filters), item.alias, span=item.span)
+
+
+def _key(node: ast.Expr, scope: Scope) -> x.Expr:
+    bound = bind_expr(node, scope)
+    if bound.type != ERROR and not isinstance(bound, (x.Prop, x.Member, x.Index)):
+        scope.problems.add("wrong-parameter", "the key of a context must be a property", node.span)
+    return bound
+
+
+def _check_keys(items: Sequence[ast.KeyedItem], streams: Sequence[KeyedStream | None], module: Module) -> None:
+    """Each event type once, with as many keys as the first, of exactly the same types."""
+    seen: set[str] = set()
+    model = streams[0]
+    for item, stream in zip(items, streams, strict=True):
+        name = item.stream.type_name
+        if name in seen:
+            module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span)
+        seen.add(name)
+        if stream is None or model is None:
+            continue
+        if len(stream.keys) != len(model.keys):
+            message = f"`{name}` has {len(stream.keys)} keys, `{model.event_type}` {len(model.keys)}"
+            module.problems.add("type-mismatch", message, item.span)
+            continue
+        for key, other in zip(stream.keys, model.keys, strict=True):
+            if key.type != other.type and ERROR not in (key.type, other.type):
+                message = (
+                    f"the key of `{name}` is {describe(key.type)}, that of `{model.event_type}` {describe(other.type)}"
+                )
+                module.problems.add("type-mismatch", message, key.span)
+
+
+def conjunction(conditions: Sequence[x.Expr]) -> x.Expr | None:
+    """All of `conditions`; None for none."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    span = conditions[0].span.to(conditions[-1].span)
+    return x.Logic(t.BOOLEAN, "and", tuple(conditions), span=span)

@@ -1,0 +1,369 @@
+"""Binding of expressions: every name resolved, every operator typed (Esper reference, chapters Expressions, Operators).
+
+A part that is wrong is reported once and becomes an expression of type ERROR, which every operator accepts silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind import chain
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, resolve_type, simple_type
+from cepbook.lang.bind.period import bind_period
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce, common, comparable, decimals, ordered
+from cepbook.lang.rewrite.expressions import fold_node
+from cepbook.lang.types import Type
+
+
+def bind_expr(node: ast.Expr, scope: Scope) -> x.Expr:
+    """The bound form of `node`; of type ERROR when something in it was reported."""
+    rule = _RULES.get(type(node))
+    try:
+        if rule is None:
+            scope.problems.fail("wrong-parameter", f"{type(node).__name__.lower()} has no meaning here", node.span)
+        return rule(node, scope)
+    except Refused:
+        return error_at(node.span)
+
+
+def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.Expr:
+    """A boolean expression; `where` names the clause in the diagnostic."""
+    bound = bind_expr(node, scope)
+    if bound.type not in (t.BOOLEAN, ERROR) and not _untyped_call(bound):
+        scope.problems.add("type-mismatch", f"{where} must be boolean, found {describe(bound.type)}", node.span)
+        return error_at(node.span)
+    return bound
+
+
+def _untyped_call(e: x.Expr) -> bool:
+    return isinstance(e, x.UserCall) and e.type == t.OBJECT
+
+
+def bind_type_name(name: str, scope: Scope, span: Span) -> Type:
+    """The type in ``cast(x, type)``; reported and left when unknown."""
+    found = resolve_type(name, scope.module, span)
+    if found == ERROR:
+        raise Refused(name)
+    return found
+
+
+def _literal(node: ast.Literal, scope: Scope) -> x.Expr:
+    return x.Const(t.NULL if node.type == "null" else t.BY_NAME[node.type], node.value, span=node.span)
+
+
+def _unary(node: ast.Unary, scope: Scope) -> x.Expr:
+    operand = bind_expr(node.operand, scope)
+    if node.op == "not":
+        _need(operand, t.BOOLEAN, "`not`", scope)
+        return x.Not(t.BOOLEAN, operand, span=node.span)
+    if not _numeric(operand):
+        scope.problems.fail(
+            "type-mismatch", f"unary `{node.op}` is not defined for {describe(operand.type)}", node.span
+        )
+    if node.op == "+" or operand.type == ERROR:
+        return operand
+    type_ = t.INT if operand.type in (t.BYTE, t.SHORT) else operand.type
+    return fold_node(x.Negate(type_, operand, span=node.span))
+
+
+def _need(operand: x.Expr, type_: Type, what: str, scope: Scope) -> None:
+    if operand.type not in (type_, ERROR) and not _untyped_call(operand):
+        scope.problems.fail(
+            "type-mismatch", f"{what} needs {type_} operands, found {describe(operand.type)}", operand.span
+        )
+
+
+def _numeric(e: x.Expr) -> bool:
+    return e.type == ERROR or t.is_numeric(e.type)
+
+
+def _binary(node: ast.Binary, scope: Scope) -> x.Expr:
+    left, right = bind_expr(node.left, scope), bind_expr(node.right, scope)
+    if node.op == "||":
+        return _concat(node, left, right, scope)
+    if ERROR in (left.type, right.type):
+        return error_at(node.span)
+    type_ = _arithmetic_type(node.op, left.type, right.type, scope)
+    if type_ is None:
+        hint = "use || to join strings" if node.op == "+" and t.STRING in (left.type, right.type) else None
+        scope.problems.fail(
+            "type-mismatch",
+            f"`{node.op}` is not defined for {describe(left.type)} and {describe(right.type)}",
+            node.span,
+            hint,
+        )
+    if type_ == t.BIGDECIMAL:
+        left, right = coerce(left, type_), coerce(right, type_)
+    return x.Arith(type_, node.op, left, right, span=node.span)
+
+
+def _arithmetic_type(op: str, left: Type, right: Type, scope: Scope) -> Type | None:
+    if op in "&|^":
+        if left == right == t.BOOLEAN:
+            return t.BOOLEAN
+        both = t.is_integral(left) and t.is_integral(right)
+        return t.promote(left, right) if both else None
+    if not (t.is_numeric(left) and t.is_numeric(right)):
+        return None
+    type_ = t.arithmetic(left, right)
+    if op != "/" or type_ == t.BIGDECIMAL:
+        return type_
+    if t.is_integral(type_):
+        return type_ if scope.module.options.integer_division else t.DOUBLE
+    return t.DOUBLE
+
+
+def _concat(node: ast.Binary, left: x.Expr, right: x.Expr, scope: Scope) -> x.Expr:
+    for operand in (left, right):
+        if operand.type not in (*TEXTUAL, ERROR) and not _untyped_call(operand):
+            scope.problems.fail(
+                "type-mismatch",
+                f"`||` needs string operands, found {describe(operand.type)}",
+                operand.span,
+                "cast it: cast(…, string)",
+            )
+    parts: list[x.Expr] = []
+    for operand in (left, right):
+        parts.extend(operand.operands if isinstance(operand, x.Concat) else (operand,))
+    return x.Concat(t.STRING, tuple(parts), span=node.span)
+
+
+def _logical(node: ast.Logical, scope: Scope) -> x.Expr:
+    operands = tuple(bind_expr(o, scope) for o in node.operands)
+    for operand in operands:
+        _need(operand, t.BOOLEAN, f"`{node.op}`", scope)
+    return x.Logic(t.BOOLEAN, node.op, operands, span=node.span)
+
+
+def _compare(node: ast.Compare, scope: Scope) -> x.Expr:
+    left, right = bind_expr(node.left, scope), bind_expr(node.right, scope)
+    _check_comparison(node.op, left, right, node.span, scope)
+    left, right = decimals(left, right)
+    if node.op in ("is", "is not"):
+        return x.Is(t.BOOLEAN, left, right, node.op == "is not", span=node.span)
+    return x.Compare(t.BOOLEAN, node.op, left, right, span=node.span)
+
+
+def _check_comparison(op: str, left: x.Expr, right: x.Expr, span: Span, scope: Scope) -> None:
+    relational = op in ("<", "<=", ">", ">=")
+    if not (comparable(left.type, right.type) and (not relational or ordered(left.type, right.type))):
+        scope.problems.fail(
+            "type-mismatch", f"`{op}` does not compare {describe(left.type)} with {describe(right.type)}", span
+        )
+
+
+def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.Expr:
+    if any(isinstance(o, ast.Subquery) for o in node.operands):
+        scope.problems.fail("not-supported-yet", "not supported yet: subqueries", node.span)
+    left = bind_expr(node.left, scope)
+    options = tuple(bind_expr(o, scope) for o in node.operands)
+    for option in options:
+        element = x.Const(option.type.of, None) if option.type.of is not None and left.type.of is None else option
+        _check_comparison(node.op, left, element, option.span, scope)
+    args = (x.Const(t.STRING, node.op, span=node.span), left, *options)
+    return x.Call(t.BOOLEAN, f"quantified {node.quantifier}", args, span=node.span)
+
+
+def _between(node: ast.Between, scope: Scope) -> x.Expr:
+    operand, low, high = (bind_expr(e, scope) for e in (node.operand, node.low, node.high))
+    _check_range(operand, (low, high), node.span, scope)
+    return x.Between(t.BOOLEAN, operand, low, high, True, True, False, node.negated, span=node.span)
+
+
+def _check_range(operand: x.Expr, bounds: Sequence[x.Expr], span: Span, scope: Scope) -> None:
+    for bound in bounds:
+        if not ordered(operand.type, bound.type):
+            scope.problems.fail(
+                "type-mismatch",
+                f"a range of {describe(bound.type)} does not apply to {describe(operand.type)}",
+                span,
+            )
+    if not ordered(bounds[0].type, bounds[1].type):
+        scope.problems.fail(
+            "type-mismatch",
+            f"a range cannot go from {describe(bounds[0].type)} to {describe(bounds[1].type)}",
+            span,
+        )
+
+
+def _in(node: ast.In, scope: Scope) -> x.Expr:
+    operand = bind_expr(node.operand, scope)
+    options = tuple(bind_expr(o, scope) for o in node.operands)
+    if node.range_ is not None:
+        _check_range(operand, options, node.span, scope)
+        low, high = options
+        include_low, include_high = node.range_[0] == "[", node.range_[-1] == "]"
+        return x.Between(t.BOOLEAN, operand, low, high, include_low, include_high, False, node.negated, span=node.span)
+    for option in options:
+        type_ = option.type.of if option.type.of is not None and operand.type.of is None else option.type
+        if not comparable(operand.type, type_):
+            scope.problems.add(
+                "type-mismatch",
+                f"`in` does not compare {describe(operand.type)} with {describe(type_)}",
+                option.span,
+            )
+    return x.InList(t.BOOLEAN, operand, options, node.negated, span=node.span)
+
+
+def _like(node: ast.Like, scope: Scope) -> x.Expr:
+    word = "regexp" if node.regexp else "like"
+    operand, pattern = bind_expr(node.operand, scope), bind_expr(node.pattern, scope)
+    escape = bind_expr(node.escape, scope) if node.escape is not None else None
+    if operand.type not in (*TEXTUAL, *LOOSE) and not t.is_numeric(operand.type):
+        scope.problems.fail(
+            "type-mismatch", f"`{word}` needs a string or a number, found {describe(operand.type)}", operand.span
+        )
+    for text in (pattern, escape):
+        if text is not None and text.type not in (*TEXTUAL, *LOOSE):
+            scope.problems.fail(
+                "type-mismatch", f"the pattern of `{word}` must be a string, found {describe(text.type)}", text.span
+            )
+    if operand.type not in (*TEXTUAL, *LOOSE):
+        operand = x.Convert(t.STRING, operand, span=operand.span)
+    return x.Like(t.BOOLEAN, operand, pattern, escape, node.regexp, node.negated, span=node.span)
+
+
+def _case(node: ast.Case, scope: Scope) -> x.Expr:
+    branches: list[tuple[x.Expr, x.Expr]] = []
+    operand = bind_expr(node.operand, scope) if node.operand is not None else None
+    for when, then in node.branches:
+        if operand is None:
+            condition = bind_condition(when, scope, "the condition of `when`")
+        else:
+            value = bind_expr(when, scope)
+            _check_comparison("=", operand, value, when.span, scope)
+            condition = x.Is(t.BOOLEAN, *decimals(operand, value), False, span=when.span)
+        branches.append((condition, bind_expr(then, scope)))
+    default = bind_expr(node.default, scope) if node.default is not None else None
+    results = [value for _, value in branches] + ([default] if default is not None else [])
+    type_ = common([r.type for r in results])
+    if type_ is None:
+        names = ", ".join(dict.fromkeys(describe(r.type) for r in results))
+        scope.problems.fail("type-mismatch", f"the results of `case` have no common type: {names}", node.span)
+    return x.Case(
+        type_,
+        tuple((condition, coerce(value, type_)) for condition, value in branches),
+        coerce(default, type_) if default is not None else None,
+        span=node.span,
+    )
+
+
+def _array(node: ast.ArrayLiteral, scope: Scope) -> x.Expr:
+    elements = tuple(bind_expr(e, scope) for e in node.elements)
+    type_ = common([e.type for e in elements]) or t.OBJECT
+    if type_ == ERROR:
+        return error_at(node.span)
+    return x.ArrayOf(t.array_of(type_), tuple(coerce(e, type_) for e in elements), span=node.span)
+
+
+def _struct(node: ast.NewStruct, scope: Scope) -> x.Expr:
+    columns: dict[str, x.Expr] = {}
+    for name, value in node.columns:
+        if name in columns:
+            scope.problems.fail("duplicate-name", f"column `{name}` occurs twice", node.span)
+        source = value if value is not None else ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
+        columns[name] = bind_expr(source, scope)
+    type_ = t.struct_of(tuple((name, value.type) for name, value in columns.items()))
+    return x.StructOf(type_, tuple(columns.items()), span=node.span)
+
+
+def _cast(node: ast.Cast, scope: Scope) -> x.Expr:
+    operand = bind_expr(node.operand, scope)
+    target = bind_type_name(node.type_name, scope, node.span)
+    if node.named:
+        scope.problems.fail("not-supported-yet", f"not supported yet: cast with {node.named[0][0]}", node.span)
+    if target == t.TIMESTAMP and operand.type != t.TIMESTAMP:
+        scope.problems.fail("not-supported-yet", "not supported yet: cast to date", node.span)
+    if operand.type == ERROR:
+        return x.Const(target, None, span=node.span)
+    if not _castable(operand.type, target):
+        scope.problems.fail(
+            "type-mismatch", f"{describe(operand.type)} cannot be cast to {describe(target)}", node.span
+        )
+    return fold_node(x.Convert(target, operand, span=node.span))
+
+
+def _castable(source: Type, target: Type) -> bool:
+    if source == target or source in LOOSE or target in (t.STRING, t.OBJECT):
+        return True
+    if t.is_numeric(target) or target == t.BOOLEAN:
+        return source == t.STRING or (t.is_numeric(source) and t.is_numeric(target))
+    return source == t.STRING and target == t.CHAR
+
+
+def _type_test(node: ast.TypeTest, scope: Scope) -> x.Expr:
+    operand = bind_expr(node.operand, scope)
+    types: list[Type] = []
+    for name in node.type_names:
+        if name.lower().removeprefix("java.lang.") == "number":
+            types.extend(t.NUMERIC)
+        elif simple_type(name) is not None or name in scope.module.catalog.event_types or "." not in name:
+            types.append(bind_type_name(name, scope, node.span))
+    if operand.type == t.OBJECT:
+        return x.TypeTest(t.BOOLEAN, operand, tuple(types), span=node.span)
+    if operand.type in types or t.OBJECT in types or _subtype_test(operand.type, types, scope):
+        return x.Is(t.BOOLEAN, operand, x.Const(t.NULL, None), True, span=node.span)
+    return x.Const(t.BOOLEAN, False, span=node.span)
+
+
+def _subtype_test(type_: Type, types: Sequence[Type], scope: Scope) -> bool:
+    if type_.event is None:
+        return False
+    return any(o.event is not None and scope.module.catalog.is_a(type_.event, o.event) for o in types)
+
+
+def _period(node: ast.TimePeriod, scope: Scope) -> x.Expr:
+    parts = tuple((bind_expr(amount, scope), unit) for amount, unit in node.parts)
+    return bind_period(parts, node.span, scope)
+
+
+def _chain(node: ast.Chain, scope: Scope) -> x.Expr:
+    return chain.bind_chain(node, scope, bind_expr)
+
+
+def _member(node: ast.Member, scope: Scope) -> x.Expr:
+    target = bind_expr(node.target, scope)
+    return chain.apply_steps(target, node.steps, scope, bind_expr)
+
+
+def _unsupported(what: str) -> Callable[[Any, Scope], x.Expr]:
+    def refuse(node: ast.Expr, scope: Scope) -> x.Expr:
+        scope.problems.unsupported(what, node.span)
+        raise Refused(what)
+
+    return refuse
+
+
+def _star(node: ast.Star, scope: Scope) -> x.Expr:
+    scope.problems.fail("wrong-parameter", "`*` is not an expression", node.span)
+
+
+_RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
+    ast.Literal: _literal,
+    ast.Chain: _chain,
+    ast.Member: _member,
+    ast.Unary: _unary,
+    ast.Binary: _binary,
+    ast.Logical: _logical,
+    ast.Compare: _compare,
+    ast.QuantifiedCompare: _quantified,
+    ast.Between: _between,
+    ast.In: _in,
+    ast.Like: _like,
+    ast.Case: _case,
+    ast.ArrayLiteral: _array,
+    ast.NewStruct: _struct,
+    ast.NewInstance: _unsupported("new with a type name"),
+    ast.Cast: _cast,
+    ast.TypeTest: _type_test,
+    ast.Lambda: _unsupported("lambda expressions"),
+    ast.TimePeriod: _period,
+    ast.Subquery: _unsupported("subqueries"),
+    ast.InSubquery: _unsupported("subqueries"),
+    ast.Star: _star,
+}

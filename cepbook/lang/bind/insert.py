@@ -1,0 +1,115 @@
+"""``insert into``: the target type, created or checked (Esper reference, section "Merging Streams: the Insert Into Clause")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.names import ERROR, Module, describe, did_you_mean
+from cepbook.lang.bind.typing import assignable, coerce
+from cepbook.lang.catalog import EventType
+from cepbook.lang.plan import Column, Insert, Selector
+from cepbook.lang.types import Type
+
+Rows = tuple[tuple[Column, ...], bool]  # columns, wildcard
+
+
+def bind_insert(
+    node: ast.InsertInto, rows: Rows, source: EventType | None, selector: Selector, module: Module
+) -> tuple[Insert, Rows, EventType]:
+    """The insert, the rows as the target wants them, and the target type."""
+    columns, wildcard = rows
+    if node.event_precedence is not None:
+        module.problems.unsupported("event-precedence", node.event_precedence.span)
+    feeding = _selector(node, selector, module)
+    if node.columns:
+        columns = _renamed(node, columns, wildcard, module)
+    target = module.catalog.event_types.get(node.target)
+    if target is None:
+        created = EventType(node.target, row_type(columns, source if wildcard else None))
+        module.catalog.event_types[node.target] = created
+        module.provides["event type", node.target] = None
+        return Insert(node.target, feeding, True, span=node.span), (columns, wildcard), created
+    module.need("event type", node.target)
+    fitted = _fit(columns, source if wildcard else None, target, node.span, module)
+    return Insert(node.target, feeding, False, span=node.span), fitted, target
+
+
+def row_type(columns: Sequence[Column], source: EventType | None) -> Mapping[str, Type]:
+    """Names and types of a row: the wildcard's properties, then the columns."""
+    properties = dict(source.properties) if source is not None else {}
+    properties.update({column.name: column.value.type for column in columns})
+    return properties
+
+
+def _selector(node: ast.InsertInto, selector: Selector, module: Module) -> Selector:
+    feeding: Selector = "istream"
+    if node.selector == "rstream":
+        feeding = "rstream"
+    elif node.selector == "irstream":
+        feeding = "irstream"
+    if feeding != "istream" and selector == "istream":
+        module.problems.add(
+            "wrong-parameter",
+            f"`insert {feeding}` of a statement that selects istream",
+            node.span,
+            f"select {feeding} …",
+        )
+    return feeding
+
+
+def _renamed(node: ast.InsertInto, columns: Sequence[Column], wildcard: bool, module: Module) -> tuple[Column, ...]:
+    if wildcard:
+        module.problems.add("wrong-parameter", "a column list does not go with a wildcard", node.span)
+        return tuple(columns)
+    if len(node.columns) != len(columns):
+        module.problems.add(
+            "wrong-parameter", f"{len(node.columns)} columns listed, {len(columns)} selected", node.span
+        )
+        return tuple(columns)
+    return tuple(Column(name, c.value, span=c.span) for name, c in zip(node.columns, columns, strict=True))
+
+
+def _fit(columns: Sequence[Column], source: EventType | None, target: EventType, span: Span, module: Module) -> Rows:
+    """Columns checked against `target`, widened, and null where nothing is selected."""
+    if source is not None and not columns and module.catalog.is_a(source.name, target.name):
+        return (), True
+    given = {name: Column(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)}
+    given.update({column.name: column for column in columns})
+    found: dict[str, Column] = {}
+    for name, column in given.items():
+        type_ = target.properties.get(name)
+        if type_ is None:
+            hint = did_you_mean(name, target.properties)
+            module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
+        elif not assignable(column.value.type, type_) and not _event_fits(column.value.type, type_, module):
+            module.problems.add(
+                "type-mismatch",
+                f"property `{name}` of `{target.name}` is {describe(type_)}, selected is {describe(column.value.type)}",
+                column.span,
+            )
+        else:
+            found[name] = Column(name, coerce(column.value, type_), span=column.span)
+    if source is not None and not columns and dict(source.properties) == dict(target.properties):
+        return (), True
+    rows = tuple(
+        found[name]
+        if name in found
+        else Column(name, x.Const(type_ if type_ != ERROR else t.NULL, None, span=span), span=span)
+        for name, type_ in target.properties.items()
+    )
+    return rows, False
+
+
+def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
+    return tuple(source.properties.items()) if source is not None else ()
+
+
+def _event_fits(source: Type, target: Type, module: Module) -> bool:
+    """An event of a subtype fits a property of its supertype; any event fits a map."""
+    if source.event is None:
+        return False
+    return target == t.MAP or (target.event is not None and module.catalog.is_a(source.event, target.event))

@@ -1,0 +1,174 @@
+"""What names mean while a module is bound: the collected problems, the streams in scope, type names, hints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import NoReturn
+
+from cepbook.errors import NOWHERE, Diagnostic, Span
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.catalog import Catalog, ContextType, EventType
+from cepbook.lang.plan import AggregateCall, Selector
+from cepbook.lang.types import Type
+
+ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Configuration that decides what statements mean, see `engine.runtime.Config`.
+
+    `microseconds`: the engine's clock counts microseconds, so periods are bound in them.
+    """
+
+    default_selector: Selector = "istream"
+    integer_division: bool = False
+    microseconds: bool = False
+
+
+class Refused(Exception):
+    """Leaves the binding of one expression or clause; its problem is in the report already."""
+
+
+@dataclass(slots=True)
+class Problems:
+    """Collects the diagnostics of a module, so that one report names them all."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        problem = Diagnostic(code, message, span, hint)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def fail(self, code: str, message: str, span: Span, hint: str | None = None) -> NoReturn:
+        """Reports and leaves the present expression."""
+        self.add(code, message, span, hint)
+        raise Refused(message)
+
+    def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
+        self.add("not-supported-yet", f"not supported yet: {what}", span, hint)
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """A hint naming the candidate that `name` was probably meant to be."""
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return f"did you mean `{by_lower[close[0]]}`?" if close else None
+
+
+@dataclass(slots=True)
+class Module:
+    """State of one module's binding. `dropped` holds names that refused statements would have declared."""
+
+    catalog: Catalog
+    source: str
+    options: Options
+    problems: Problems = field(default_factory=Problems)
+    taken: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    requires: dict[tuple[str, str], None] = field(default_factory=dict)
+    provides: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def need(self, kind: str, name: str) -> None:
+        if (kind, name) not in self.provides:
+            self.requires[kind, name] = None
+
+    def event_type(self, name: str, span: Span) -> EventType | None:
+        """The event type; None (reported, unless its own statement was refused) when there is none."""
+        found = self.catalog.event_types.get(name)
+        if found is not None:
+            self.need("event type", name)
+            return found
+        if name not in self.dropped:
+            self.problems.add(
+                "unknown-type", f"no event type `{name}`", span, did_you_mean(name, self.catalog.event_types)
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream of the from-clause. `event_type` None: unknown, its properties are not checked."""
+
+    alias: str | None
+    event_type: EventType | None
+    name: str = ""
+
+    def answers_to(self, name: str) -> bool:
+        return name == self.alias if self.alias is not None else name == self.name
+
+
+@dataclass(slots=True)
+class Scope:
+    """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none."""
+
+    module: Module
+    streams: tuple[Stream, ...] = ()
+    context: ContextType | None = None
+    unwindowed: bool = False
+    no_aggregates: str | None = None
+    calls: list[AggregateCall] = field(default_factory=list)
+    aliases: Mapping[str, x.Expr] = field(default_factory=dict)
+    open_: bool = False  # names cannot be checked (a refused from-clause)
+    open_context: bool = False  # the statement's context is unknown, its properties are not checked
+
+    @property
+    def problems(self) -> Problems:
+        return self.module.problems
+
+    def without_aggregates(self, where: str) -> Scope:
+        return replace(self, no_aggregates=where, calls=[], aliases={})
+
+    def property_names(self) -> list[str]:
+        return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]
+
+
+_JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.")
+
+
+def simple_type(name: str) -> Type | None:
+    """A built-in type by its EPL or Java name, in any case."""
+    lower = name.lower()
+    found = t.BY_NAME.get(lower)
+    if found is not None:
+        return found
+    for prefix in _JAVA_PREFIXES:
+        if lower.startswith(prefix):
+            return t.BY_NAME.get(lower.removeprefix(prefix))
+    return None
+
+
+def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) -> Type:
+    """The type called `name` (``int``, ``int[]``, an event type); reported and ERROR when unknown."""
+    if name.endswith("[]"):
+        element = resolve_type(name[:-2], module, span, events=events)
+        return ERROR if element == ERROR else t.array_of(element)
+    if events and name in module.catalog.event_types:
+        module.need("event type", name)
+        return t.event_of(name)
+    found = simple_type(name)
+    if found is not None:
+        return found
+    if name in module.dropped:
+        return ERROR
+    known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
+    module.problems.add("unknown-type", f"no type `{name}`", span, did_you_mean(name, known))
+    return ERROR
+
+
+def error_at(span: Span = NOWHERE) -> x.Expr:
+    """The stand-in for an expression that was reported."""
+    return x.Const(ERROR, None, span=span)
+
+
+def describe(type_: Type) -> str:
+    """A type as diagnostics name it."""
+    if type_ == t.NULL:
+        return "null"
+    if type_.name == "event":
+        return f"an event of type {type_.event}"
+    return str(type_)

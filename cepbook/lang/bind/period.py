@@ -1,0 +1,80 @@
+"""Time periods: ``1 hour 30 min``, numbers of seconds (Esper reference, section "Specifying Time Periods").
+
+Durations are in the clock's unit: milliseconds, or microseconds under `Options.microseconds`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
+from cepbook.lang.rewrite.expressions import fold
+
+# Unit -> microseconds, from large to small: the order in which they may be written.
+MICROSECONDS = {
+    "week": 604_800_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+MONTHS = {"year": 12, "month": 1}
+ORDER = (*MONTHS, *MICROSECONDS)
+
+
+def bind_period(parts: Sequence[tuple[x.Expr, str]], span: Span, scope: Scope) -> x.Expr:
+    """The period of (amount, unit) pairs; constant parts become constants."""
+    positions = [ORDER.index(unit) for _, unit in parts]
+    if positions != sorted(set(positions)):
+        scope.problems.fail("wrong-parameter", "units of a time period go from large to small, each once", span)
+    for amount, unit in parts:
+        if amount.type != ERROR and not t.is_numeric(amount.type):
+            scope.problems.fail("type-mismatch", f"the number of {unit}s is {describe(amount.type)}", amount.span)
+    if any(amount.type == ERROR for amount, _ in parts):
+        return error_at(span)
+    months = _months([(fold(a), MONTHS[u]) for a, u in parts if u in MONTHS], span, scope)
+    rest = [(fold(a), MICROSECONDS[u]) for a, u in parts if u in MICROSECONDS]
+    return x.Period(t.LONG, months, _clock_units(rest, scope) if rest else None, span=span)
+
+
+def seconds(amount: x.Expr, scope: Scope) -> x.Period:
+    """A number of seconds as a period."""
+    return x.Period(t.LONG, None, _clock_units([(amount, MICROSECONDS["second"])], scope), span=amount.span)
+
+
+def _months(parts: Sequence[tuple[x.Expr, int]], span: Span, scope: Scope) -> x.Expr | None:
+    found: x.Expr | None = None
+    for amount, factor in parts:
+        if not t.is_integral(amount.type):
+            scope.problems.fail("type-mismatch", "the number of years and months must be whole", amount.span)
+        part = amount if factor == 1 else x.Arith(amount.type, "*", amount, x.Const(amount.type, factor), span=span)
+        found = part if found is None else x.Arith(t.arithmetic(found.type, part.type), "+", found, part, span=span)
+    return None if found is None else fold(found)
+
+
+def _clock_units(parts: Sequence[tuple[x.Expr, int]], scope: Scope) -> x.Expr:
+    """The sum in the clock's unit, rounded half up when constant (recorded: 500 us -> 1 ms, 1.4 ms -> 1 ms)."""
+    unit = 1 if scope.module.options.microseconds else 1000
+    total: x.Expr | None = None
+    constant = 0.0
+    whole = 0
+    for amount, micros in parts:
+        if isinstance(amount, x.Const) and isinstance(amount.value, int):
+            whole += amount.value * micros
+        elif isinstance(amount, x.Const) and isinstance(amount.value, float):
+            constant += amount.value * micros
+        else:
+            scaled = x.Arith(t.DOUBLE, "*", amount, x.Const(t.DOUBLE, micros / unit), span=amount.span)
+            total = scaled if total is None else x.Arith(t.DOUBLE, "+", total, scaled, span=amount.span)
+    rounded = whole // unit + math.floor((whole % unit + constant) / unit + 0.5)
+    if total is None:
+        return x.Const(t.LONG, rounded, span=parts[0][0].span)
+    if rounded:
+        total = x.Arith(t.DOUBLE, "+", total, x.Const(t.DOUBLE, float(rounded)), span=parts[0][0].span)
+    return x.Call(t.LONG, "Math.round", (total,), span=parts[0][0].span)

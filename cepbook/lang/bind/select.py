@@ -1,0 +1,319 @@
+"""The select statement: from its clauses to a chain of plan nodes and its query kind.
+
+Query kinds: Esper reference, chapter Basic Concepts, "Output of statements by kind".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cepbook.errors import NOWHERE, Span
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.grouping import Shape, shape
+from cepbook.lang.bind.insert import bind_insert, row_type
+from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.window import bind_windows, is_derived
+from cepbook.lang.catalog import ContextType, EventType
+from cepbook.lang.normal import unparse
+
+
+@dataclass(slots=True)
+class _From:
+    """The bound from-clause of a statement over one stream. `source` None: refused."""
+
+    source: plan.Source | None
+    windows: tuple[plan.WindowSpec, ...]
+
+
+def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.SelectStatement | None:
+    """The statement; None when the report says why not."""
+    _refuse_clauses(node, module)
+    scope = _scope(node, module)
+    bound_from = _bind_from(node, scope)
+    where = _where(node, scope)
+    keys = _keys(node, scope)
+    columns, wildcard = _columns(node, scope)
+    having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
+    order_by = _order_by(node, scope, columns)
+    limit, offset = _limit(node, module)
+    selector = _selector(node, module)
+    event_type = scope.streams[0].event_type if scope.streams else None
+    found = shape(Shape("unaggregated", keys, columns, wildcard, having, order_by), scope, node.span)
+    insert: plan.Insert | None = None
+    columns = found.columns
+    if node.insert_into is not None:
+        insert, (columns, wildcard), output = bind_insert(
+            node.insert_into, (columns, wildcard), event_type, selector, module
+        )
+    else:
+        output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
+    if bound_from.source is None:
+        return None
+    rows = _aggregated(_selected(bound_from, where), found, scope)
+    root = plan.Projection(
+        plan.Having(rows, found.having, span=found.having.span) if found.having is not None else rows,
+        columns,
+        wildcard,
+        node.distinct,
+        found.order_by,
+        limit,
+        offset,
+        span=node.span,
+    )
+    return plan.SelectStatement(
+        name,
+        heading.name is not None,
+        _text(module.source, node.span),
+        heading.annotations,
+        root,
+        selector,
+        found.kind,
+        node.context,
+        insert,
+        output,
+        heading.priority,
+        heading.drop,
+        span=node.span,
+    )
+
+
+def _text(source: str, span: Span) -> str:
+    return source[span.start : span.end].strip() if span.end else source.strip()
+
+
+def _refuse_clauses(node: ast.Select, module: Module) -> None:
+    """Everything that is parsed and not executed yet."""
+    problems = module.problems
+    for declaration in node.expressions:
+        problems.unsupported("expression declarations", declaration.span)
+        module.dropped.add(declaration.name)
+    if not node.sources:
+        problems.unsupported("select without a from-clause", node.span)
+    if len(node.sources) > 1:
+        problems.unsupported("joins", node.sources[0].span.to(node.sources[-1].span))
+    for source in node.sources:
+        if isinstance(source.stream, ast.PatternStream):
+            problems.unsupported("patterns", source.stream.span)
+        elif isinstance(source.stream, ast.ExternalStream):
+            problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
+        elif source.stream.contained:
+            problems.unsupported("contained-event selection", source.stream.span)
+        if source.retain is not None:
+            problems.unsupported(f"retain-{source.retain}", source.span)
+    if node.match_recognize is not None:
+        problems.unsupported("match_recognize", node.match_recognize.span)
+    if node.output is not None:
+        problems.unsupported("output rate limiting", node.output.span)
+
+
+def _scope(node: ast.Select, module: Module) -> Scope:
+    context, open_context = _context(node.context, node.span, module)
+    open_ = not node.sources or node.match_recognize is not None
+    streams: list[Stream] = []
+    for source in node.sources:
+        event_type: EventType | None = None
+        name = ""
+        if isinstance(source.stream, ast.FilterStream):
+            name = source.stream.type_name
+            event_type = module.event_type(name, source.stream.span)
+            if source.stream.contained or is_derived(source.windows):
+                event_type = None
+        open_ = open_ or event_type is None
+        streams.append(Stream(source.alias, event_type, name))
+    unwindowed = len(node.sources) == 1 and not node.sources[0].windows
+    scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
+    _check_context(node, scope)
+    return scope
+
+
+def _context(name: str | None, span: Span, module: Module) -> tuple[ContextType | None, bool]:
+    if name is None:
+        return None, False
+    found = module.catalog.contexts.get(name)
+    if found is not None:
+        module.need("context", name)
+    elif name not in module.dropped:
+        hint = did_you_mean(name, module.catalog.contexts)
+        at = _find_word(module.source, name, span)
+        module.problems.add("unknown-context", f"no context `{name}`", at, hint)
+    return found, found is None
+
+
+def _find_word(source: str, word: str, span: Span) -> Span:
+    start = source.find(word, span.start, span.end)
+    return Span(start, start + len(word)) if start >= 0 else span
+
+
+def _check_context(node: ast.Select, scope: Scope) -> None:
+    """A keyed context must list an event type of the statement (recorded: invalid_keyed_statement)."""
+    context, catalog = scope.context, scope.module.catalog
+    if context is None or context.kind != "keyed" or not scope.streams:
+        return
+    names = [s.event_type.name for s in scope.streams if s.event_type is not None]
+    if len(names) < len(scope.streams):
+        return
+    if not any(catalog.is_a(name, listed) for name in names for listed in context.event_types):
+        listed = ", ".join(f"`{n}`" for n in context.event_types)
+        scope.problems.add(
+            "wrong-context",
+            f"context `{context.name}` does not partition `{names[0]}`, only {listed}",
+            node.sources[0].stream.span,
+        )
+
+
+def _bind_from(node: ast.Select, scope: Scope) -> _From:
+    found = _From(None, ())
+    for position, source in enumerate(node.sources):
+        own = replace(scope.without_aggregates("a filter"), streams=(scope.streams[position],))
+        own.open_ = own.open_ or len(node.sources) > 1
+        filters: list[x.Expr] = []
+        if isinstance(source.stream, ast.FilterStream):
+            filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
+        windows = bind_windows(source.windows, own)
+        event_type = scope.streams[position].event_type
+        if event_type is not None:
+            filter_ = conjunction(filters)
+            found = _From(plan.Source(event_type.name, filter_, source.alias, span=source.stream.span), windows)
+    return found
+
+
+def _where(node: ast.Select, scope: Scope) -> x.Expr | None:
+    if node.where is None:
+        return None
+    return bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
+
+
+def _keys(node: ast.Select, scope: Scope) -> tuple[x.Expr, ...]:
+    if node.group_by is None:
+        return ()
+    keys: list[x.Expr] = []
+    inner = scope.without_aggregates("the group by clause")
+    for item in node.group_by.items:
+        if isinstance(item, ast.Rollup):
+            scope.problems.unsupported(item.kind, item.span)
+            for part in item.items:
+                if not isinstance(part, ast.Tuple_):
+                    bind_expr(part, inner)
+        elif isinstance(item, (ast.GroupingSets, ast.Tuple_)):
+            what = "grouping sets" if isinstance(item, ast.GroupingSets) else "composite group by keys"
+            scope.problems.unsupported(what, item.span)
+        else:
+            keys.append(bind_expr(item, inner))
+    return tuple(keys)
+
+
+# ---------------------------------------------------------------- select-clause
+def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
+    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
+    plain: list[plan.Column] = []
+    whole: list[plan.Column] = []
+    wildcard = False
+    for item in node.items:
+        if item.eventbean:
+            scope.problems.unsupported("@eventbean", item.span)
+        if item.expr is not None:
+            value = bind_expr(item.expr, scope)
+            plain.append(plan.Column(item.alias or unparse(item.expr), value, span=item.span))
+        elif item.stream is None or item.alias is None:
+            wildcard = True
+            if item.stream is not None:
+                _stream_position(item.stream, item.span, scope)
+        else:
+            position = _stream_position(item.stream, item.span, scope)
+            event_type = scope.streams[position].event_type if position is not None else None
+            type_ = t.event_of(event_type.name) if event_type is not None else ERROR
+            whole.append(plan.Column(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
+    columns = (*plain, *whole)
+    _check_names(columns, wildcard, scope)
+    return columns, wildcard
+
+
+def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
+    for position, stream in enumerate(scope.streams):
+        if stream.answers_to(name):
+            return position
+    if not scope.open_:
+        hint = did_you_mean(name, [s.alias or s.name for s in scope.streams])
+        scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
+    return None
+
+
+def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -> None:
+    seen: set[str] = set()
+    event_type = scope.streams[0].event_type if scope.streams else None
+    if wildcard and event_type is not None:
+        seen.update(event_type.properties)
+    for column in columns:
+        if column.name in seen:
+            hint = None if column.name in [c.name for c in columns if c is not column] else "the wildcard selects it"
+            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
+        seen.add(column.name)
+
+
+def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) -> tuple[tuple[x.Expr, bool], ...]:
+    own = Scope(
+        scope.module,
+        scope.streams,
+        scope.context,
+        scope.unwindowed,
+        None,
+        scope.calls,  # shared: aggregates of the order are computed with those of the select-clause
+        {column.name: column.value for column in columns},
+        scope.open_,
+        scope.open_context,
+    )
+    return tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
+
+
+def _limit(node: ast.Select, module: Module) -> tuple[x.Expr | None, x.Expr | None]:
+    if node.limit is None:
+        return None, None
+    return _row_count(node.limit.limit, "limit", module), _row_count(node.limit.offset, "offset", module)
+
+
+def _row_count(node: ast.Expr | None, what: str, module: Module) -> x.Expr | None:
+    """A number, maybe negative; variables are not known yet."""
+    if node is None:
+        return None
+    bound = bind_expr(node, Scope(module, no_aggregates=f"the {what}"))
+    if bound.type == ERROR:
+        return None
+    if not isinstance(bound, x.Const) or bound.type not in (t.INT, t.LONG):
+        shown = "an expression" if not isinstance(bound, x.Const) else describe(bound.type)
+        module.problems.add("wrong-parameter", f"the {what} must be an int, found {shown}", node.span)
+        return None
+    return bound
+
+
+def _selector(node: ast.Select, module: Module) -> plan.Selector:
+    match node.selector:
+        case "rstream":
+            return "rstream"
+        case "irstream":
+            return "irstream"
+        case "istream":
+            return "istream"
+    return module.options.default_selector
+
+
+# ---------------------------------------------------------------- plan nodes
+def _selected(found: _From, where: x.Expr | None) -> plan.Selection | plan.Windowed | plan.Source:
+    assert found.source is not None
+    rows: plan.Windowed | plan.Source = found.source
+    if found.windows:
+        rows = plan.Windowed(found.source, found.windows, span=found.windows[0].span.to(found.windows[-1].span))
+    return plan.Selection(rows, where, span=where.span) if where is not None else rows
+
+
+def _aggregated(
+    rows: plan.Selection | plan.Windowed | plan.Source, found: Shape, scope: Scope
+) -> plan.Aggregation | plan.Selection | plan.Windowed | plan.Source:
+    if found.kind == "unaggregated":
+        return rows
+    return plan.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, span=NOWHERE)

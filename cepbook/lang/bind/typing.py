@@ -1,0 +1,97 @@
+"""Which types go together: comparison, common types of several values, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.names import ERROR
+from cepbook.lang.rewrite.expressions import fold_node
+from cepbook.lang.types import Type
+
+TEXTUAL = (t.STRING, t.CHAR)
+LOOSE = (ERROR, t.NULL, t.OBJECT)
+
+
+def comparable(left: Type, right: Type) -> bool:
+    """Whether ``left = right`` is defined."""
+    if left in LOOSE or right in LOOSE or left == right:
+        return True
+    if t.is_numeric(left) and t.is_numeric(right):
+        return True
+    if left in TEXTUAL and right in TEXTUAL:
+        return True
+    if left.of is not None and right.of is not None:
+        return comparable(left.of, right.of)
+    return left.name == right.name and left.event is None
+
+
+def ordered(left: Type, right: Type) -> bool:
+    """Whether ``left < right`` is defined."""
+    both = [type_ for type_ in (left, right) if type_ not in LOOSE]
+    return all(t.is_numeric(b) for b in both) or all(b in TEXTUAL for b in both)
+
+
+def common(types: Sequence[Type]) -> Type | None:
+    """The type that holds values of all of `types`; None when there is none."""
+    found: Type = t.NULL
+    for type_ in types:
+        if ERROR in (type_, found):
+            found = ERROR
+        elif type_ == t.NULL or type_ == found:
+            continue
+        elif found == t.NULL:
+            found = type_
+        elif t.is_numeric(found) and t.is_numeric(type_):
+            found = t.promote(found, type_)
+        elif found in TEXTUAL and type_ in TEXTUAL:
+            found = t.STRING
+        elif t.OBJECT in (found, type_):
+            found = t.OBJECT
+        else:
+            return None
+    return found
+
+
+def python_kind(type_: Type) -> str:
+    """Types of one kind have the same Python values."""
+    if t.is_integral(type_):
+        return "int"
+    if type_ in (t.FLOAT, t.DOUBLE):
+        return "float"
+    return "decimal" if type_ == t.BIGDECIMAL else str(type_)
+
+
+def coerce(e: x.Expr, target: Type) -> x.Expr:
+    """`e` as a value of numeric type `target`: converted where the Python value differs."""
+    if e.type == target or not t.is_numeric(target) or not t.is_numeric(e.type):
+        return e
+    if python_kind(e.type) == python_kind(target):
+        return replace(e, type=target) if isinstance(e, x.Const) else e
+    return fold_node(x.Convert(target, e, span=e.span))
+
+
+def assignable(source: Type, target: Type) -> bool:
+    """Whether a column of `source` fits a property of `target`: equal, or a number that widens."""
+    if source == target or source in (ERROR, t.NULL) or target in (ERROR, t.OBJECT):
+        return True
+    if t.is_numeric(source) and t.is_numeric(target):
+        return t.NUMERIC.index(source) <= t.NUMERIC.index(target) and not (
+            source == t.BIGINTEGER and target in (t.FLOAT, t.DOUBLE)
+        )
+    if source.of is not None and target.of is not None:
+        return assignable(source.of, target.of)
+    if source.name == "struct":
+        return target == t.MAP or target.event is not None
+    return source == t.CHAR and target == t.STRING
+
+
+def decimals(left: x.Expr, right: x.Expr) -> tuple[x.Expr, x.Expr]:
+    """Both sides as bigdecimal when one is and the other is a floating number, which Python does not mix."""
+    if left.type == t.BIGDECIMAL and right.type in (t.FLOAT, t.DOUBLE):
+        return left, coerce(right, t.BIGDECIMAL)
+    if right.type == t.BIGDECIMAL and left.type in (t.FLOAT, t.DOUBLE):
+        return coerce(left, t.BIGDECIMAL), right
+    return left, right

@@ -1,0 +1,235 @@
+"""Rebuilding bound expressions bottom up, and evaluating the constant ones."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import fields, replace
+from decimal import Decimal
+from typing import Any
+
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.types import Type
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _operand_fields(kind: type[x.Expr]) -> tuple[str, ...]:
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = tuple(f.name for f in fields(kind) if f.name not in ("type", "span", "name", "op", "types", "value"))
+        _FIELDS[kind] = found
+    return found
+
+
+def _value(value: Any, fn: Callable[[x.Expr], x.Expr]) -> Any:
+    if isinstance(value, x.Expr):
+        return rebuild(value, fn)
+    if isinstance(value, tuple):
+        changed = tuple(_value(item, fn) for item in value)
+        return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
+    return value
+
+
+def rebuild(e: x.Expr, fn: Callable[[x.Expr], x.Expr]) -> x.Expr:
+    """`e` with `fn` applied to every node, operands first; nodes that do not change are kept as they are."""
+    changes = {}
+    for name in _operand_fields(type(e)):
+        old = getattr(e, name)
+        new = _value(old, fn)
+        if new is not old:
+            changes[name] = new
+    return fn(replace(e, **changes) if changes else e)
+
+
+def wrap(value: int, type_: Type) -> int:
+    """`value` as an integer of `type_`, wrapping around as Java does."""
+    bits = t.BITS.get(type_.name)
+    if bits is None:
+        return value
+    half = 1 << (bits - 1)
+    return (value + half) % (half * 2) - half
+
+
+def fold(e: x.Expr) -> x.Expr:
+    """`e` with all constant parts evaluated."""
+    return rebuild(e, fold_node)
+
+
+def fold_node(e: x.Expr) -> x.Expr:
+    """One node whose operands are folded already: a constant if they decide it, else `e` itself."""
+    rule = _RULES.get(type(e))
+    return e if rule is None else rule(e)
+
+
+def _const(e: x.Expr, value: object) -> x.Const:
+    return x.Const(e.type, value, span=e.span)
+
+
+def _is_const(*operands: x.Expr) -> bool:
+    return all(type(o) is x.Const for o in operands)
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+
+
+def _arith(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Arith)
+    left, right = e.left, e.right
+    if not (isinstance(left, x.Const) and isinstance(right, x.Const)):
+        return e
+    a: Any = left.value
+    b: Any = right.value
+    if a is None or b is None:
+        return _const(e, None)
+    if e.op in ("/", "%"):
+        return _divide(e, a, b)
+    try:
+        value = _ARITHMETIC[e.op](a, b)
+    except OverflowError:
+        return e
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _const(e, wrap(value, e.type) if t.is_integral(e.type) else float(value))
+    return _const(e, value)
+
+
+def _divide(e: x.Arith, a: Any, b: Any) -> x.Expr:
+    """Division by zero stays in the plan: its result depends on the engine's configuration."""
+    if b == 0 or any(isinstance(v, float) and v - v != 0 for v in (a, b)):
+        return e
+    if t.is_integral(e.type):
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return _const(e, wrap(quotient if e.op == "/" else a - b * quotient, e.type))
+    if e.op == "/":
+        return _const(e, a / b)
+    remainder = abs(a) % abs(b)
+    return _const(e, -remainder if a < 0 else remainder)
+
+
+def _negate(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Negate)
+    if not isinstance(e.operand, x.Const):
+        return e
+    value: Any = e.operand.value
+    if value is None:
+        return _const(e, None)
+    return _const(e, wrap(-value, e.type) if isinstance(value, int) else -value)
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _compare(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Compare)
+    if isinstance(e.left, x.Const) and isinstance(e.right, x.Const):
+        if e.left.value is None or e.right.value is None:
+            return _const(e, None)
+        return _const(e, _COMPARISONS[e.op](e.left.value, e.right.value))
+    return e
+
+
+def _is(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Is)
+    if isinstance(e.left, x.Const) and isinstance(e.right, x.Const):
+        return _const(e, (e.left.value == e.right.value) != e.negated)
+    return e
+
+
+def _logic(e: x.Expr) -> x.Expr:
+    """Flattens, drops neutral constants, and stops at a deciding one."""
+    assert isinstance(e, x.Logic)
+    deciding = e.op == "or"
+    kept: list[x.Expr] = []
+    for operand in e.operands:
+        if isinstance(operand, x.Logic) and operand.op == e.op:
+            kept.extend(operand.operands)
+        elif isinstance(operand, x.Const) and operand.value is deciding:
+            return _const(e, deciding)
+        elif not (isinstance(operand, x.Const) and operand.value is (not deciding)):
+            kept.append(operand)
+    if not kept:
+        return _const(e, not deciding)
+    if len(kept) == 1:
+        return kept[0]
+    return e if tuple(kept) == e.operands else replace(e, operands=tuple(kept))
+
+
+def _not(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Not)
+    if isinstance(e.operand, x.Const):
+        return _const(e, None if e.operand.value is None else not e.operand.value)
+    return e.operand.operand if isinstance(e.operand, x.Not) else e
+
+
+def _concat(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Concat)
+    values = [o.value for o in e.operands if isinstance(o, x.Const)]
+    if len(values) < len(e.operands):
+        return e
+    if None in values:
+        return _const(e, None)
+    return _const(e, "".join(v for v in values if isinstance(v, str)))
+
+
+def _case(e: x.Expr) -> x.Expr:
+    assert isinstance(e, x.Case)
+    kept: list[tuple[x.Expr, x.Expr]] = []
+    for condition, value in e.branches:
+        if isinstance(condition, x.Const):
+            if condition.value is True:
+                return value if not kept else replace(e, branches=tuple(kept), default=value)
+            continue
+        kept.append((condition, value))
+    if not kept:
+        return e.default if e.default is not None else _const(e, None)
+    return e if len(kept) == len(e.branches) else replace(e, branches=tuple(kept))
+
+
+def _convert(e: x.Expr) -> x.Expr:
+    """Numeric conversions of constants; text is left to the engine, whose errors point at the statement."""
+    assert isinstance(e, x.Convert)
+    if not isinstance(e.operand, x.Const):
+        return e
+    value = e.operand.value
+    if value is None:
+        return _const(e, None)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return e
+    if e.type == t.DOUBLE:
+        return _const(e, float(value))
+    if e.type == t.BIGDECIMAL:
+        return _const(e, Decimal(repr(value)))
+    if t.is_integral(e.type) and isinstance(value, int):
+        return _const(e, wrap(value, e.type))
+    if e.type in (t.INT, t.LONG) and isinstance(value, float) and value == value:
+        half = 1 << (t.BITS[e.type.name] - 1)
+        return _const(e, max(-half, min(half - 1, int(max(-1e30, min(1e30, value))))))
+    return e
+
+
+_RULES: dict[type, Callable[[x.Expr], x.Expr]] = {
+    x.Arith: _arith,
+    x.Negate: _negate,
+    x.Compare: _compare,
+    x.Is: _is,
+    x.Logic: _logic,
+    x.Not: _not,
+    x.Concat: _concat,
+    x.Case: _case,
+    x.Convert: _convert,
+}
