@@ -1,0 +1,9 @@
+"""The workbench: define event types, run EPL, replay events, read what statements deliver."""
+
+from __future__ import annotations
+
+from cepbook.session.replay import Replay
+from cepbook.session.results import Progress, ReplayResult, RunResult
+from cepbook.session.workbench import ClockTime, Workbench
+
+__all__ = ["ClockTime", "Progress", "Replay", "ReplayResult", "RunResult", "Workbench"]

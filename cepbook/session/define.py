@@ -98,9 +98,7 @@ def _check_time(name: str, time: str, properties: Mapping[str, t.Type]) -> None:
         raise UsageError(f"property `{time}` of `{name}` is {properties[time]}; a time is a date or long milliseconds")
 
 
-def _properties(
-    name: str, source: object, known: EventTypes, nested: dict[str, EventType]
-) -> dict[str, t.Type]:
+def _properties(name: str, source: object, known: EventTypes, nested: dict[str, EventType]) -> dict[str, t.Type]:
     if isinstance(source, pd.DataFrame):
         return frame_properties(source)
     if isinstance(source, Mapping):

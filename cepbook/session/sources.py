@@ -36,10 +36,11 @@ EVENT_CHUNK = 256  # events that are read ahead of a generator
 
 
 class Chunk(NamedTuple):
-    """Rows of one event type with their event times in ms, ascending."""
+    """Rows of one event type with their event times in ms, ascending. `start` is the number of the first one."""
 
     times: list[int]
     rows: list[Row]
+    start: int = 0
 
 
 class Source(Protocol):
@@ -47,6 +48,10 @@ class Source(Protocol):
 
     @property
     def type_name(self) -> str: ...
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+
     @property
     def total(self) -> int | None: ...
     @property
@@ -57,6 +62,9 @@ class Source(Protocol):
 
     def chunks(self) -> Iterator[Chunk]:
         """The events. An EventError comes after the last good row."""
+
+    def reread(self, chunk: Chunk, columns: tuple[str, ...]) -> Chunk:
+        """`chunk`, and all chunks that come after it, with rows of these columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +102,11 @@ class FrameSource:
         check_columns(frame)
         time = _time_column(frame, wanted)
         _check_present(frame, wanted)
-        self._readers: list[tuple[pd.Series[Any], Read]] = []
+        self._readers: dict[str, tuple[pd.Series[Any], Read]] = {}
         for column, of in wanted.event_type.properties.items():
             read = column_reader(f"column `{column}` of `{name}`", frame[column], of, wanted.types)
-            if column in wanted.columns:
-                self._readers.append((frame[column], read))
-        order = {c: i for i, c in enumerate(c for c in wanted.event_type.properties if c in wanted.columns)}
-        self._readers = [self._readers[order[c]] for c in wanted.columns]
+            self._readers[column] = (frame[column], read)
+        self.columns = wanted.columns
         self.late = 0
         times = event_times(f"time column `{wanted.time}` of `{name}`", time)
         self._times, self._order = self._in_order(times, wanted, frame.index)
@@ -127,14 +133,23 @@ class FrameSource:
 
     def chunks(self) -> Iterator[Chunk]:
         for start in range(0, self.total, FRAME_CHUNK):
-            end = min(start + FRAME_CHUNK, self.total)
-            if self._order is None:
-                parts = [read(values.iloc[start:end]) for values, read in self._readers]
-            else:
-                taken = self._order[start:end]
-                parts = [read(values.take(taken)) for values, read in self._readers]
-            rows: list[Row] = list(zip(*parts, strict=True)) if parts else [()] * (end - start)
-            yield Chunk(self._times[start:end].tolist(), rows)
+            times = self._times[start : start + FRAME_CHUNK].tolist()
+            yield Chunk(times, self._rows(start, start + len(times)), start)
+
+    def reread(self, chunk: Chunk, columns: tuple[str, ...]) -> Chunk:
+        self.columns = columns
+        return chunk._replace(rows=self._rows(chunk.start, chunk.start + len(chunk.times)))
+
+    def _rows(self, start: int, end: int) -> list[Row]:
+        if not self.columns:
+            return [()] * (end - start)
+        readers = [self._readers[column] for column in self.columns]
+        if self._order is None:
+            parts = [read(values.iloc[start:end]) for values, read in readers]
+        else:
+            taken = self._order[start:end]
+            parts = [read(values.take(taken)) for values, read in readers]
+        return list(zip(*parts, strict=True))
 
 
 def _backwards(place: str, name: str, time: int, before: int) -> EventError:
@@ -165,7 +180,7 @@ def _check_present(frame: pd.DataFrame, wanted: Wanted) -> None:
 
 
 class EventSource:
-    """Dicts, dataclass instances or named tuples, read a few ahead."""
+    """Dicts, dataclass instances or named tuples, read a few ahead. Its rows always have all columns."""
 
     def __init__(self, events: Iterable[object], wanted: Wanted) -> None:
         self.type_name = wanted.event_type.name
@@ -174,13 +189,14 @@ class EventSource:
         self.first_time = None
         self._events = events
         self._wanted = wanted
+        self.columns = tuple(wanted.event_type.properties)
         self._check = EventCheck(wanted.event_type, wanted.types, also=(wanted.time,))
 
     def chunks(self) -> Iterator[Chunk]:
         number, last = 0, None
         times: list[int] = []
         rows: list[Row] = []
-        pick = row_picker(self._wanted.columns)
+        pick = row_picker(self.columns)
         failure: EventError | None = None
         events = iter(self._events)
         while failure is None:
@@ -214,6 +230,9 @@ class EventSource:
             yield Chunk(times, rows)
         if failure is not None:
             raise failure
+
+    def reread(self, chunk: Chunk, columns: tuple[str, ...]) -> Chunk:
+        return chunk  # nothing to do: the columns never change
 
     def _time(self, event: object) -> int:
         given = as_mapping(event)

@@ -155,5 +155,3 @@ def test_dict_of_types_and_texts_with_inheritance() -> None:
 def test_sources_that_define_nothing(source: object, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         event_types_of("T", source, {}, **options)
-
-

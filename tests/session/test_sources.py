@@ -17,7 +17,7 @@ from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 from cepbook.session import sources
-from cepbook.session.merge import merged
+from cepbook.session.merge import Merge, Run
 from cepbook.session.sources import Wanted, open_source
 
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
@@ -238,34 +238,61 @@ def test_things_that_are_no_source(given: object) -> None:
         open_source(given, wanted())
 
 
+def merged(given: list[object], until: int | None = None, most: int = 1_000_000) -> list[Run]:
+    merge = Merge([open_source(one, wanted()) for one in given], until)
+    runs = []
+    while (run := merge.take(most)) is not None:
+        runs.append(run)
+    assert merge.peek() is None
+    return runs
+
+
+def symbols(runs: list[Run]) -> list[str]:
+    return [row[1] for run in runs for row in run.rows]
+
+
 def test_merge_orders_by_time_then_source_then_row() -> None:
     one = [{"at": at, "symbol": f"x{i}"} for i, at in enumerate([1, 1, 3, 5, 5, 9])]
     two = [{"at": at, "symbol": f"y{i}"} for i, at in enumerate([1, 2, 5, 6])]
-    w = wanted(columns=("symbol",))
-    runs = list(merged([open_source(one, w), open_source(two, w)]))
-    assert [row[0] for run in runs for row in run.rows] == ["x0", "x1", "y0", "y1", "x2", "x3", "x4", "y2", "y3", "x5"]
+    runs = merged([one, two])
+    assert symbols(runs) == ["x0", "x1", "y0", "y1", "x2", "x3", "x4", "y2", "y3", "x5"]
     assert [run.source for run in runs] == [0, 1, 0, 1, 0]
-    cut = [row[0] for run in merged([open_source(one, w), open_source(two, w)], until=2) for row in run.rows]
-    assert cut == ["x0", "x1", "y0", "y1"]
+    assert symbols(merged([one, two], until=2)) == ["x0", "x1", "y0", "y1"]
+    assert [len(run.rows) for run in merged([one, two], most=2)] == [2, 2, 2, 1, 2, 1]
+
+
+def test_merge_waits_for_its_time() -> None:
+    merge = Merge([open_source([{"at": 1}, {"at": 3}], wanted())])
+    assert merge.peek() == 1
+    assert merge.take(9, upto=0) is None
+    assert merge.take(9, upto=2) == Run(0, [1], [(1, None, None, None)])
+    assert (merge.take(9, upto=2), merge.peek()) == (None, 3)
 
 
 def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "FRAME_CHUNK", 7)
     random = np.random.default_rng(5)
-    frames = []
+    frames: list[pd.DataFrame] = []
     for number in range(3):
         at = random.integers(0, 40, 50)
         frames.append(pd.DataFrame({"at": at, "symbol": [f"{number}-{i}" for i in range(50)], "price": 0.0, "size": 1}))
-    expected = [
-        symbol
-        for _, _, _, symbol in sorted(
-            (int(at), number, i, symbol)
-            for number, frame in enumerate(frames)
-            for i, (at, symbol) in enumerate(zip(frame["at"], frame["symbol"], strict=True))
-        )
-    ]
-    runs = list(merged([open_source(frame, wanted(columns=("symbol",))) for frame in frames]))
-    assert [row[0] for run in runs for row in run.rows] == expected
+    expected = sorted(
+        (int(at), number, i, symbol)
+        for number, frame in enumerate(frames)
+        for i, (at, symbol) in enumerate(zip(frame["at"], frame["symbol"], strict=True))
+    )
+    assert symbols(merged(list(frames))) == [symbol for _, _, _, symbol in expected]
+    assert symbols(merged(list(frames), most=3)) == [symbol for _, _, _, symbol in expected]
+
+
+def test_rows_can_get_other_columns_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "FRAME_CHUNK", 2)
+    frame = ticks(at=[3, 2, 1])
+    merge = Merge([open_source(frame, wanted(columns=("size",)))])
+    assert merge.take(1) == Run(0, [1], [(3,)])
+    merge.reread(0, ("symbol", "size"))
+    assert merge.take(1) == Run(0, [2], [(None, 2)])
+    assert merge.take(1) == Run(0, [3], [("a", 1)])
 
 
 def test_timedelta_of_an_event_is_milliseconds() -> None:

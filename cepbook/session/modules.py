@@ -1,0 +1,65 @@
+"""What a module declares, and which deployment a run replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cepbook.errors import UsageError
+from cepbook.lang import ast
+
+_CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTable, ast.CreateVariable)
+
+
+def declared(module: ast.Module) -> frozenset[str]:
+    """The names that a module gives to statements, event types, contexts and other objects."""
+    found: set[str] = set()
+    for statement in module.statements:
+        for annotation in statement.annotations:
+            if annotation.name.lower() == "name" and isinstance(annotation.value, str):
+                found.add(annotation.value)
+        if isinstance(statement, _CREATES):
+            found.add(statement.name)
+        elif isinstance(statement, ast.CreateExpression):
+            found.add(statement.declaration.name)
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What a run deployed: the cell that ran it (None: none given), the names it declares, its text."""
+
+    cell: str | None
+    names: frozenset[str]
+    text: str
+
+
+def target_of(names: frozenset[str], text: str, cell: str | None, owned: Mapping[str, Owned]) -> str | None:
+    """The id of the deployment that a run replaces; None when it is new.
+
+    With a cell key that is the deployment of that cell; else the one that declares one of the same names, or, for a
+    module without names, the one with the same text. A keyed cell takes over the deployment of another cell only if
+    it declares all that the other did. Raises UsageError when names would have to be taken from others.
+    """
+    text = " ".join(text.split())
+    own = [key for key, what in owned.items() if cell is not None and what.cell == cell]
+    rivals = [key for key, what in owned.items() if key not in own and what.names & names]
+    if own and not rivals:
+        return own[0]
+    if not own and not rivals:
+        same = [k for k, w in owned.items() if cell is None and w.cell is None and not w.names and w.text == text]
+        return same[0] if same and not names else None
+    if not own and len(rivals) == 1 and (cell is None or owned[rivals[0]].names <= names):
+        return rivals[0]
+    raise UsageError(_conflict(names, [owned[key] for key in rivals]))
+
+
+def _conflict(names: frozenset[str], rivals: Iterable[Owned]) -> str:
+    parts = []
+    for rival in rivals:
+        shared = ", ".join(f"`{name}`" for name in sorted(rival.names & names))
+        parts.append(f"{shared} (with {', '.join(f'`{n}`' for n in sorted(rival.names - names)) or 'nothing else'})")
+    return (
+        f"these names were deployed by other cells: {'; '.join(parts)}\n"
+        "  hint: drop them first, or run those cells again without them"
+    )

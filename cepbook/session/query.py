@@ -1,0 +1,108 @@
+"""Fire-and-forget queries: a select over the rows that statements hold now, answered once.
+
+Each deployed statement is a table: the rows of its iterator, with its output columns. The query is a normal select
+without windows; it runs in a runtime of its own, over these rows, and leaves the running statements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.errors import UsageError
+from cepbook.lang import ast
+from cepbook.lang.bind import bind
+from cepbook.lang.catalog import EventType
+from cepbook.lang.dialects import epl as dialect
+from cepbook.lang.types import Type
+from cepbook.session.tables import frame_of
+from cepbook.session.validate import EventTypes, did_you_mean
+
+Functions = Mapping[str, tuple[Callable[..., Any], Type]]
+
+
+def query(epl: str, runtime: Runtime, config: Config, functions: Functions) -> pd.DataFrame:
+    """The rows of `epl` over the current rows of the statements of `runtime`.
+
+    Raises ParseError and BindError as for any EPL, UsageError when the text is no plain select over statements.
+    """
+    select = _select(epl)
+    names = tuple(dict.fromkeys(_table(source, runtime) for source in select.sources))
+    scratch = Runtime(config, start=runtime.now)
+    for name, (fn, returns) in functions.items():
+        scratch.register_function(name, fn, returns=returns)
+    types = [replace(runtime.statement(name).output_type, name=name, supertypes=()) for name in names]
+    for needed in _nested(types, runtime.catalog.event_types):
+        scratch.define(needed)
+    for of in types:
+        scratch.define(replace(of, time_property=None, end_time_property=None))
+    deployment = scratch.deploy(bind(ast.Module((select,)), scratch.catalog, epl))
+    for name in names:
+        send = scratch.sender(name)
+        for row in runtime.iterate(name):
+            send(row)
+    (statement,) = deployment.statements
+    return frame_of(scratch.iterate(statement.name), statement.output_type.properties)
+
+
+def _select(epl: str) -> ast.Select:
+    statements = dialect.parse(epl).statements
+    if len(statements) != 1 or not isinstance(statements[0], ast.Select):
+        raise UsageError("a query is one select statement")
+    select = statements[0]
+    for given, what in (
+        (select.insert_into, "insert into"),
+        (select.output, "an output clause"),
+        (select.context, "a context"),
+        (select.selector not in (None, "istream"), "a stream selector"),
+        (select.match_recognize, "match_recognize"),
+    ):
+        if given:
+            raise UsageError(f"a query runs once and cannot have {what}")
+    if not select.sources:
+        raise UsageError("a query needs a from-clause that names a statement")
+    return replace(select, selector=None, sources=tuple(_kept(source) for source in select.sources))
+
+
+def _kept(source: ast.StreamSource) -> ast.StreamSource:
+    if not isinstance(source.stream, ast.FilterStream):
+        raise UsageError("a query reads statements, not patterns")
+    if source.windows:
+        raise UsageError(
+            f"a query reads the rows that `{source.stream.type_name}` holds now and cannot have a window\n"
+            "  hint: give the statement the window"
+        )
+    return replace(source, windows=(ast.Window("keepall", ()),))
+
+
+def _table(source: ast.StreamSource, runtime: Runtime) -> str:
+    assert isinstance(source.stream, ast.FilterStream)  # _kept has refused the rest
+    name = source.stream.type_name
+    if name in runtime.statements:
+        return name
+    if name in runtime.catalog.event_types:
+        raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
+    raise UsageError(f"there is no statement `{name}`{did_you_mean(name, runtime.statements)}")
+
+
+def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:
+    """Event types that properties of `types` refer to, deepest first."""
+    found: dict[str, EventType] = {}
+
+    def visit(of: Type) -> None:
+        if of.of is not None:
+            visit(of.of)
+        elif of.event is not None and of.event in known and of.event not in found:
+            for inner in known[of.event].properties.values():
+                visit(inner)
+            found[of.event] = known[of.event]
+
+    for one in types:
+        for of in one.properties.values():
+            visit(of)
+    own = {one.name for one in types}
+    return [one for name, one in found.items() if name not in own]

@@ -1,0 +1,438 @@
+"""Replay: historic events into the engine in event-time order, in slices, controllable while it runs.
+
+Contract (shared with Spark): events have a total order (time, order of the sources, order within the source);
+before an event with time t the clock advances to t; at the end the clock advances to `until`, when one is given.
+
+A replay runs as an asyncio task in slices of about 10 ms, so that a notebook stays responsive without threads.
+`pause`, `resume`, `step` and `stop` may be called from any thread: they set flags that the next slice obeys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time as wall
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager
+from types import FrameType
+from typing import Any, Protocol
+
+from cepbook.errors import EventError, UsageError
+from cepbook.session.clock import show
+from cepbook.session.merge import Merge, Run
+from cepbook.session.results import Progress, ReplayResult
+from cepbook.session.sources import Late, Row, Source
+
+SLICE = 0.010  # seconds of work between two turns of the event loop
+CALL = 0.002  # seconds of work per call of the engine that the piece size aims at
+PIECES = (16, 8_192)  # fewest and most events per call of the engine
+NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
+ENDED = ("finished", "stopped", "failed")
+
+
+class Target(Protocol):
+    """What a replay needs of the workbench."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while the engine works."""
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def next_due(self) -> int | None: ...
+    @property
+    def version(self) -> int:
+        """Changes whenever statements come or go."""
+
+    def advance_to(self, time: int) -> None: ...
+    def needed(self, type_name: str) -> tuple[str, ...]:
+        """The columns of `type_name` that running statements can observe."""
+
+    def feed_rows(self, type_name: str, columns: tuple[str, ...], times: list[int], rows: list[Row]) -> None:
+        """One run of events with ascending times, none before `now`; the clock advances before each."""
+
+    def counts(self) -> tuple[dict[str, int], int]:
+        """Deliveries by statement, number of statement errors; both since the workbench began."""
+
+
+class Replay:
+    """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both give a `ReplayResult`.
+
+    Interrupting it (Ctrl-C, the kernel's stop button) pauses it between two events; `resume()` goes on.
+    """
+
+    def __init__(
+        self,
+        stage: Target,
+        sources: Sequence[Source],
+        *,
+        until: int | None = None,
+        limit: int | None = None,
+        speed: float | None = None,
+        late: Late = "error",
+        paused: bool = False,
+    ) -> None:
+        if speed is not None and not speed > 0:
+            raise UsageError(f"the speed of a replay is a factor above 0, not {speed}")
+        if limit is not None and limit < 0:
+            raise UsageError(f"the limit of a replay is a number of events, not {limit}")
+        self._stage = stage
+        self._sources = tuple(sources)
+        self._until = until
+        self._limit = limit
+        self._speed = speed
+        self._late_rule = late
+        if late == "error":
+            for source in sources:
+                if source.first_time is not None and source.first_time < stage.now:
+                    raise _before_clock(source.type_name, source.first_time, stage.now)
+        self._merge = Merge(self._sources, until)
+        self._seen_version = stage.version
+        self._events = 0
+        self._late = 0
+        self._end: str | None = None
+        self._hold = paused
+        self._stop = False
+        self._steps = 0
+        self._piece = 256
+        self._inside = False
+        self._active = 0.0
+        self._resumed_at: float | None = None
+        self._origin: tuple[float, int] | None = None
+        self._before, self._errors_before = stage.counts()
+        self._subscribers: list[Callable[[], object]] = []
+        self._thread = threading.get_ident()
+        self.error: Exception | None = None
+        self._result: ReplayResult | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._poked: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._start_task()
+
+    # ---- looking
+
+    @property
+    def state(self) -> str:
+        """``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``."""
+        if self._end is not None:
+            return self._end
+        if self._hold:
+            return "paused"
+        return "running" if self._events or self._active else "ready"
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether an event loop runs the replay, or will."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def progress(self) -> Progress:
+        """Where the replay is now."""
+        rate = self._events / self._active if self._active else 0.0
+        late = self._late + sum(source.late for source in self._sources)
+        return Progress(self._events, self._total(), rate, self._stage.now, self.state, late)
+
+    @property
+    def result(self) -> ReplayResult:
+        """The result of a replay that has ended; UsageError before that, its error when it failed."""
+        if self.error is not None:
+            raise self.error
+        if self._result is None:
+            raise UsageError(f"the replay is {self.state}: await it, or call run()")
+        return self._result
+
+    def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
+        """Call `fn()` after every slice and at the end. Returns the function that ends the subscription."""
+        self._subscribers.append(fn)
+
+        def unsubscribe() -> None:
+            if fn in self._subscribers:
+                self._subscribers.remove(fn)
+
+        return unsubscribe
+
+    def _total(self) -> int | None:
+        if self._end in ENDED[:2]:
+            return self._events
+        totals = [source.total for source in self._sources]
+        known = None if None in totals else sum(t for t in totals if t is not None)
+        return known if self._limit is None or known is None else min(known, self._limit)
+
+    def __repr__(self) -> str:
+        names = ", ".join(source.type_name for source in self._sources)
+        if self._result is not None:
+            return f"Replay of {names}: {self._result!r}"
+        total = self._total()
+        if self.state in ("ready", "running"):
+            return f"Replay of {names}: {'' if total is None else f'{total:,} events, '}{self.state}"
+        of = "" if total is None else f" of {total:,}"
+        return f"Replay of {names}: {self._events:,}{of} events, {self.state}, clock {show(self._stage.now)}"
+
+    # ---- orders, from any thread
+
+    def pause(self) -> None:
+        """Hold after the present slice."""
+        self._hold = True
+        self._poke()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._steps = 0
+        self._hold = False
+        self._poke()
+        self._start_task()
+
+    def step(self, n: int = 1) -> None:
+        """Pause, and replay just the next `n` events (regardless of `speed`).
+
+        Called from the thread that made the replay the events are in the engine when it returns; from another
+        thread, or from a listener, they follow as soon as the running slice is over.
+        """
+        if n < 1:
+            raise UsageError(f"a step is at least 1 event, not {n}")
+        if self._end is not None:
+            return
+        self._hold = True
+        if threading.get_ident() == self._thread and not self._inside:
+            self._slice(float("inf"), n)
+            if self.error is not None:
+                raise self.error
+        else:
+            self._steps += n
+            self._poke()
+
+    def stop(self) -> None:
+        """End after the present slice; the clock stays where it is."""
+        self._stop = True
+        if threading.get_ident() == self._thread and not self._inside:
+            self._slice(0.0)
+        self._poke()
+
+    # ---- running
+
+    def run(self) -> ReplayResult | None:
+        """Replay to the end, blocking. Returns None when the replay was paused before the end.
+
+        Raises EventError for a bad event (all before it are in the engine) and KeyboardInterrupt, after pausing,
+        when interrupted.
+        """
+        if self._inside:
+            raise UsageError("a replay cannot be run from within itself")
+        self._hold = False
+        with _Interruptions(self.pause) as interruptions:
+            while self._end is None and not (self._hold and not self._steps):
+                pause = self._slice(SLICE)
+                if pause:
+                    wall.sleep(min(pause, NAP))
+        if interruptions.any:
+            raise KeyboardInterrupt
+        return None if self._end is None else self.result
+
+    def __await__(self) -> Generator[Any, None, ReplayResult]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> ReplayResult:
+        self._start_task()
+        try:
+            if self._task is not None:
+                await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            self.pause()
+            raise
+        return self.result
+
+    def _start_task(self) -> None:
+        """Run as a task of the running event loop, if there is one and no task runs yet."""
+        if self._end is not None or (self._task is not None and not self._task.done()):
+            return
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._poked = asyncio.Event()
+        self._task = self._loop.create_task(self._drive(self._poked), name="cepbook replay")
+
+    async def _drive(self, poked: asyncio.Event) -> None:
+        await asyncio.sleep(0)
+        while self._end is None:
+            if self._hold and not self._steps and not self._stop:
+                self._resumed_at = self._origin = None
+                poked.clear()
+                await poked.wait()
+                continue
+            pause = self._slice(SLICE)
+            await asyncio.sleep(min(pause, NAP))
+
+    def _poke(self) -> None:
+        loop, poked = self._loop, self._poked
+        if loop is not None and poked is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(poked.set)
+
+    # ---- one slice
+
+    def _slice(self, seconds: float, steps: int | None = None) -> float:
+        """Work for about `seconds`; the seconds until there is more to do. A failure ends the replay."""
+        if self._end is not None:
+            return 0.0
+        started = wall.perf_counter()
+        pause = 0.0
+        with self._stage.lock:
+            self._inside = True
+            try:
+                pause = self._work(started + seconds, steps)
+            except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
+                self.error = error
+                self._finish("failed")
+            finally:
+                self._inside = False
+        ended = wall.perf_counter()
+        self._active += ended - (self._resumed_at if self._resumed_at is not None else started)
+        self._resumed_at = None if self._hold else ended
+        for fn in tuple(self._subscribers):
+            fn()
+        return pause
+
+    def _work(self, deadline: float, steps: int | None) -> float:
+        self._adapt_columns()
+        while True:
+            if self._stop:
+                self._finish("stopped")
+                return 0.0
+            if steps is None and self._hold:
+                if not self._steps:
+                    return 0.0
+                steps, self._steps = self._steps, 0
+            if steps == 0:
+                return 0.0
+            took, pause = self._some(steps)
+            if not took or pause:
+                return pause
+            if steps is not None:
+                steps -= took
+            if wall.perf_counter() >= deadline:
+                return 0.0
+
+    def _some(self, steps: int | None) -> tuple[int, float]:
+        """One call of the engine: events taken, seconds to wait before the next."""
+        most = self._piece
+        if steps is not None:
+            most = min(most, steps)
+        if self._limit is not None:
+            most = min(most, self._limit - self._events)
+        real_time = self._speed is not None and steps is None
+        upto = self._virtual_now() if real_time else None
+        run = self._merge.take(1 if real_time else most, upto) if most > 0 else None
+        if run is not None:
+            if real_time:
+                self._visit_due_times(run.times[0])
+            self._feed(run)
+            return len(run.times), 0.0
+        following = self._merge.peek() if most > 0 else None
+        if following is None:
+            following = self._until
+            if following is None or upto is None or following <= upto:
+                self._finish("finished")
+                return 0, 0.0
+        assert upto is not None and self._speed is not None  # only real time holds events back
+        self._visit_due_times(upto)
+        return 0, max(0.001, (following - upto) / (1000 * self._speed))
+
+    def _feed(self, run: Run) -> None:
+        _, times, rows = run
+        source = self._sources[run.source]
+        now = self._stage.now
+        if times[0] < now:
+            if self._late_rule == "error":
+                raise _before_clock(source.type_name, times[0], now)
+            keep = bisect_left(times, now)
+            self._late += keep
+            times, rows = times[keep:], rows[keep:]
+            if not times:
+                return
+        started = wall.perf_counter()
+        self._stage.feed_rows(source.type_name, source.columns, times, rows)
+        self._events += len(times)
+        elapsed = wall.perf_counter() - started
+        if elapsed > CALL:
+            self._piece = max(PIECES[0], self._piece // 2)
+        elif len(times) == self._piece and elapsed < CALL / 2:
+            self._piece = min(PIECES[1], self._piece * 2)
+
+    def _adapt_columns(self) -> None:
+        """When statements came or went since the last slice, rows may need other columns."""
+        version = self._stage.version
+        if version == self._seen_version:
+            return
+        self._seen_version = version
+        for number, source in enumerate(self._sources):
+            needed = self._stage.needed(source.type_name)
+            if not set(needed) <= set(source.columns):
+                self._merge.reread(number, needed)
+
+    # ---- real time
+
+    def _virtual_now(self) -> int:
+        """Event time that has come by the wall clock. The first event is due at once."""
+        assert self._speed is not None
+        if self._origin is None:
+            first = self._merge.peek()
+            start = self._stage.now if self._events or first is None else first
+            self._origin = wall.perf_counter(), start
+        since, start = self._origin
+        return start + int((wall.perf_counter() - since) * 1000 * self._speed)
+
+    def _visit_due_times(self, upto: int) -> None:
+        """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
+
+        Stopping at due times only, never in between, keeps the output independent of the wall clock.
+        """
+        bound = upto if self._until is None else min(upto, self._until)
+        while (due := self._stage.next_due) is not None and self._stage.now < due <= bound:
+            self._stage.advance_to(due)
+
+    # ---- the end
+
+    def _finish(self, state: str) -> None:
+        stage = self._stage
+        if state == "finished" and self._until is not None and self._until > stage.now:
+            if self._speed is not None:
+                self._visit_due_times(self._until)
+            stage.advance_to(self._until)
+        self._end = state
+        counts, errors = stage.counts()
+        deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
+        late = self._late + sum(source.late for source in self._sources)
+        self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors - self._errors_before)
+        self._merge = Merge(())
+
+
+def _before_clock(name: str, time: int, now: int) -> EventError:
+    return EventError(
+        f"an event of `{name}` at {time} ms ({show(time)}) is before the clock, {now} ms ({show(now)})\n"
+        '  hint: start with Workbench.reset(), or pass late="drop" to leave such events out'
+    )
+
+
+class _Interruptions:
+    """While active, Ctrl-C calls `order` instead of breaking into the engine's work. Main thread only."""
+
+    def __init__(self, order: Callable[[], None]) -> None:
+        self._order = order
+        self._former: Any = None
+        self.any = False
+
+    def __enter__(self) -> _Interruptions:
+        if threading.current_thread() is threading.main_thread():
+            self._former = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._former)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.any = True
+        self._order()

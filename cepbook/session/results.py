@@ -1,0 +1,94 @@
+"""What the workbench answers: small values with a short, deterministic text and an HTML table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING
+
+from cepbook.session.clock import show
+
+if TYPE_CHECKING:
+    from cepbook.engine.runtime import Deployment, Statement
+
+
+def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()) -> str:
+    """A plain HTML table; every text is escaped."""
+    heads = "".join(f"<th>{escape(h)}</th>" for h in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>" for row in rows)
+    below = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>" if body else ""
+    return f"<div><strong>{escape(caption)}</strong>{table}{below}</div>"
+
+
+def columns_text(properties: Mapping[str, object]) -> str:
+    """``name type, name type`` of an event type's properties."""
+    return ", ".join(f"{name} {of}" for name, of in properties.items())
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What `Workbench.run` deployed. `messages` tell what else changed (dependants deployed anew, names gone)."""
+
+    deployment: Deployment
+    statements: tuple[Statement, ...]
+    replaced: bool
+    messages: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        verb = "replaced" if self.replaced else "deployed"
+        names = ", ".join(s.name for s in self.statements) or "nothing"
+        return "\n".join((f"{verb} {names}", *self.messages))
+
+    def _repr_html_(self) -> str:
+        rows = [(s.name, s.kind, columns_text(s.output_type.properties)) for s in self.statements]
+        verb = "replaced" if self.replaced else "deployed"
+        return html_table(verb, ("name", "kind", "columns"), rows, self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """The outcome of a replay; nothing in it depends on the wall clock.
+
+    `state` is ``finished`` or ``stopped``; `clock` is the engine's time in ms at the end; `deliveries` counts the
+    deliveries of every statement that had any during the replay; `late` events were dropped; `errors` is the number
+    of statement errors.
+    """
+
+    state: str
+    events: int
+    clock: int
+    deliveries: Mapping[str, int] = field(default_factory=dict)
+    late: int = 0
+    errors: int = 0
+
+    def _head(self) -> str:
+        text = f"{self.events:,} event{'' if self.events == 1 else 's'} {self.state}, clock {show(self.clock)}"
+        if self.late:
+            text += f", {self.late:,} late dropped"
+        if self.errors:
+            text += f", {self.errors:,} statement error{'' if self.errors == 1 else 's'} (see Workbench.errors)"
+        return text
+
+    def __repr__(self) -> str:
+        return "\n".join((self._head(), *(f"  {name}: {n:,} deliveries" for name, n in self.deliveries.items())))
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{n:,}") for name, n in self.deliveries.items()]
+        return html_table(self._head(), ("statement", "deliveries"), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a replay is: events so far, `total` if known, `clock` in ms, events per second of running time.
+
+    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
+    """
+
+    events: int
+    total: int | None
+    rate: float
+    clock: int
+    state: str
+    late: int = 0

@@ -1,0 +1,117 @@
+"""The engine as a replay and the readers of feeds see it: one runtime, its lock, a feed for every statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+
+from cepbook.engine.delta import Delta
+from cepbook.engine.runtime import Runtime, Statement
+from cepbook.errors import UsageError
+from cepbook.feeds import Feed
+from cepbook.session.sources import Row
+from cepbook.session.validate import did_you_mean
+
+Listener = Callable[[Delta], object]
+
+
+class Stage:
+    """Holds a `Runtime`. Feeds and listeners belong to statement names and follow a statement that is deployed anew."""
+
+    def __init__(self, runtime: Runtime, lock: RLock, feed_capacity: int) -> None:
+        self.runtime = runtime
+        self.lock = lock
+        self.version = 0
+        self.failures = 0
+        self._capacity = feed_capacity
+        self._feeds: dict[str, tuple[Statement, Feed]] = {}
+        self._listeners: dict[str, list[Listener]] = {}
+        runtime.add_error_listener(self._count_failure)
+
+    # ---- what a replay needs
+
+    @property
+    def now(self) -> int:
+        """The clock in ms."""
+        return self.runtime.now
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next timer is due, in ms."""
+        return self.runtime.next_due
+
+    def advance_to(self, time: int) -> None:
+        """One advance of the clock."""
+        self.runtime.advance(time)
+
+    def needed(self, type_name: str) -> tuple[str, ...]:
+        """The columns of `type_name` that a replay must send."""
+        return tuple(self.runtime.catalog.event_types[type_name].properties)
+
+    def feed_rows(self, type_name: str, columns: tuple[str, ...], times: list[int], rows: list[Row]) -> None:
+        """One run of events with ascending times, none before `now`; the clock advances before each."""
+        send = self.runtime.sender(type_name)
+        advance = self.runtime.advance
+        for time, row in zip(times, rows, strict=True):
+            advance(time)
+            send(dict(zip(columns, row, strict=True)))
+
+    def counts(self) -> tuple[dict[str, int], int]:
+        """Deliveries by statement, number of statement errors."""
+        return {name: feed.deliveries for name, (_, feed) in self._feeds.items()}, self.failures
+
+    # ---- feeds and listeners
+
+    def follow(self) -> None:
+        """Attach feeds and listeners to statements that are new, and let go of those that are gone."""
+        self.version += 1
+        live = self.runtime.statements
+        for name, (statement, feed) in list(self._feeds.items()):
+            if live.get(name) is not statement:
+                del self._feeds[name]
+                feed.wake()  # whoever shows it looks for its successor
+        for name, statement in live.items():
+            if name not in self._feeds and statement.kind == "select":
+                feed = Feed(self._capacity)
+                statement.add_sink(feed)
+                self._feeds[name] = (statement, feed)
+                for fn in self._listeners.get(name, ()):
+                    statement.add_listener(fn)
+
+    def release(self) -> None:
+        """Let go of everything: whoever shows a feed looks for its successor."""
+        for _, feed in self._feeds.values():
+            feed.wake()
+
+    def feed(self, name: str) -> Feed:
+        """The feed of a statement; UsageError when it has none."""
+        found = self._feeds.get(name)
+        if found is None:
+            self.statement(name)
+            raise UsageError(f"`{name}` delivers nothing: it is no select statement")
+        return found[1]
+
+    def statement(self, name: str) -> Statement:
+        """The statement, or a UsageError with the nearest known name."""
+        found = self.runtime.statements.get(name)
+        if found is None:
+            hint = did_you_mean(name, self.runtime.statements)
+            raise UsageError(f"there is no statement `{name}`{hint}")
+        return found
+
+    def listen(self, name: str, fn: Listener) -> Callable[[], None]:
+        """Call `fn` for every delivery of the statement, also after it was deployed anew. Returns the way out."""
+        self.statement(name).add_listener(fn)
+        self._listeners.setdefault(name, []).append(fn)
+
+        def cancel() -> None:
+            if fn in self._listeners.get(name, ()):
+                self._listeners[name].remove(fn)
+                statement = self.runtime.statements.get(name)
+                if statement is not None:
+                    statement.remove_listener(fn)
+
+        return cancel
+
+    def _count_failure(self, error: object) -> None:
+        self.failures += 1

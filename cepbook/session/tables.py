@@ -1,0 +1,85 @@
+"""Rows of the engine as DataFrames, with column order and dtypes that follow from EPL types, never from the values.
+
+byte to long: nullable Int8 … Int64; float, double: float64 (null is NaN); boolean: nullable boolean; string, char:
+nullable string; all else: object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from cepbook.feeds import Delivery
+from cepbook.lang.types import LONG, Type
+
+Row = Mapping[str, Any]
+_DTYPES = {
+    "byte": "Int8",
+    "short": "Int16",
+    "int": "Int32",
+    "long": "Int64",
+    "float": "float64",
+    "double": "float64",
+    "boolean": "boolean",
+    "string": "string",
+    "char": "string",
+}
+
+
+def series_of(values: Sequence[Any], of: Type) -> pd.Series[Any]:
+    """A column of values of type `of`; object when a registered function broke its promise about the type."""
+    dtype = _DTYPES.get(of.name, "object")
+    try:
+        return pd.Series(list(values), dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return pd.Series(list(values), dtype="object")
+
+
+def frame_of(rows: Iterable[Row], properties: Mapping[str, Type]) -> pd.DataFrame:
+    """`rows` as a DataFrame with exactly the columns `properties`, in their order."""
+    held = list(rows)
+    data = {name: series_of([row.get(name) for row in held], of) for name, of in properties.items()}
+    return pd.DataFrame(data, index=pd.RangeIndex(len(held)), columns=list(properties))
+
+
+def changes_of(deliveries: Iterable[Delivery], properties: Mapping[str, Type]) -> pd.DataFrame:
+    """One line per inserted or removed row: ``time`` (ms), ``seq`` (number of the delivery), ``kind``, the columns.
+
+    Where the statement has a column of one of these names, the added one gets a trailing underscore.
+    """
+    times: list[int] = []
+    numbers: list[int] = []
+    kinds: list[str] = []
+    rows: list[Row] = []
+    for number, time, insert, remove in deliveries:
+        for kind, some in (("insert", insert), ("remove", remove)):
+            for row in some or ():
+                times.append(time)
+                numbers.append(number)
+                kinds.append(kind)
+                rows.append(row)
+    head = pd.DataFrame({"time": pd.Series(times, dtype="int64"), "seq": pd.Series(numbers, dtype="int64")})
+    head["kind"] = pd.Series(kinds, dtype="string")
+    head = head.rename(columns={name: free_name(name, properties) for name in head.columns})
+    return pd.concat([head, frame_of(rows, properties)], axis=1)
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """`name`, with as many trailing underscores as it takes to be none of `taken`."""
+    names = set(taken)
+    while name in names:
+        name += "_"
+    return name
+
+
+def partitions_of(partitions: Sequence[Row], properties: Mapping[str, Type]) -> pd.DataFrame:
+    """Context partitions, one line each: ``id``, the context's own properties, whatever else the engine tells."""
+    columns = list(partitions[0]) if partitions else ["id", *(p for p in properties if p != "id")]
+    data = {}
+    for name in columns:
+        of = LONG if name == "id" else properties.get(name)
+        values = [partition.get(name) for partition in partitions]
+        data[name] = series_of(values, of) if of is not None else pd.Series(values, dtype="object").infer_objects()
+    return pd.DataFrame(data, columns=columns)

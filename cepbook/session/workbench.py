@@ -1,0 +1,427 @@
+"""Workbench: the one object that notebooks, magics and widgets hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from cepbook import spark as bridge
+from cepbook.engine.runtime import Config, Deployment, Runtime
+from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.feeds import Feed
+from cepbook.lang import explain, plan
+from cepbook.lang.catalog import EventType
+from cepbook.lang.dialects import epl as dialect
+from cepbook.lang.types import LONG, OBJECT, STRING, Type
+from cepbook.session import clock as clocks
+from cepbook.session.clock import Moment, to_ms
+from cepbook.session.define import event_types_of
+from cepbook.session.modules import Owned, declared, target_of
+from cepbook.session.query import query
+from cepbook.session.replay import ENDED, Replay
+from cepbook.session.results import RunResult, columns_text
+from cepbook.session.sources import Late, Wanted, open_source
+from cepbook.session.stage import Listener, Stage
+from cepbook.session.tables import changes_of, frame_of, partitions_of
+from cepbook.session.validate import EventCheck, did_you_mean, find_type
+
+if TYPE_CHECKING:
+    from cepbook.spark import Comparison
+    from cepbook.spark.result import SparkRun
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTime:
+    """The clock at one moment: `ms` since 1970 UTC, and as `datetime` (None beyond the year 9999)."""
+
+    ms: int
+
+    @property
+    def datetime(self) -> datetime | None:
+        """An aware UTC datetime."""
+        return clocks.to_datetime(self.ms)
+
+    def __int__(self) -> int:
+        return self.ms
+
+    def __repr__(self) -> str:
+        return f"{clocks.show(self.ms)} ({self.ms} ms)"
+
+
+class Workbench:
+    """EPL statements over events that you define, send and replay, on a clock that you drive.
+
+    The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
+    latest deliveries, at most `feed_capacity` rows. Errors leave the workbench as it was before the call.
+
+    >>> cep = Workbench()
+    >>> cep.run("create schema Tick(symbol string, price double)")
+    deployed stmt_1
+    """
+
+    def __init__(self, *, start: Moment = 0, feed_capacity: int = 100_000, config: Config | None = None) -> None:
+        self._start = to_ms(start)
+        self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
+        self._config = config if config is not None else Config()
+        self._lock = RLock()
+        self._functions: dict[str, tuple[Callable[..., Any], Type]] = {}
+        self._replay: Replay | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        runtime = Runtime(self._config, start=self._start)
+        for name, (fn, returns) in self._functions.items():
+            runtime.register_function(name, fn, returns=returns)
+        self._stage = Stage(runtime, self._lock, self._capacity)
+        self._owned: dict[str, Owned] = {}
+        self._checks: dict[str, tuple[EventType, EventCheck]] = {}
+
+    # ---- statements
+
+    @property
+    def runtime(self) -> Runtime:
+        """The engine. `reset` replaces it."""
+        return self._stage.runtime
+
+    def run(self, epl: str, *, cell: str | None = None) -> RunResult:
+        """Compile and deploy a module of one or several statements, all or nothing.
+
+        What the same `cell` deployed before is replaced, and statements that depend on it are deployed anew. Without
+        a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
+        UsageError when the names belong to other cells or dependants stand in the way; then nothing has changed.
+        """
+        names = declared(dialect.parse(epl))
+        with self._lock:
+            target = target_of(names, epl, cell, self._owned)
+            before = dict(self.runtime.statements)
+            gone: frozenset[str] = frozenset()
+            if target is None:
+                deployment = self.runtime.deploy(epl, deployment_id=self._free_id(cell))
+            else:
+                gone = self._owned[target].names - names
+                deployment = self.runtime.redeploy(target, epl)
+                self._owned.pop(target, None)
+            self._owned[deployment.id] = Owned(cell, names, " ".join(epl.split()))
+            self._stage.follow()
+            again = [
+                s.name
+                for s in self.runtime.statements.values()
+                if s.name in before and before[s.name] is not s and s.deployment_id != deployment.id
+            ]
+        messages = [f"dropped {', '.join(sorted(gone))}"] if gone else []
+        if again:
+            messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
+        return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
+
+    def _free_id(self, cell: str | None) -> str | None:
+        if cell is None or cell not in self.runtime.deployments:
+            return cell
+        n = 2
+        while f"{cell}-{n}" in self.runtime.deployments:
+            n += 1
+        return f"{cell}-{n}"
+
+    def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
+        """Undeploy what holds the statement, event type or context `name` (or the deployment `name`).
+
+        A deployment is dropped as a whole; the names of all statements that went are returned. Raises UsageError when
+        there is no such name, or naming the dependants unless `cascade`.
+        """
+        with self._lock:
+            deployment = self._deployment_of(name)
+            before = list(self.runtime.statements)
+            self.runtime.undeploy(deployment.id, cascade=cascade)
+            self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
+            self._stage.follow()
+            return tuple(n for n in before if n not in self.runtime.statements)
+
+    def _deployment_of(self, name: str) -> Deployment:
+        deployments = self.runtime.deployments
+        statement = self.runtime.statements.get(name)
+        if statement is not None:
+            return deployments[statement.deployment_id]
+        for deployment in deployments.values():
+            if name in (deployment.id, *deployment.event_types, *deployment.contexts):
+                return deployment
+        if name in self.runtime.catalog.event_types:
+            raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
+        known = [*self.runtime.statements, *(n for d in deployments.values() for n in (*d.event_types, *d.contexts))]
+        raise UsageError(f"nothing named `{name}` is deployed{did_you_mean(name, known)}")
+
+    def reset(self) -> None:
+        """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""
+        with self._lock:
+            if self._replay is not None:
+                self._replay.stop()
+                self._replay = None
+            former = self._stage
+            self._begin()
+            former.release()
+
+    def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
+        """Make a Python function callable from EPL; `returns` is its EPL type."""
+        with self._lock:
+            self.runtime.register_function(name, fn, returns=returns)
+            self._functions[name] = (fn, returns)
+
+    def explain(self, name_or_epl: str, stage: str = "plan") -> str:
+        """What a stage of the compiler made of a deployed statement, or of any EPL text.
+
+        Stages: ``ast``, ``plan``, ``rewritten``, ``python`` (the generated code), ``coverage`` (which engines run it).
+        """
+        return explain.show(stage, name_or_epl, self.runtime)
+
+    def statements(self) -> pd.DataFrame:
+        """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
+        lines = []
+        for statement in self.runtime.statements.values():
+            feed = self._stage.feed(statement.name) if statement.kind == "select" else None
+            lines.append(
+                {
+                    "name": statement.name,
+                    "kind": statement.kind,
+                    "context": getattr(statement.plan, "context", None) if feed is not None else None,
+                    "reads": ", ".join(_reads(statement.plan)),
+                    "columns": columns_text(statement.output_type.properties) if feed is not None else "",
+                    "delivered": 0 if feed is None else feed.total_insert + feed.total_remove,
+                    "epl": statement.epl,
+                }
+            )
+        texts = ("name", "kind", "context", "reads", "columns")
+        properties = {**dict.fromkeys(texts, STRING), "delivered": LONG, "epl": STRING}
+        return frame_of(lines, properties)
+
+    @property
+    def errors(self) -> tuple[StatementError, ...]:
+        """The latest errors of statements at run time, oldest first."""
+        return tuple(self.runtime.errors)
+
+    # ---- event types and events
+
+    def define(
+        self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
+    ) -> EventType:
+        """Define an event type from a DataFrame, a dataclass, a TypedDict or a dict of name -> type.
+
+        See `cepbook.session.define` for how dtypes and annotations become EPL types. `time` is the property that
+        `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
+        column that has no EPL type, or the statements that stand in the way of a changed type.
+        """
+        parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
+        with self._lock:
+            made = event_types_of(name, source, self.runtime.catalog.event_types, time=time, inherits=parents)
+            for event_type in made:
+                if self.runtime.catalog.event_types.get(event_type.name) != event_type:
+                    self.runtime.define(event_type, replace=True)
+            self._stage.follow()
+        return made[-1]
+
+    def send(self, type_name: str, event: object = None, /, **properties: Any) -> None:
+        """Send one event at the present time: a dict, a dataclass instance, or keyword arguments.
+
+        The event is checked and copied: an unknown type or property and a value of a wrong type are EventErrors, a
+        missing property is null (`cepbook.session.validate` has the rules). `Workbench.runtime.sender` skips this.
+        """
+        if event is not None and properties:
+            raise UsageError("give the event or its properties, not both")
+        with self._lock:
+            self.runtime.send(type_name, self._check(type_name)(properties if event is None else event))
+
+    def _check(self, type_name: str) -> EventCheck:
+        types = self.runtime.catalog.event_types
+        event_type = find_type(type_name, types)
+        known = self._checks.get(type_name)
+        if known is None or known[0] is not event_type:
+            known = self._checks[type_name] = (event_type, EventCheck(event_type, types))
+        return known[1]
+
+    @property
+    def clock(self) -> ClockTime:
+        """The time of the engine."""
+        return ClockTime(self.runtime.now)
+
+    def advance(self, to: Moment | timedelta | None = None, *, by: str | timedelta | None = None) -> ClockTime:
+        """Move the clock forward in one go; everything due fires in order.
+
+        To a point in time (int ms, datetime, ISO 8601 text), or by a period (``"10 sec"``, timedelta). Raises
+        EventError when that lies in the past, UsageError when it is no time.
+        """
+        if (to is None) == (by is None):
+            raise UsageError("advance the clock to a time or by a period")
+        with self._lock:
+            if by is not None:
+                time = self.runtime.now + clocks.duration_ms(by)
+            elif isinstance(to, timedelta):
+                time = self.runtime.now + clocks.timedelta_ms(to)
+            elif isinstance(to, str) and (period := clocks.is_period(to)) is not None:
+                time = self.runtime.now + period
+            else:
+                time = to_ms(to)
+            if time < self.runtime.now:
+                raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time)}")
+            self.runtime.advance(time)
+        return self.clock
+
+    def replay(
+        self,
+        events: object,
+        *,
+        type: str | None = None,
+        time: str | Mapping[str, str] | None = None,
+        until: Moment | None = None,
+        limit: int | None = None,
+        speed: float | None = None,
+        sort: bool = True,
+        late: Late = "error",
+        paused: bool = False,
+    ) -> Replay:
+        """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
+
+        `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, the path
+        of a Parquet or CSV file, or an iterable of dicts or dataclass instances. `time` names the column of the event
+        time (one for all, or one per type; default: the type's own): dates, ISO 8601 texts or whole ms.
+
+        Order: (time, order of `events`, order of rows); `sort=False` refuses DataFrames whose rows are not in order.
+        `until` ends the replay: later events are left out and the clock advances to it. `limit` is the most events.
+        `speed` replays at so many times real time, visiting due times in between. ``late="drop"`` leaves out what
+        goes back in time. `paused` waits for `step` or `resume`. Raises EventError for unknown types, lacking
+        columns, values that do not fit, before any event was sent; events of iterables are checked as they come.
+        """
+        if late not in ("error", "drop"):
+            raise UsageError(f'late is "error" or "drop", not {late!r}')
+        with self._lock:
+            self._refuse_second_replay()
+            end = None if until is None else to_ms(until)
+            if end is not None and end < self.runtime.now:
+                raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end)}")
+            types = self.runtime.catalog.event_types
+            sources = []
+            for name, source in _by_type(events, type).items():
+                event_type = find_type(name, types)
+                column = _time_column(event_type, time)
+                wanted = Wanted(event_type, self._stage.needed(name), column, types, sort, late, end)
+                sources.append(open_source(source, wanted))
+            self._replay = Replay(self._stage, sources, until=end, limit=limit, speed=speed, late=late, paused=paused)
+            return self._replay
+
+    @property
+    def replaying(self) -> Replay | None:
+        """The replay that has not ended yet."""
+        return self._replay if self._replay is not None and self._replay.state not in ENDED else None
+
+    def _refuse_second_replay(self) -> None:
+        current = self.replaying
+        if current is not None and (current.state != "ready" or current.is_scheduled):
+            raise UsageError(
+                f"a replay is {current.state} already\n  hint: await it, or end it with `replaying.stop()`"
+            )
+
+    # ---- reading
+
+    def feed(self, name: str) -> Feed:
+        """The latest deliveries of a statement. Deploying the statement anew gives it a new feed."""
+        return self._stage.feed(name)
+
+    def on(self, name: str, fn: Listener) -> Callable[[], None]:
+        """Call ``fn(delta)`` for every delivery of statement `name`, also when the statement is deployed anew.
+
+        A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Returns the function that ends it.
+        """
+        with self._lock:
+            return self._stage.listen(name, fn)
+
+    def to_frame(self, name: str) -> pd.DataFrame:
+        """The rows that the statement's iterator shows now: its window, or its groups."""
+        with self._lock:
+            statement = self._stage.statement(name)
+            return frame_of(self.runtime.iterate(name), statement.output_type.properties)
+
+    def changes(self, name: str) -> pd.DataFrame:
+        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""
+        feed = self._stage.feed(name)
+        return changes_of(feed.snapshot(), self._stage.statement(name).output_type.properties)
+
+    def query(self, epl: str) -> pd.DataFrame:
+        """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``)."""
+        with self._lock:
+            return query(epl, self.runtime, self._config, self._functions)
+
+    def partitions(self, context: str) -> pd.DataFrame:
+        """The live partitions of a context: id, keys, and what else the engine tells of them."""
+        with self._lock:
+            known = self.runtime.catalog.contexts
+            if context not in known:
+                raise UsageError(f"there is no context `{context}`{did_you_mean(context, known)}")
+            return partitions_of(self.runtime.partitions(context), known[context].properties)
+
+    # ---- Spark
+
+    def spark(
+        self,
+        df_by_type: Mapping[str, Any],
+        *,
+        time: str | Mapping[str, str] | None = None,
+        sequence: str | Mapping[str, str] | None = None,
+        statements: Sequence[str] | None = None,
+        until: Moment | None = None,
+        session: Any = None,
+    ) -> SparkRun:
+        """Run deployed select statements over Spark (or pandas) DataFrames, from an empty state.
+
+        As `cepbook.spark.run`. The clock begins at the workbench's start and ends at `until`.
+        """
+        return bridge.run(
+            runtime=self.runtime,
+            frames=df_by_type,
+            time=time,
+            sequence=sequence,
+            statements=statements,
+            start=self._start,
+            until=None if until is None else to_ms(until),
+            session=session,
+        )
+
+    def compare(self, batch: Any, **options: Any) -> Comparison:
+        """Compare what this workbench delivered with the result of `spark`; options as in `cepbook.spark.compare`."""
+        return bridge.compare(self, batch, **options)
+
+    def __repr__(self) -> str:
+        count = len(self.runtime.statements)
+        return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clocks.show(self.runtime.now)})"
+
+
+def _by_type(events: object, type_name: str | None) -> dict[str, object]:
+    if isinstance(events, Mapping):
+        if type_name is not None:
+            raise UsageError("`type` goes with a single source; these events already come by type")
+        if not events:
+            raise UsageError("there is nothing to replay")
+        return {str(name): source for name, source in events.items()}
+    if type_name is None:
+        raise UsageError('which event type? replay(events, type="Tick") or replay({"Tick": events})')
+    return {type_name: events}
+
+
+def _time_column(event_type: EventType, time: str | Mapping[str, str] | None) -> str:
+    column = time.get(event_type.name) if isinstance(time, Mapping) else time
+    column = column if column is not None else event_type.time_property
+    if column is None:
+        raise EventError(
+            f"the event time of `{event_type.name}` is not known\n"
+            '  hint: replay(…, time="column"), or define the event type with time="column"'
+        )
+    return column
+
+
+def _reads(of: object) -> Iterable[str]:
+    if not isinstance(of, plan.SelectStatement):
+        return ()
+    node: Any = of.root
+    while not isinstance(node, plan.Source):
+        node = node.input
+    return (node.event_type,)

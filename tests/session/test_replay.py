@@ -1,0 +1,317 @@
+"""Replay over a fake engine: order, clock, orders while it runs, failures, real time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from threading import RLock
+from typing import Any
+
+import pytest
+
+from cepbook.errors import EventError, UsageError
+from cepbook.lang import types as t
+from cepbook.lang.catalog import EventType
+from cepbook.session import replay as module
+from cepbook.session.replay import Replay
+from cepbook.session.sources import Wanted, open_source
+
+KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
+OTHER = EventType("F", {"at": t.LONG, "n": t.LONG})
+TYPES = {"E": KIND, "F": OTHER}
+
+
+class FakeEngine:
+    """Notes what it is given. `due` are the times of its timers."""
+
+    def __init__(self, due: tuple[int, ...] = ()) -> None:
+        self.lock = RLock()
+        self.now = 0
+        self.version = 0
+        self.log: list[Any] = []
+        self.due = list(due)
+        self.columns: tuple[str, ...] = ("n",)
+        self.on_event: Any = None
+
+    @property
+    def next_due(self) -> int | None:
+        return self.due[0] if self.due else None
+
+    def advance_to(self, time: int) -> None:
+        assert time >= self.now
+        self.now = time
+        self.due = [d for d in self.due if d > time]
+        self.log.append(("clock", time))
+
+    def needed(self, type_name: str) -> tuple[str, ...]:
+        return self.columns
+
+    def feed_rows(self, type_name: str, columns: tuple[str, ...], times: list[int], rows: list[Any]) -> None:
+        for time, row in zip(times, rows, strict=True):
+            assert time >= self.now
+            self.now = time
+            self.due = [d for d in self.due if d > time]
+            self.log.append((type_name, time, dict(zip(columns, row, strict=True))["n"]))
+            if self.on_event is not None:
+                self.on_event()
+
+    def counts(self) -> tuple[dict[str, int], int]:
+        return {"out": len(self.log), "idle": 0}, 0
+
+    @property
+    def numbers(self) -> list[int]:
+        return [entry[2] for entry in self.log if entry[0] != "clock"]
+
+
+def source(*times: int, kind: EventType = KIND, **options: Any) -> Any:
+    events = [{"at": at, "n": n} for n, at in enumerate(times)]
+    return open_source(events, Wanted(kind, tuple(kind.properties), "at", TYPES, **options))
+
+
+def test_order_clock_and_result() -> None:
+    engine = FakeEngine()
+    replay = Replay(engine, [source(1, 2, 2), source(2, 3, kind=OTHER)], until=10)
+    assert (replay.state, replay.progress.total, repr(replay)) == ("ready", 5, "Replay of E, F: 5 events, ready")
+    with pytest.raises(UsageError, match="is ready: await it"):
+        replay.result  # noqa: B018
+    result = replay.run()
+    assert engine.log == [("E", 1, 0), ("E", 2, 1), ("E", 2, 2), ("F", 2, 0), ("F", 3, 1), ("clock", 10)]
+    assert repr(result) == "5 events finished, clock 1970-01-01 00:00:00.010Z\n  out: 6 deliveries"
+    assert replay.progress.state == "finished"
+    assert "<table>" in result._repr_html_() if result else False
+
+
+def test_until_and_limit_cut_the_input() -> None:
+    engine = FakeEngine()
+    assert Replay(engine, [source(1, 2, 3)], until=2).run()
+    assert (engine.numbers, engine.now) == ([0, 1], 2)
+    engine = FakeEngine()
+    Replay(engine, [source(1, 2, 3)], until=5, limit=1).run()
+    assert (engine.numbers, engine.now) == ([0], 5)
+    engine = FakeEngine()
+    Replay(engine, [source(1, 2, 3)], limit=0).run()
+    assert (engine.numbers, engine.now) == ([], 0)
+
+
+def test_step_pause_resume_stop() -> None:
+    engine = FakeEngine()
+    replay = Replay(engine, [source(*range(10))], paused=True)
+    replay.step()
+    replay.step(3)
+    assert (engine.numbers, replay.state, replay.progress.events) == ([0, 1, 2, 3], "paused", 4)
+    replay.stop()
+    assert (replay.state, engine.numbers) == ("stopped", [0, 1, 2, 3])
+    replay.step()
+    replay.resume()
+    assert replay.run() == replay.result
+    assert engine.numbers == [0, 1, 2, 3]
+    assert replay.result.state == "stopped"
+
+
+def test_steps_reach_the_end_and_the_clock_goes_to_until() -> None:
+    engine = FakeEngine()
+    replay = Replay(engine, [source(1, 2)], paused=True, until=9)
+    replay.step(5)
+    assert (replay.state, engine.now) == ("finished", 9)
+
+
+def test_await_runs_in_slices_and_lets_the_loop_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLICE", 0.0)
+    monkeypatch.setattr(module, "PIECES", (4, 4))
+
+    async def main() -> tuple[int, Any]:
+        engine = FakeEngine()
+        replay = Replay(engine, [source(*range(2000))])
+        turns = 0
+        task = asyncio.ensure_future(_result(replay))
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return turns, task.result()
+
+    turns, result = asyncio.run(main())
+    assert turns > 5
+    assert result.events == 2000
+
+
+async def _result(replay: Replay) -> Any:
+    return await replay
+
+
+def test_orders_from_another_thread() -> None:
+    engine = FakeEngine()
+
+    async def main() -> None:
+        replay = Replay(engine, [source(*range(100))], paused=True)
+        thread = threading.Thread(target=lambda: (replay.step(7), replay.step(1)))
+        thread.start()
+        thread.join()
+        while replay.progress.events < 8:
+            await asyncio.sleep(0)
+        assert (replay.state, len(engine.numbers)) == ("paused", 8)
+        thread = threading.Thread(target=replay.resume)
+        thread.start()
+        assert (await replay).events == 100
+        thread.join()
+
+    asyncio.run(main())
+
+
+def test_pause_by_a_listener_stops_between_events_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECES", (10, 10))
+    engine = FakeEngine()
+    replay = Replay(engine, [source(*range(1000))])
+    replay._piece = 10
+    engine.on_event = lambda: replay.pause() if len(engine.numbers) == 15 else None
+    assert replay.run() is None
+    assert (replay.state, engine.numbers) == ("paused", list(range(20)))
+    assert replay.run()
+    assert engine.numbers == list(range(1000))
+
+
+def test_a_cancelled_await_pauses() -> None:
+    engine = FakeEngine()
+
+    async def main() -> None:
+        replay = Replay(engine, [source(0, 60_000)], speed=1)
+        task = asyncio.ensure_future(_result(replay))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (replay.state, engine.numbers) == ("paused", [0])
+        replay.step()
+        assert engine.numbers == [0, 1]
+        replay.resume()
+        assert (await replay).events == 2
+
+    asyncio.run(main())
+
+
+def test_keyboard_interrupt_pauses_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECES", (10, 10))
+    engine = FakeEngine()
+    replay = Replay(engine, [source(*range(1000))])
+    replay._piece = 10
+    engine.on_event = lambda: os.kill(os.getpid(), signal.SIGINT) if len(engine.numbers) == 15 else None
+    with pytest.raises(KeyboardInterrupt):
+        replay.run()
+    assert (replay.state, engine.numbers) == ("paused", list(range(20)))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    replay.run()
+    assert engine.numbers == list(range(1000))
+
+
+def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
+    engine = FakeEngine()
+
+    def events() -> Iterator[dict[str, int]]:
+        yield {"at": 1, "n": 0}
+        yield {"at": 2, "n": 1}
+        raise OSError("gone")
+
+    wanted = Wanted(KIND, ("n",), "at", TYPES)
+    replay = Replay(engine, [open_source(events(), wanted)], until=99)
+    with pytest.raises(EventError, match=r"source of `E` failed before row 2: OSError\('gone'\)"):
+        replay.run()
+    assert (replay.state, engine.numbers, engine.now) == ("failed", [0, 1], 2)
+    with pytest.raises(EventError):
+        replay.result  # noqa: B018
+
+    async def wait() -> None:
+        await Replay(FakeEngine(), [open_source(events(), wanted)])
+
+    with pytest.raises(EventError, match="before row 2"):
+        asyncio.run(wait())
+
+
+def test_time_going_backwards() -> None:
+    engine = FakeEngine()
+    with pytest.raises(EventError, match="row 2 of `E` goes back in time: 4 ms after 5 ms"):
+        Replay(engine, [source(1, 5, 4, 6)]).run()
+    assert engine.numbers == [0, 1]
+    engine = FakeEngine()
+    result = Replay(engine, [source(1, 5, 4, 6, late="drop")], late="drop").run()
+    assert engine.numbers == [0, 1, 3]
+    assert "3 events finished, clock 1970-01-01 00:00:00.006Z, 1 late dropped" in repr(result)
+
+
+def test_events_before_the_clock() -> None:
+    engine = FakeEngine()
+    engine.now = 5
+    with pytest.raises(EventError, match=r"`E` at 4 ms .* is before the clock, 5 ms"):
+        Replay(engine, [source(4, 6)]).run()
+    assert engine.log == []
+    result = Replay(engine, [source(4, 6)], late="drop").run()
+    assert (engine.numbers, result and result.late) == ([1], 1)
+
+
+def test_the_clock_may_be_moved_while_paused() -> None:
+    engine = FakeEngine()
+    replay = Replay(engine, [source(1, 2, 9)], paused=True, late="drop")
+    replay.step()
+    engine.advance_to(5)
+    replay.run()
+    assert (engine.numbers, replay.result.late) == ([0, 2], 1)
+
+
+def test_real_time_visits_due_times_in_order_whatever_the_wall_clock_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [("E", 1000, 0), ("clock", 1500), ("clock", 2500), ("E", 3000, 1), ("clock", 3500), ("clock", 4000)]
+    for hurry in (0.001, 0.3, 50.0):  # seconds that pass between two looks at the clock
+        now = [0.0]
+
+        def tick(now: list[float] = now, hurry: float = hurry) -> float:
+            now[0] += hurry
+            return now[0]
+
+        monkeypatch.setattr(module.wall, "perf_counter", tick)
+        monkeypatch.setattr(module.wall, "sleep", lambda seconds, now=now: now.__setitem__(0, now[0] + seconds))
+        engine = FakeEngine(due=(1500, 2500, 3500, 9000))
+        engine.now = 500
+        Replay(engine, [source(1000, 3000)], speed=2, until=4000).run()
+        assert engine.log == expected
+
+
+def test_real_time_takes_its_time() -> None:
+    engine = FakeEngine()
+    slept: list[float] = []
+    replay = Replay(engine, [source(0, 100)], speed=10)
+    replay.subscribe(lambda: slept.append(replay.progress.events))
+    replay.run()
+    assert slept[0] == 1
+    assert engine.numbers == [0, 1]
+
+
+def test_columns_follow_statements_that_come_while_it_runs() -> None:
+    import pandas as pd
+
+    engine = FakeEngine()
+    frame = pd.DataFrame({"at": [1, 2, 3], "n": [0, 1, 2]})
+    src = open_source(frame, Wanted(KIND, ("n",), "at", TYPES))
+    replay = Replay(engine, [src], paused=True)
+    replay.step()
+    engine.columns, engine.version = ("at", "n"), 1
+    replay.step()
+    assert src.columns == ("at", "n")
+    assert engine.numbers == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"speed": 0}, "factor above 0"), ({"limit": -1}, "number of events"), ({"speed": -2}, "factor above 0")],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Replay(FakeEngine(), [source(1)], **options)
+
+
+def test_a_replay_cannot_run_inside_itself() -> None:
+    engine = FakeEngine()
+    replay = Replay(engine, [source(1, 2)])
+    engine.on_event = replay.run
+    with pytest.raises(UsageError, match="within itself"):
+        replay.run()
+    assert replay.state == "failed"
