@@ -1,0 +1,35 @@
+"""``%clock``: show the engine's clock or move it forward."""
+
+from __future__ import annotations
+
+from cepbook.magics.host import Command, Host
+from cepbook.magics.options import clean
+from cepbook.magics.show import clock_text, text
+from cepbook.widgets.render import Frozen
+
+
+def run_line(host: Host, line: str) -> Frozen:
+    """Without an argument the time and when something is due next; else advance first.
+
+    ``%clock 1500`` (ms since 1970), ``%clock 2024-01-01T08:00`` (UTC) and ``%clock +10 sec`` advance in one go: all
+    that is due fires in order. Raises EventError when the time lies in the past, UsageError for any other text.
+    """
+    workbench = host.workbench
+    wanted = clean(line)
+    if wanted.startswith("+"):
+        workbench.advance(by=wanted[1:].strip())
+    elif wanted:
+        workbench.advance(int(wanted) if wanted.lstrip("-").isdigit() else wanted)
+    shown = [clock_text(workbench.runtime.now)]
+    due = workbench.runtime.next_due
+    if due is not None:
+        shown.append(f"next due: {clock_text(due)}")
+    return text("\n".join(shown))
+
+
+COMMAND = Command(
+    "clock",
+    "Show the clock, or move it forward and fire everything that is due.",
+    ("%clock", "%clock 1500", "%clock +10 sec", "%clock 2024-01-01T08:00"),
+    line=run_line,
+)

@@ -1,0 +1,156 @@
+"""Completion in EPL cells: event types, properties, windows, functions, statement names, keywords.
+
+A matcher of IPython's completer (API version 2). In our cells it suppresses all others, so that Python names do not
+show up in EPL; everywhere else it stays silent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+
+from cepbook.errors import UsageError
+from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.windows import WINDOWS
+from cepbook.magics import epl, events, query, topics
+from cepbook.magics.host import Host
+from cepbook.magics.scope import Place, Scope, in_text, keywords, place
+
+Offer = tuple[str, str]  # the text to insert, and its kind for the icon
+
+_FRAGMENT = re.compile(r"[\w$]*\Z")
+_WORD = re.compile(r"\S*\Z")
+_WINDOW = re.compile(r"#\s*(?:(?P<namespace>\w+):)?\Z|\.(?P<dotted>win|std|ext|stat):\Z")
+_PATH = re.compile(r"(?P<path>[\w$]+(?:\.[\w$]+)*)\.\Z")
+_TYPE = re.compile(r"\b(?:from|into|join|inherits|copyfrom|istream|update|->|every)\s+\Z|\bon\s+\Z", re.IGNORECASE)
+_ANOTHER_TYPE = re.compile(r"\b(?:from|inherits|copyfrom)\b[^()]*,\s*\Z", re.IGNORECASE)
+_CLAUSE = re.compile(r"\b(?:where|having|group|order|output|select|limit)\b", re.IGNORECASE)
+_CONTEXT = re.compile(r"\A\s*(?:@\w+(?:\([^)]*\))?\s*)*context\s+\Z", re.IGNORECASE)
+_TYPED = re.compile(r"(?P<type>[\w.$]+)(?:\s*=\s*\{|\s)")
+
+
+def make_matcher(host: Host) -> Callable[[CompletionContext], Any]:
+    """The matcher for the workbench of `host`."""
+
+    @context_matcher(identifier="cepbook.epl", priority=1000)
+    def matcher(context: CompletionContext) -> Any:
+        lines = context.full_text.split("\n")
+        cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
+        return complete(host, context.full_text, cursor)
+
+    return matcher
+
+
+def complete(host: Host, code: str, cursor: int) -> Any:
+    """The matcher's answer for offset `cursor` of `code`: offers that begin with what is typed, ours only."""
+    at = place(code, cursor)
+    if at is None:
+        return {"completions": []}
+    pattern = _WORD if at.kind in ("line", "options") else _FRAGMENT
+    found = pattern.search(at.before)
+    fragment = found.group() if found is not None else ""
+    try:
+        scope = Scope(host, at)
+    except UsageError:  # the workbench is gone; the next magic will say so
+        return {"completions": []}
+    typed = at.before[: len(at.before) - len(fragment)]
+    offers = list(_starting_with(fragment, _offers(host, at, scope, typed)))
+    # IPython ignores `suppress` when there is nothing to offer, and jedi would answer: offer what is there already.
+    completions = [SimpleCompletion(text, type=kind) for text, kind in offers] or [SimpleCompletion(fragment)]
+    return {"completions": completions, "suppress": True, "ordered": True, "matched_fragment": fragment}
+
+
+def _starting_with(fragment: str, offers: Iterable[Offer]) -> Iterator[Offer]:
+    """Offers that continue `fragment` (in any case), each text once; those in the typed case come first."""
+    seen: dict[str, str] = {}
+    for text, kind in offers:
+        if text.lower().startswith(fragment.lower()):
+            seen.setdefault(text, kind)
+    yield from sorted(seen.items(), key=lambda offer: not offer[0].startswith(fragment))
+
+
+def _offers(host: Host, at: Place, scope: Scope, typed: str) -> Iterator[Offer]:
+    match at.kind:
+        case "options":
+            yield from ((option, "keyword") for option in _options(at.magic))
+        case "line":
+            yield from _line_offers(host, at.magic, scope, typed)
+        case "events":
+            yield from _events_offers(scope, typed)
+        case "epl":
+            if not in_text(typed):
+                yield from _epl_offers(scope, typed)
+
+
+def _options(magic: str) -> list[str]:
+    return {"epl": epl.CELL_OPTIONS, "events": events.OPTIONS, "query": query.OPTIONS}[magic].names
+
+
+def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[Offer]:
+    words = typed.split()
+    statements = [(name, "statement") for name in scope.statements]
+    match magic, words:
+        case ("view", []):
+            yield from statements
+        case ("epl", []):
+            yield from ((name, "keyword") for name in epl.SUBCOMMANDS)
+        case ("epl", ["show"]):
+            yield from ((name, "keyword") for name in epl.STAGES)
+        case ("epl", ["show", _] | ["spark", *_]):
+            yield from statements
+        case ("epl", ["drop", *_]):
+            yield from statements
+            yield from ((name, "class") for name in (*scope.event_types, *scope.contexts))
+        case ("epl", ["help"]):
+            yield from ((name, "keyword") for name in (*topics.LISTS, *(c.name for c in host.commands)))
+            yield from ((name, "function") for name in (*WINDOWS, *AGGREGATES, *FUNCTIONS))
+
+
+def _events_offers(scope: Scope, typed: str) -> Iterator[Offer]:
+    if typed[:1].isspace():
+        yield from ((name, "statement") for name in scope.statements)
+        return
+    found = _TYPED.match(typed)
+    event_type = scope.event_types.get(found["type"]) if found is not None else None
+    if event_type is not None:
+        yield from ((f"{name}{' = ' if '{' in typed else '='}", "property") for name in event_type.properties)
+    elif not typed.strip():
+        yield from ((name, "class") for name in scope.event_types)
+        yield from (("t = t.plus(", "keyword"), ("iterate ", "keyword"), ("partitions ", "keyword"))
+    elif typed.strip() == "iterate":
+        yield from ((name, "statement") for name in scope.statements)
+    elif typed.strip() == "partitions":
+        yield from ((name, "class") for name in scope.contexts)
+
+
+def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
+    window = _WINDOW.search(typed)
+    if window is not None:
+        namespace = window["namespace"] or window["dotted"]
+        rows = [row for row in WINDOWS.values() if namespace in (None, row.namespace)]
+        yield from ((row.name, "function") for row in sorted(rows, key=lambda row: not row.supported))
+        return
+    path = _PATH.search(typed)
+    if path is not None:
+        found = scope.of_path(path["path"])
+        yield from ((name, "property") for name in (found.properties if found is not None else ()))
+        yield from ((name.partition(".")[2], "function") for name in FUNCTIONS if "." in name)
+        return
+    if _CONTEXT.search(typed):
+        yield from ((name, "class") for name in scope.contexts)
+        return
+    another = _ANOTHER_TYPE.search(typed)
+    if _TYPE.search(typed) or (another is not None and not _CLAUSE.search(another.group())):
+        yield from ((name, "class") for name in scope.event_types)
+        yield ("pattern", "keyword")
+        return
+    yield from ((name, "property") for name in scope.properties())
+    yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
+    yield from ((row.name, "function") for row in AGGREGATES.values() if row.supported)
+    yield from ((name, "function") for name in FUNCTIONS if "." not in name)
+    yield from ((name, "keyword") for name in keywords())
+    yield from ((name, "class") for name in scope.event_types)

@@ -1,0 +1,178 @@
+"""``%%epl`` compiles and deploys a cell; ``%epl`` lists, shows and drops what is deployed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from IPython.display import display
+
+from cepbook.errors import UsageError
+from cepbook.magics import topics
+from cepbook.magics.host import Command, Host
+from cepbook.magics.options import Options, did_you_mean, pairs, words
+from cepbook.magics.show import text
+from cepbook.widgets.render import Frozen
+
+STAGES = ("ast", "plan", "rewritten", "python", "coverage")
+
+
+def _with_spark(options: Options) -> Options:
+    return (
+        options.add("--frames", help="Spark DataFrames by event type: Flight=flights,Weather=weather")
+        .add(
+            "--time",
+            help="column of the event time, or one per type (Flight=departure,…); default: the type's own",
+        )
+        .add("--sequence", help="the column that orders events of the same time")
+        .add("--until", help="where the clock stops after the last event")
+        .add("--into", help="put the result into this variable instead of showing it")
+    )
+
+
+CELL_OPTIONS = _with_spark(
+    Options("%%epl")
+    .add("--name", help="name of the cell, in place of its id: running a cell of this name again replaces it")
+    .add("--quiet", action="store_true", help="show nothing unless there is an error")
+    .add("--on", choices=("spark",), help="run the statements of the cell over Spark DataFrames, too")
+)
+DROP_OPTIONS = (
+    Options("%epl drop")
+    .add("names", nargs="*", help="statements, event types or contexts; what was deployed together goes together")
+    .add("--cascade", action="store_true", help="drop what depends on them, too")
+)
+SPARK_OPTIONS = _with_spark(Options("%epl spark").add("statements", nargs="*", help="statements; default: all"))
+
+
+def run_cell(host: Host, line: str, cell: str) -> object:
+    """Compile and deploy the cell, all of it or nothing; running it again replaces what it deployed.
+
+    The cell is known by ``--name``, else by the id that the front end sends, else (nbval, a terminal) by the names that
+    it declares. Raises ParseError or BindError with the place in the cell, UsageError when others stand in the way.
+    """
+    options = CELL_OPTIONS.parse(line)
+    if options.on is None:
+        _refuse_spark_options(options)
+    run_on_spark = _on_spark(host, options, "%%epl --on spark") if options.on is not None else None
+    result = host.workbench.run(cell, cell=options.name or host.cell_id)
+    if not options.quiet:
+        display(result)
+    if run_on_spark is None:
+        return None
+    return run_on_spark([s.name for s in result.statements if s.kind == "select"])
+
+
+def _refuse_spark_options(options: argparse.Namespace) -> None:
+    for name in ("frames", "time", "sequence", "until", "into"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"%%epl: --{name} needs `--on spark`")
+
+
+def _on_spark(host: Host, options: argparse.Namespace, magic: str) -> Callable[[list[str]], object]:
+    """The run that the options ask for; they are all checked now, before anything is deployed."""
+    if options.frames is None:
+        raise UsageError(f"{magic}: --frames is missing, as in `--frames Flight=flights`")
+    frames = {kind: host.variable(name) for kind, name in pairs(options.frames, magic, "--frames").items()}
+    time, sequence = _columns(options.time, magic, "--time"), _columns(options.sequence, magic, "--sequence")
+    until = int(options.until) if (options.until or "").isdigit() else options.until
+
+    def run(statements: list[str]) -> object:
+        found = host.workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
+        if options.into is None:
+            return found
+        host.assign(options.into, found)
+        return None
+
+    return run
+
+
+def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
+    """A column name for all event types, or one per type."""
+    return pairs(text, magic, option) if text is not None and "=" in text else text
+
+
+def run_line(host: Host, line: str) -> object:
+    """``%epl SUBCOMMAND …``; without one, the list."""
+    given = words(line, "%epl")
+    name, *rest = given or ["list"]
+    if name not in SUBCOMMANDS:
+        known = ", ".join(SUBCOMMANDS)
+        raise UsageError(f"%epl: unknown subcommand `{name}`{did_you_mean(name, SUBCOMMANDS)} (known: {known})")
+    return SUBCOMMANDS[name](host, rest)
+
+
+def list_statements(host: Host, rest: list[str]) -> object:
+    _no_more("list", rest)
+    found = host.workbench.statements()
+    return text("no statements") if not len(found) else found
+
+
+def show_stage(host: Host, rest: list[str]) -> object:
+    if len(rest) != 2:
+        raise UsageError(f"%epl show takes a stage ({', '.join(STAGES)}) and the name of a statement")
+    stage, name = rest
+    if stage not in STAGES:
+        if name in STAGES:
+            raise UsageError(f"%epl show takes the stage first: `%epl show {name} {stage}`")
+        hint = did_you_mean(stage, STAGES)
+        raise UsageError(f"%epl show: unknown stage `{stage}`{hint} (stages: {', '.join(STAGES)})")
+    host.workbench.runtime.statement(name)  # says which names there are, where explain would take the name for EPL
+    return text(host.workbench.explain(name, stage=stage))
+
+
+def drop(host: Host, rest: list[str]) -> object:
+    options = DROP_OPTIONS.parse_words(rest)
+    if not options.names:
+        raise UsageError("%epl drop takes the names of statements, event types or contexts")
+    gone: list[str] = []
+    for name in options.names:
+        if name not in gone:  # it went together with one before it
+            gone += [name, *host.workbench.drop(name, cascade=options.cascade)]
+    return text(f"dropped {', '.join(dict.fromkeys(gone))}")
+
+
+def reset(host: Host, rest: list[str]) -> object:
+    _no_more("reset", rest)
+    host.workbench.reset()
+    return text("everything was dropped; the clock is at its start")
+
+
+def on_spark(host: Host, rest: list[str]) -> object:
+    options = SPARK_OPTIONS.parse_words(rest)
+    return _on_spark(host, options, "%epl spark")(options.statements)
+
+
+def show_help(host: Host, rest: list[str]) -> Frozen:
+    return topics.help_text(host.commands, " ".join(rest))
+
+
+def _no_more(name: str, rest: list[str]) -> None:
+    if rest:
+        raise UsageError(f"%epl {name} takes no argument, not `{' '.join(rest)}`")
+
+
+SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
+    "list": list_statements,
+    "show": show_stage,
+    "drop": drop,
+    "reset": reset,
+    "spark": on_spark,
+    "help": show_help,
+}
+
+COMMAND = Command(
+    "epl",
+    "Compile and deploy EPL; list, show and drop what is deployed.",
+    (
+        "%%epl [--name CELL] [--quiet]",
+        "%%epl --on spark --frames TYPE=VARIABLE,… [--time COLUMN] [--until TIME] [--into VARIABLE]",
+        "%epl list",
+        f"%epl show {'|'.join(STAGES)} STATEMENT",
+        "%epl drop [--cascade] NAME …",
+        "%epl reset",
+        "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,… [--time COLUMN] [--into VARIABLE]",
+        "%epl help [TOPIC]",
+    ),
+    line=run_line,
+    cell=run_cell,
+)

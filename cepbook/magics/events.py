@@ -1,0 +1,331 @@
+"""``%%events``: a scenario cell. Sends events, moves the clock, shows what that caused and checks what was expected.
+
+The whole cell is read and checked against the event types before the first event is sent, so a mistake in its last
+line leaves everything as it was. Reactions that the cell states (lines indented below a stimulus) are checked as in
+scenario files: per stimulus, in order, for the statements that the cell names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from IPython.display import display
+
+from cepbook.engine.delta import Delta
+from cepbook.errors import CepbookError, Diagnostic, Span, StatementError
+from cepbook.lang.catalog import EventType
+from cepbook.magics.host import Command, Host
+from cepbook.magics.options import Options, did_you_mean
+from cepbook.magics.scenario_cell import ORIGIN, EventsError, Part, read
+from cepbook.magics.show import clock_text, row_text, table, text, together
+from cepbook.session import Workbench
+from cepbook.session.validate import Mismatch, converter
+from cepbook.testing.report import failure_report
+from cepbook.testing.runner import Result, StepResult, same_reactions
+from cepbook.testing.scenario import Case
+from cepbook.testing.trace import (
+    Advance,
+    Delivery,
+    Failure,
+    Iterate,
+    Partitions,
+    Query,
+    Reaction,
+    Rows,
+    Send,
+    Step,
+    Stimulus,
+)
+from cepbook.testing.values import coerce_row
+from cepbook.widgets.encode import text_of, time_text
+from cepbook.widgets.render import Frozen, counted
+
+WIDE = 8  # with more columns than this over all statements, a row is one text
+STIMULI = (Send, Advance, Iterate, Query, Partitions)
+
+OPTIONS = (
+    Options("%%events")
+    .add("--only", help="observe only these statements: --only out,alerts")
+    .add("--quiet", action="store_true", help="show nothing unless a check fails")
+)
+
+
+class ExpectationError(CepbookError):
+    """Reactions that the cell states did not come, or others did. Shows both side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caused:
+    """One reaction, the clock when it came, and the line of its stimulus in the cell."""
+
+    reaction: Reaction
+    time: int
+    line: int
+
+
+def run_cell(host: Host, line: str, cell: str) -> None:
+    """Read, check, send, show, compare.
+
+    Raises EventsError before anything is sent, ExpectationError after everything was sent, StatementError where a
+    statement failed and the cell did not expect it.
+    """
+    options = OPTIONS.parse(line)
+    workbench = host.workbench
+    parts = read(cell, workbench.runtime.now)
+    only = None if options.only is None else [name.strip() for name in options.only.split(",") if name.strip()]
+    for name in only or ():
+        workbench.runtime.statement(name)
+    check(workbench, parts, cell)
+    checked = _checked(parts, only)
+    with Observer(workbench, only) as observer:
+        results = [observer.run(part.step) for part in parts]
+    results = [_judged(result, checked) for result in results] if checked else results
+    wrong = checked is not None and not all(result.agrees for result in results)
+    if not options.quiet or wrong:
+        display(_shown(observer.caused, parts, workbench, checked if not wrong else None))
+    if wrong:
+        raise ExpectationError(_differences(results))
+    failed = next((c.reaction for c in observer.caused if isinstance(c.reaction, Failure)), None)
+    if failed is not None and checked is None:
+        raise observer.errors[0]
+
+
+# ---------------------------------------------------------------- before anything is sent
+def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
+    """Raises EventsError unless every part can run: times go forward, events fit their types, names exist."""
+    now = workbench.runtime.now
+    wrong: list[Diagnostic] = []
+    for part in parts:
+        stimulus = part.step.stimulus
+        match stimulus:
+            case Advance(time):
+                if time < now:
+                    message = f"the time {clock_text(time)} is before the clock, {clock_text(now)}"
+                    wrong.append(Diagnostic("time-going-backwards", message, part.span, "`%epl reset` starts anew"))
+                now = max(now, time)
+            case Send():
+                wrong += _check_event(stimulus, part, workbench.runtime.catalog.event_types)
+            case _:
+                wrong += _check_name(stimulus, part, workbench)
+        wrong += _check_reactions(part, workbench)
+    if wrong:
+        raise EventsError(tuple(wrong), cell)
+
+
+def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iterator[Diagnostic]:
+    event_type = types.get(send.event_type)
+    if event_type is None:
+        hint = did_you_mean(send.event_type, types).removeprefix("; ") or None
+        span = Span(part.span.start, part.span.start + len(send.event_type))
+        yield Diagnostic("unknown-event-type", f"there is no event type `{send.event_type}`", span, hint)
+        return
+    properties = event_type.properties
+    fitted = _fitted(send, types)
+    for name in send.event:
+        where = _place(name, part)
+        if name not in properties:
+            hint = did_you_mean(name, properties).removeprefix("; ") or None
+            message = f"event type `{event_type.name}` has no property `{name}`"
+            yield Diagnostic("unknown-property", message, where, hint)
+            continue
+        try:
+            converter(properties[name], types)(fitted[name])
+        except Mismatch as mismatch:
+            message = f"property `{name}` of event type `{event_type.name}` {mismatch}"
+            yield Diagnostic("wrong-type", message, where)
+
+
+def _fitted(send: Send, types: Mapping[str, EventType]) -> dict[str, Any]:
+    """The event with its numbers in the types that are declared: 500 for a double is 500.0."""
+
+    def properties(name: str) -> Mapping[str, Any] | None:
+        found = types.get(name)
+        return None if found is None else found.properties
+
+    return coerce_row(send.event, types[send.event_type].properties, properties)
+
+
+def _place(name: str, part: Part) -> Span:
+    """Where a property's name stands in the text of its event."""
+    found = re.search(rf"(?<![\w.]){re.escape(name)}(?=`?\s*=)", part.step.text)
+    if found is None:
+        return part.span
+    return Span(part.span.start + found.start(), part.span.start + found.end())
+
+
+def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+    match stimulus:
+        case Iterate(name):
+            yield from _known(name, "statement", workbench.runtime.statements, part)
+        case Partitions(name):
+            yield from _known(name, "context", workbench.runtime.catalog.contexts, part)
+        case _ if not isinstance(stimulus, STIMULI):
+            word = part.step.text.split(None, 1)[0]
+            yield Diagnostic("not-supported-yet", f"not supported yet in a cell: `{word}`", part.span)
+
+
+def _check_reactions(part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+    for reaction in part.step.reactions:
+        if isinstance(reaction, Delivery):
+            yield from _known(reaction.statement, "statement", workbench.runtime.statements, part)
+
+
+def _known(name: str, what: str, known: Mapping[str, object], part: Part) -> Iterator[Diagnostic]:
+    if name not in known:
+        hint = did_you_mean(name, known).removeprefix("; ") or None
+        yield Diagnostic(f"unknown-{what}", f"there is no {what} `{name}`", part.span, hint)
+
+
+# ---------------------------------------------------------------- sending
+class Observer:
+    """Runs steps and notes the deliveries of the statements `only` (None: all) in the order in which they are made."""
+
+    def __init__(self, workbench: Workbench, only: Sequence[str] | None) -> None:
+        runtime = workbench.runtime
+        self.workbench = workbench
+        self.caused: list[Caused] = []
+        self.errors: list[StatementError] = []
+        self._line = 0
+        selects = [name for name, statement in runtime.statements.items() if statement.kind == "select"]
+        self._names = selects if only is None else list(only)
+        self._end: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Observer:
+        self._end = [self.workbench.on(name, self._tap(name)) for name in self._names]
+        self.workbench.runtime.add_error_listener(self._failed)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in self._end:
+            end()
+        self.workbench.runtime.remove_error_listener(self._failed)
+
+    def _tap(self, name: str) -> Callable[[Delta], None]:
+        def deliver(delta: Delta) -> None:
+            insert, remove = (tuple(map(dict, rows or ())) for rows in (delta.insert, delta.remove))
+            if insert or remove:
+                self._note(Delivery(name, insert, remove))
+
+        return deliver
+
+    def _failed(self, error: StatementError) -> None:
+        self.errors.append(error)
+        self._note(Failure(error.statement, str(error)))
+
+    def _note(self, reaction: Reaction) -> None:
+        self.caused.append(Caused(reaction, self.workbench.runtime.now, self._line))
+
+    def run(self, step: Step) -> StepResult:
+        """Act, and tell what came of it. Errors that the checks before could not foresee pass through."""
+        first = len(self.caused)
+        self._line = step.line
+        stimulus = step.stimulus
+        runtime = self.workbench.runtime
+        match stimulus:
+            case Send(name):
+                self.workbench.send(name, _fitted(stimulus, runtime.catalog.event_types))
+            case Advance(time, stepping):
+                runtime.advance(time, stepping=stepping)
+            case Iterate(name):
+                self._note(Rows(tuple(map(dict, runtime.iterate(name)))))
+            case Partitions(name):
+                found = runtime.partitions(name)
+                self._note(Rows(tuple({k: v for k, v in p.items() if k != "statements"} for p in found)))
+            case Query(epl):
+                self._note(Rows(tuple(self.workbench.query(epl).astype(object).to_dict("records"))))
+        return StepResult(step, tuple(c.reaction for c in self.caused[first:]), agrees=True)
+
+
+# ---------------------------------------------------------------- checking
+def _checked(parts: Sequence[Part], only: Sequence[str] | None) -> frozenset[str] | None:
+    """The statements whose deliveries are compared; None when the cell expects nothing."""
+    expected = [reaction for part in parts for reaction in part.step.reactions]
+    if not expected:
+        return None
+    return frozenset(only or (r.statement for r in expected if isinstance(r, Delivery)))
+
+
+def _judged(result: StepResult, checked: frozenset[str] | None) -> StepResult:
+    """The result with the reactions that count, and whether they are the expected ones.
+
+    A reading that nothing is stated about is only shown.
+    """
+    expects_rows = any(isinstance(r, Rows) for r in result.step.reactions)
+    actual = tuple(
+        r for r in result.actual
+        if (r.statement in (checked or ()) if isinstance(r, Delivery) else expects_rows or not isinstance(r, Rows))
+    )  # fmt: skip
+    expected = tuple(r for r in result.step.reactions if not isinstance(r, Delivery) or r.insert or r.remove)
+    return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
+
+
+def _differences(results: Sequence[StepResult]) -> str:
+    case = Case(ORIGIN, 1, 1, "", (), None, None, (), ())
+    report = failure_report(Result(case, "rows", tuple(results), (), (), None), ORIGIN)
+    differing = sum(not result.agrees for result in results)
+    what = "1 stimulus" if differing == 1 else f"{differing} stimuli"
+    _, _, below = report.partition("\n")  # the report's own head names a file and an engine
+    return f"{what} with other reactions than expected\n{below}"
+
+
+# ---------------------------------------------------------------- showing
+def _shown(
+    caused: Sequence[Caused], parts: Sequence[Part], workbench: Workbench, agreed: frozenset[str] | None
+) -> Frozen:
+    sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
+    deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
+    head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now)}, "
+    head += counted(len(deliveries), "delivery").replace("deliverys", "deliveries")
+    shown = [_deliveries(head, deliveries)]
+    by_line = {part.step.line: part.step.text for part in parts}
+    for c in caused:
+        if isinstance(c.reaction, Rows):
+            shown.append(_reading(by_line[c.line], c.reaction))
+        elif isinstance(c.reaction, Failure):
+            shown.append(text(f"line {c.line}: statement {c.reaction.what} failed: {c.reaction.detail}"))
+    if agreed is not None:
+        expected = sum(len(part.step.reactions) for part in parts)
+        shown.append(text(f"✓ {counted(expected, 'reaction')} as expected"))
+    return together(shown)
+
+
+def _deliveries(head: str, caused: Sequence[Caused]) -> Frozen:
+    """One row per event of a delivery; the clock and the statement stand on the first row of each delivery."""
+    names = list(dict.fromkeys(name for _, _, row in _signed(caused) for name in row))
+    wide = len(names) > WIDE
+    rows, signs = [], []
+    previous: Caused | None = None
+    for c, sign, row in _signed(caused):
+        assert isinstance(c.reaction, Delivery)
+        lead = ("", "") if c is previous else (time_text(c.time), c.reaction.statement)
+        cells = (row_text(row),) if wide else tuple(text_of(row[n]) if n in row else "" for n in names)
+        rows.append((*lead, sign, *cells))
+        signs.append(sign)
+        previous = c
+    numeric = {n for n in names if all(isinstance(row.get(n) or 0, int | float) for _, _, row in _signed(caused))}
+    headings = ("time", "statement", "±", *(("columns",) if wide else names))
+    return table(head, headings, rows, signs=signs, right=numeric)
+
+
+def _signed(caused: Sequence[Caused]) -> Iterator[tuple[Caused, str, dict[str, Any]]]:
+    for c in caused:
+        if isinstance(c.reaction, Delivery):
+            yield from ((c, "+", row) for row in c.reaction.insert)
+            yield from ((c, "−", row) for row in c.reaction.remove)
+
+
+def _reading(stimulus: str, found: Rows) -> Frozen:
+    names = list(dict.fromkeys(name for row in found.rows for name in row))
+    rows = [tuple(text_of(row[name]) if name in row else "" for name in names) for row in found.rows]
+    return table(f"{stimulus.strip()}: {counted(len(rows), 'row')}", names, rows)
+
+
+COMMAND = Command(
+    "events",
+    "Send events and move the clock; show what they cause, and check it where the cell says what to expect.",
+    ("%%events [--only STATEMENT,…] [--quiet]",),
+    cell=run_cell,
+)

@@ -1,0 +1,87 @@
+"""What every magic holds: the shell, the workbench in its namespace, and which cell is running."""
+
+from __future__ import annotations
+
+import keyword
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
+
+from cepbook.errors import UsageError
+from cepbook.session import Workbench
+
+WORKBENCH = "cep"  # the name of the workbench in the user's namespace
+
+
+class LineRun(Protocol):
+    def __call__(self, host: Host, line: str, /) -> object: ...
+
+
+class CellRun(Protocol):
+    def __call__(self, host: Host, line: str, cell: str, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One magic: ``%name`` runs `line`, ``%%name`` runs `cell` (None: there is no such form).
+
+    `usage` is one line per form, `summary` one sentence; ``%epl help magics`` prints both.
+    """
+
+    name: str
+    summary: str
+    usage: tuple[str, ...]
+    line: LineRun | None = None
+    cell: CellRun | None = None
+
+
+class Host:
+    """One loaded extension in one shell."""
+
+    def __init__(self, shell: InteractiveShell, commands: tuple[Command, ...]) -> None:
+        self.shell = shell
+        self.commands = commands
+        self._cell_id: str | None = None
+
+    @property
+    def workbench(self) -> Workbench:
+        """The workbench that the user's namespace holds as ``cep``; UsageError when it is gone."""
+        found = self.shell.user_ns.get(WORKBENCH)
+        if not isinstance(found, Workbench):
+            what = "is gone" if found is None else f"is a {type(found).__name__}, not a Workbench"
+            raise UsageError(f"the variable `{WORKBENCH}` {what}; `%reload_ext cepbook` makes a new one")
+        return found
+
+    def adopt(self) -> Workbench:
+        """Reuse the workbench that is there, or put a new one into the namespace."""
+        found = self.shell.user_ns.get(WORKBENCH)
+        if found is None:
+            self.shell.user_ns[WORKBENCH] = found = Workbench()
+        return self.workbench
+
+    def variable(self, name: str) -> Any:
+        """A variable of the user; UsageError when there is none of that name."""
+        if name not in self.shell.user_ns:
+            raise UsageError(f"there is no variable `{name}`")
+        return self.shell.user_ns[name]
+
+    def assign(self, name: str, value: object) -> None:
+        """Set a variable of the user; UsageError when `name` cannot be one."""
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise UsageError(f"`{name}` cannot be the name of a variable")
+        self.shell.user_ns[name] = value
+
+    @property
+    def cell_id(self) -> str | None:
+        """The id of the notebook cell that is running, when it is a ``%%epl`` cell and the front end sent one."""
+        return self._cell_id
+
+    def before_cell(self, info: ExecutionInfo) -> None:
+        """`pre_run_cell` callback. A Python cell may run several ``%%epl`` magics, so its id is not used."""
+        is_epl = (info.raw_cell or "").lstrip().startswith("%%epl")
+        self._cell_id = info.cell_id if is_epl and info.cell_id else None
+
+    def after_cell(self, result: object = None) -> None:
+        """`post_run_cell` callback."""
+        self._cell_id = None

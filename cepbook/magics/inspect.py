@@ -1,0 +1,104 @@
+"""Shift-Tab in EPL cells: what the name at the cursor is.
+
+ipykernel looks the word up as a Python name; in our cells the answer comes from the catalogue and the registries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import Any
+
+from cepbook.errors import UsageError
+from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.catalog import EventType
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.windows import WINDOWS
+from cepbook.magics import topics
+from cepbook.magics.host import Host
+from cepbook.magics.scope import Scope, place
+
+_BEFORE = re.compile(r"(?P<path>(?:[\w$]+\.)*)(?P<word>[\w$]*)\Z")
+_AFTER = re.compile(r"[\w$]*")
+
+
+def make_inspect(host: Host, original: Callable[..., Any]) -> Callable[..., Any]:
+    """`do_inspect` of a kernel that answers for EPL and leaves Python to `original`."""
+
+    def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Any = ()) -> Any:
+        if place(code, cursor_pos) is None:
+            return original(code, cursor_pos, detail_level, omit_sections)
+        found = describe(host, code, cursor_pos)
+        data = {"text/plain": found, "text/html": f"<pre>{escape(found)}</pre>"} if found else {}
+        return {"status": "ok", "found": bool(found), "data": data, "metadata": {}}
+
+    return do_inspect
+
+
+def describe(host: Host, code: str, cursor: int) -> str | None:
+    """What stands at offset `cursor` of an EPL cell, as text; None when nothing is known of it."""
+    at = place(code, cursor)
+    if at is None:
+        return None
+    before, after = _BEFORE.search(at.before), _AFTER.match(at.after)
+    assert before is not None and after is not None  # both patterns match the empty text
+    word = before["word"] + after.group()
+    if not word:
+        return None
+    try:
+        scope = Scope(host, at)
+    except UsageError as gone:
+        return str(gone)
+    found = list(_about(host, scope, before["path"].rstrip("."), word, at.before[: before.start()][-1:] == "#"))
+    return "\n\n".join(found) or None
+
+
+def _about(host: Host, scope: Scope, path: str, word: str, is_window: bool) -> Iterator[str]:
+    if is_window:
+        if word in WINDOWS:
+            yield topics.window_doc(WINDOWS[word])
+        return
+    if path:
+        holder = scope.of_path(path)
+        if holder is not None and word in holder.properties:
+            yield _property(word, holder.properties[word], holder.name)
+        yield from (topics.function_doc(row) for name, row in FUNCTIONS.items() if name.endswith(f".{word}"))
+        return
+    if word in scope.event_types:
+        yield _event_type(scope.event_types[word])
+    elif word in scope.aliases:
+        yield f"{word}: " + _event_type(scope.aliases[word])
+    properties = scope.properties()
+    if word in properties:
+        yield _property(word, *properties[word])
+    if word in scope.contexts:
+        context = scope.contexts[word]
+        yield f"context {word}: {context.kind}, over {', '.join(context.event_types)}"
+    if word in scope.statements:
+        yield f"statement {word}\n{scope.statements[word].epl.strip()}"
+    yield from _documented(host, word)
+
+
+def _documented(host: Host, word: str) -> Iterator[str]:
+    lower = word.lower()
+    if lower in AGGREGATES:
+        yield topics.aggregate_doc(AGGREGATES[lower])
+    yield from (topics.function_doc(row) for name, row in FUNCTIONS.items() if name.lower() == lower)
+    if lower in WINDOWS and lower not in AGGREGATES:
+        yield topics.window_doc(WINDOWS[lower])
+    yield from (topics.magic_doc(command) for command in host.commands if command.name == word)
+
+
+def _property(name: str, of: object, owner: str) -> str:
+    return f"{name} {of}\n  property of {owner}"
+
+
+def _event_type(event_type: EventType) -> str:
+    above = f" inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
+    lines = [f"event type {event_type.name}{above}"]
+    width = max((len(name) for name in event_type.properties), default=0)
+    lines += [f"  {name.ljust(width)}  {of}" for name, of in event_type.properties.items()]
+    if event_type.time_property is not None:
+        lines.append(f"  event time: {event_type.time_property}")
+    return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""Registers the magics, the completer and the inspector in a shell, and takes exactly that back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.magic import no_var_expand
+
+from cepbook.magics.complete import make_matcher
+from cepbook.magics.host import Command, Host
+from cepbook.magics.inspect import make_inspect
+
+_GONE = object()
+
+
+class Installed:
+    """What one loaded extension changed in its shell."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._undo: list[Callable[[], object]] = []
+
+    def install(self) -> None:
+        for command in self._host.commands:
+            if command.line is not None:
+                self._magic("line", command.name, _line_magic(self._host, command))
+            if command.cell is not None:
+                self._magic("cell", command.name, _cell_magic(self._host, command))
+        self._events()
+        self._completer()
+        self._inspector()
+
+    def uninstall(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def _magic(self, kind: str, name: str, function: Callable[..., object]) -> None:
+        table: dict[str, Any] = self._host.shell.magics_manager.magics[kind]
+        before = table.get(name, _GONE)
+        self._host.shell.register_magic_function(function, kind, name)
+
+        def undo() -> None:
+            if table.get(name) is not function:
+                return  # someone else has taken the name since
+            if before is _GONE:
+                del table[name]
+            else:
+                table[name] = before
+
+        self._undo.append(undo)
+
+    def _events(self) -> None:
+        events = self._host.shell.events
+        for name, callback in (("pre_run_cell", self._host.before_cell), ("post_run_cell", self._host.after_cell)):
+            events.register(name, callback)
+            self._undo.append(lambda name=name, callback=callback: events.unregister(name, callback))  # type: ignore[misc]
+
+    def _completer(self) -> None:
+        completer = self._host.shell.Completer
+        if completer is None:
+            return
+        matcher = make_matcher(self._host)
+        matchers: list[Any] = completer.custom_matchers
+        matchers.append(matcher)
+        self._undo.append(lambda: matchers.remove(matcher) if matcher in matchers else None)
+
+    def _inspector(self) -> None:
+        kernel = getattr(self._host.shell, "kernel", None)
+        if kernel is None:
+            return
+        own = kernel.__dict__.get("do_inspect", _GONE)
+        replacement = make_inspect(self._host, kernel.do_inspect)
+        kernel.do_inspect = replacement
+
+        def undo() -> None:
+            if kernel.__dict__.get("do_inspect") is not replacement:
+                return
+            if own is _GONE:
+                del kernel.do_inspect
+            else:
+                kernel.do_inspect = own
+
+        self._undo.append(undo)
+
+
+def _line_magic(host: Host, command: Command) -> Callable[[str], object]:
+    run = command.line
+    assert run is not None
+
+    def magic(line: str) -> object:
+        return run(host, line)
+
+    return _dressed(magic, command)
+
+
+def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
+    run = command.cell
+    assert run is not None
+
+    def magic(line: str, cell: str) -> object:
+        return run(host, line, cell)
+
+    return _dressed(magic, command)
+
+
+def _dressed(magic: Callable[..., object], command: Command) -> Callable[..., object]:
+    """With the documentation that ``%epl?`` shows. Braces in a line are EPL, so IPython must not expand them."""
+    magic.__name__ = command.name
+    magic.__doc__ = command.summary + "\n\n" + "\n".join(f"    {form}" for form in command.usage)
+    no_var_expand(magic)
+    return magic

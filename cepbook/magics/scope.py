@@ -1,0 +1,163 @@
+"""What surrounds the cursor in a cell: whether it is EPL, which statement, which names that statement knows.
+
+Completion and inspection work on text that is being typed and seldom parses, so this looks at words and signs only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from cepbook.lang.catalog import EventType
+from cepbook.lang.dialects.epl_lexer import RESERVED
+from cepbook.lang.types import BY_NAME, OBJECT, Type
+from cepbook.magics.host import Host
+
+Kind = Literal["epl", "events", "line", "options"]
+
+_CELL = re.compile(r"\s*%%(epl|query|events)\b([^\n]*)(\n|\Z)")
+_LINE = re.compile(r"\s*%(epl|query|view|clock)\b[ \t]*")
+_SOURCE = re.compile(
+    r"(?:\bfrom|\bjoin|,|\binto|\bon|\bupdate\s+istream)\s+(?P<type>[\w.$]+)"
+    r"(?:\s*\((?:[^()]|\([^()]*\))*\))?"
+    r"(?:\s*[#.][\w:]+(?:\((?:[^()]|\([^()]*\))*\))?)*"
+    r"(?:\s+(?:as\s+)?(?P<alias>[\w$]+))?",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")
+_SCHEMA = re.compile(
+    r"create\s+(?:\w+\s+)?schema\s+(?P<name>[\w.$]+)\s*(?:as\s*)?\((?P<columns>[^)]*)\)", re.IGNORECASE
+)
+_STRING = re.compile(  # strings and comments, closed or not
+    r"'(?:[^'\\\n]|\\.)*(?:'|$)|\"(?:[^\"\\\n]|\\.)*(?:\"|$)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE
+)
+_KEYWORD = re.compile(r'"([a-z][a-z]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The cursor in a cell or line of ours.
+
+    `before` and `after` are the EPL statement around the cursor (or the line of a line magic); `cell` is everything.
+    """
+
+    kind: Kind
+    magic: str
+    before: str
+    after: str
+    cell: str
+
+    @property
+    def statement(self) -> str:
+        return self.before + self.after
+
+
+def place(code: str, cursor: int) -> Place | None:
+    """Where offset `cursor` of `code` is; None when that is no business of ours (Python)."""
+    head = _CELL.match(code)
+    if head is not None:
+        if cursor <= head.end(2):
+            return Place("options", head[1], code[head.end(1) : cursor], "", code) if cursor > head.end(1) else None
+        body = head.end()
+        if head[1] == "events":
+            start = code.rfind("\n", 0, cursor) + 1
+            end = code.find("\n", cursor)
+            return Place("events", "events", code[start:cursor], code[cursor : end if end >= 0 else None], code)
+        start, end = _statement(code, body, cursor)
+        return Place("epl", head[1], code[start:cursor], code[cursor:end], code[body:])
+    start = code.rfind("\n", 0, cursor) + 1
+    line = _LINE.match(code, start)
+    if line is None or cursor < line.end():
+        return None
+    kind: Kind = "epl" if line[1] == "query" else "line"
+    end = code.find("\n", cursor)
+    return Place(kind, line[1], code[line.end() : cursor], code[cursor : end if end >= 0 else None], "")
+
+
+def _statement(code: str, body: int, cursor: int) -> tuple[int, int]:
+    """The bounds of the statement around the cursor; semicolons in strings and comments do not count."""
+    hidden = blanked(code[body:])
+    start = hidden.rfind(";", 0, cursor - body) + 1
+    end = hidden.find(";", cursor - body)
+    return body + start, body + end if end >= 0 else len(code)
+
+
+def blanked(text: str) -> str:
+    """`text` with the contents of strings and comments replaced by blanks, at the same length."""
+    return _STRING.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def in_text(before: str) -> bool:
+    """Whether the end of `before` is inside a string or a comment."""
+    return any(found.end() > len(before) for found in _STRING.finditer(before + "\0"))
+
+
+@cache
+def keywords() -> tuple[str, ...]:
+    """Every keyword of the grammar, in alphabetical order."""
+    grammar = files("cepbook.lang") / "grammar"
+    found: set[str] = set()
+    for name in ("common", "epl", "expression", "pattern", "match_recognize"):
+        found.update(_KEYWORD.findall((grammar / f"{name}.lark").read_text(encoding="utf-8")))
+    return tuple(sorted(found))
+
+
+class Scope:
+    """The names that the statement at a place may use."""
+
+    def __init__(self, host: Host, at: Place) -> None:
+        runtime = host.workbench.runtime
+        self.statements = runtime.statements
+        self.contexts = runtime.catalog.contexts
+        self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}
+        self.aliases = self._aliases(blanked(at.statement))
+
+    def _aliases(self, statement: str) -> dict[str, EventType]:
+        found: dict[str, EventType] = {}
+        reserved = RESERVED | set(keywords())
+        for source in (*_SOURCE.finditer(statement), *_TAG.finditer(statement)):
+            event_type = self.event_types.get(source["type"])
+            if event_type is None:
+                continue
+            found.setdefault(event_type.name, event_type)
+            alias = source["alias"]
+            if alias and alias.lower() not in reserved:
+                found[alias] = event_type
+        return found
+
+    def properties(self) -> Mapping[str, tuple[Type, str]]:
+        """Property -> (type, event type) over the streams of the statement, the first stream first."""
+        found: dict[str, tuple[Type, str]] = {}
+        for event_type in dict.fromkeys(t.name for t in self.aliases.values()):
+            for name, of in self.event_types[event_type].properties.items():
+                found.setdefault(name, (of, event_type))
+        return found
+
+    def of_path(self, path: str) -> EventType | None:
+        """The event type that ``a`` or ``a.b`` stands for: a stream alias, an event type, a nested property."""
+        first, *rest = path.split(".")
+        found = self.aliases.get(first) or self.event_types.get(first)
+        if found is None:
+            declared = self.properties().get(first)
+            found = self.event_types.get(declared[0].event or "") if declared is not None else None
+        for name in rest:
+            nested = found.properties.get(name) if found is not None else None
+            found = self.event_types.get(nested.event or "") if nested is not None else None
+        return found
+
+
+def _schemas(cell: str) -> dict[str, EventType]:
+    """The schemas that the cell itself creates, as far as their columns can be read."""
+    found: dict[str, EventType] = {}
+    for schema in _SCHEMA.finditer(blanked(cell)):
+        columns: dict[str, Type] = {}
+        for column in schema["columns"].split(","):
+            name, _, kind = column.strip().partition(" ")
+            if name and kind:
+                columns[name] = BY_NAME.get(kind.strip().lower(), OBJECT)
+        found[schema["name"]] = EventType(schema["name"], columns)
+    return found

@@ -1,0 +1,62 @@
+"""What magics show: a text or a table, as HTML and as plain text that repeats exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from cepbook.widgets.encode import text_of, time_text
+from cepbook.widgets.render import Frozen, Table, counted, table_html, table_text
+
+ROWS_SHOWN = 200  # a longer table says how many rows it leaves out
+NOTE = "opacity:.75"
+
+
+def text(shown: str) -> Frozen:
+    """Preformatted text."""
+    shown = shown.rstrip("\n")
+    return Frozen(f'<pre style="line-height:1.35">{escape(shown)}</pre>', shown)
+
+
+def table(
+    title: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    signs: Sequence[str] = (),
+    right: Iterable[str] = (),
+    notes: Sequence[str] = (),
+) -> Frozen:
+    """Rows of texts below `title`; `right` names the columns that are aligned to the right, `signs` tint rows."""
+    more = len(rows) - ROWS_SHOWN
+    after = [f"… {counted(more, 'more row')}"] if more > 0 else []
+    after += notes
+    html, plain = [f"<div>{escape(title)}</div>"] if title else [], [title] if title else []
+    if rows:
+        aligned = set(right)
+        made = Table(
+            tuple(headings),
+            tuple(heading in aligned for heading in headings),
+            tuple(tuple(row) for row in rows[:ROWS_SHOWN]),
+            tuple(signs[:ROWS_SHOWN]),
+        )
+        html.append(table_html(made))
+        plain.append(table_text(made))
+    html += [f'<div style="{NOTE}">{escape(note)}</div>' for note in after]
+    return Frozen("".join(html), "\n".join([*plain, *after]))
+
+
+def together(parts: Sequence[Frozen]) -> Frozen:
+    """Several things below each other, as one output."""
+    return Frozen("".join(part.html for part in parts), "\n".join(part.text for part in parts))
+
+
+def row_text(row: dict[str, Any]) -> str:
+    """``symbol=A  price=10.0``."""
+    return "  ".join(f"{name}={text_of(value)}" for name, value in row.items())
+
+
+def clock_text(ms: int) -> str:
+    """``2024-01-01 08:00:00 (1704096000000 ms)``."""
+    return f"{time_text(ms)} ({ms} ms)"

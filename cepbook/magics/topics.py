@@ -1,0 +1,104 @@
+"""``%epl help [TOPIC]``: magics, windows, aggregates and functions, straight from their registries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cepbook.errors import UsageError
+from cepbook.lang.aggregates import AGGREGATES, AggregateRow
+from cepbook.lang.functions import FUNCTIONS, FunctionRow
+from cepbook.lang.windows import WINDOWS, WindowRow
+from cepbook.magics.host import Command
+from cepbook.magics.options import did_you_mean
+from cepbook.magics.show import table, text
+from cepbook.widgets.render import Frozen
+
+NOT_YET = "not supported yet"
+
+
+def help_text(commands: Sequence[Command], topic: str) -> Frozen:
+    """The answer for `topic`: empty, the name of a list, or the name of a magic, window, aggregate or function."""
+    wanted = topic.strip().lstrip("%#").lower()
+    if not wanted:
+        return _overview(commands)
+    if wanted in LISTS:
+        return LISTS[wanted](commands)
+    entry = _entry(commands, wanted)
+    if entry is not None:
+        return text(entry)
+    known = [*LISTS, *WINDOWS, *AGGREGATES, *FUNCTIONS, *(c.name for c in commands)]
+    raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
+
+
+def _overview(commands: Sequence[Command]) -> Frozen:
+    rows = [(form, command.summary if i == 0 else "") for command in commands for i, form in enumerate(command.usage)]
+    more = f"%epl help TOPIC: {', '.join(LISTS)}, or any name in them"
+    return table("", ("magic", "what it does"), rows, notes=(more,))
+
+
+def _windows(commands: Sequence[Command]) -> Frozen:
+    rows = [(window_signature(row), row.doc, _support(row.supported)) for row in WINDOWS.values()]
+    return table("data windows", ("window", "what it does", ""), rows)
+
+
+def _aggregates(commands: Sequence[Command]) -> Frozen:
+    rows = [(row.example, row.doc, _support(row.supported)) for row in AGGREGATES.values()]
+    return table("aggregation functions", ("example", "what it is", ""), rows)
+
+
+def _functions(commands: Sequence[Command]) -> Frozen:
+    rows = [(row.name, row.doc, row.example) for row in FUNCTIONS.values()]
+    return table("functions and methods", ("name", "what it is", "example"), rows)
+
+
+LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {
+    "windows": _windows,
+    "aggregates": _aggregates,
+    "functions": _functions,
+    "magics": _overview,
+}
+
+
+def _entry(commands: Sequence[Command], name: str) -> str | None:
+    found = [
+        *(magic_doc(command) for command in commands if command.name == name),
+        *(window_doc(row) for row in WINDOWS.values() if row.name == name),
+        *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
+        *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
+    ]
+    return "\n\n".join(found) or None
+
+
+def magic_doc(command: Command) -> str:
+    return "\n".join([*command.usage, "", command.summary])
+
+
+def window_signature(row: WindowRow) -> str:
+    """``#ext_timed(timestamp, period [, reference point])``."""
+    shown = ""
+    for parameter in row.parameters:
+        name = f"{parameter.name}, …" if parameter.repeated else parameter.name
+        comma = ", " if shown else ""
+        shown += f" [{comma}{name}]" if parameter.optional else comma + name
+    return f"#{row.name}({shown.strip()})" if row.parameters else f"#{row.name}"
+
+
+def window_doc(row: WindowRow) -> str:
+    return _doc(f"{window_signature(row)}  (#{row.namespace}:{row.name})", row.doc, row.example, row.supported)
+
+
+def aggregate_doc(row: AggregateRow) -> str:
+    return _doc(f"{row.name}: aggregation function, nulls {row.nulls}", row.doc, row.example, row.supported)
+
+
+def function_doc(row: FunctionRow) -> str:
+    parameters = ", ".join(row.parameters) + (", …" if row.repeats else "")
+    return _doc(f"{row.name}({parameters})", row.doc, row.example, True)
+
+
+def _doc(head: str, doc: str, example: str, supported: bool) -> str:
+    return "\n".join([head, f"  {doc}", *([] if supported else [f"  {NOT_YET}"]), f"  example: {example}"])
+
+
+def _support(supported: bool) -> str:
+    return "" if supported else NOT_YET

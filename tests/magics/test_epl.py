@@ -1,0 +1,166 @@
+"""``%%epl`` and ``%epl``: cells replace themselves, mistakes change nothing, in any order."""
+
+from __future__ import annotations
+
+import pytest
+
+from cepbook.errors import BindError, CepbookError, ParseError
+from tests.magics.conftest import TRADES, Notebook
+
+BIG = "%%epl\n@name('big') select * from Trade(volume > 100)"
+
+
+def test_a_cell_shows_what_it_deployed(notebook: Notebook) -> None:
+    shown = notebook.run(TRADES)
+    assert shown.startswith("deployed ") and "all" in shown
+    assert (
+        notebook.deployed() == {"statements": ["all"], "types": ["Trade"]} or "all" in notebook.deployed()["statements"]
+    )
+    assert notebook.run("%%epl --quiet\n@name('q') select * from Trade") == ""
+
+
+@pytest.mark.parametrize("cell_id", [None, "f3c1"])
+def test_running_a_cell_again_replaces_what_it_deployed(trades: Notebook, cell_id: str | None) -> None:
+    trades.run(BIG, cell_id)
+    before = trades.deployed()
+    for _ in range(3):
+        assert trades.run(BIG, cell_id).startswith("replaced ")
+    assert trades.deployed() == before
+
+
+def test_with_a_cell_id_an_edited_cell_replaces_even_under_other_names(trades: Notebook) -> None:
+    trades.run(BIG, "c1")
+    trades.run(BIG.replace("'big'", "'huge'"), "c1")
+    assert "huge" in trades.deployed()["statements"] and "big" not in trades.deployed()["statements"]
+
+
+def test_without_a_cell_id_the_names_tell_which_cell_it_is(trades: Notebook) -> None:
+    trades.run(BIG)
+    trades.run(BIG.replace("100", "200"))
+    trades.run("%%epl\n@name('other') select * from Trade")
+    assert {"big", "other"} <= set(trades.deployed()["statements"])
+
+
+def test_cells_without_names_are_known_by_their_text(trades: Notebook) -> None:
+    trades.run("%%epl\nselect symbol from Trade")
+    count = len(trades.deployed()["statements"])
+    trades.run("%%epl\nselect   symbol\nfrom Trade")
+    assert len(trades.deployed()["statements"]) == count
+    trades.run("%%epl\nselect price from Trade")
+    assert len(trades.deployed()["statements"]) == count + 1
+
+
+def test_a_cell_that_joins_two_earlier_ones_asks(trades: Notebook) -> None:
+    trades.run(BIG)
+    trades.run("%%epl\n@name('small') select * from Trade(volume < 10)")
+    before = trades.deployed()
+    message = trades.error(BIG + ";\n@name('small') select * from Trade(volume < 10)")
+    assert "`big`" in message and "`small`" in message
+    assert trades.deployed() == before
+
+
+def test_a_named_cell(trades: Notebook) -> None:
+    trades.run(BIG.replace("%%epl", "%%epl --name alerts"), "id-1")
+    trades.run("%%epl --name alerts\n@name('changed') select * from Trade", "id-2")
+    assert "big" not in trades.deployed()["statements"] and "changed" in trades.deployed()["statements"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("%%epl\nselect symbol form Trade", ParseError),
+        ("%%epl\n@name('all') select nothing from Trade", BindError),
+        ("%%epl\n@name('x') select * from Trad", BindError),
+        ("%%epl\n@name('ok') select * from Trade; @name('bad') select * from Nowhere", BindError),
+    ],
+)
+@pytest.mark.parametrize("cell_id", [None, "c9"])
+def test_a_mistake_changes_nothing(trades: Notebook, cell: str, kind: type[CepbookError], cell_id: str | None) -> None:
+    before = trades.deployed()
+    result, _ = trades.try_run(cell, cell_id)
+    assert isinstance(result.error_in_exec, kind), result
+    assert trades.deployed() == before
+
+
+def test_a_failed_new_version_keeps_the_old_one(trades: Notebook) -> None:
+    trades.run(BIG, "c1")
+    trades.error("%%epl\n@name('big') select * from Nowhere", "c1")
+    assert "big" in trades.deployed()["statements"]
+    assert trades.run(BIG, "c1").startswith("replaced ")
+
+
+def test_an_error_has_a_caret_and_no_python_traceback(trades: Notebook) -> None:
+    result, _ = trades.try_run("%%epl\nselect *\nfrom Nowhere")
+    error = result.error_in_exec
+    assert isinstance(error, BindError)
+    shown = "\n".join(error._render_traceback_())
+    assert "from Nowhere" in shown and "^^^^^^^" in shown and "Traceback" not in shown
+
+
+def test_dropping_and_running_in_any_order(trades: Notebook) -> None:
+    trades.run(BIG)
+    assert trades.run("%epl drop big") == "dropped big"
+    assert "big" not in trades.deployed()["statements"]
+    assert "big" in trades.error("%epl drop big")
+    assert trades.run(BIG).startswith("deployed ")
+    trades.run("%epl drop big all")
+    trades.run(TRADES)
+    trades.run(BIG)
+    assert {"all", "big"} <= set(trades.deployed()["statements"])
+
+
+def test_reset(trades: Notebook) -> None:
+    trades.run("%clock 5000")
+    trades.run("%epl reset")
+    assert trades.deployed() == {"statements": [], "types": []}
+    assert trades.run("%epl list") == "no statements"
+    assert trades.run(TRADES).startswith("deployed ")
+
+
+def test_list_and_show(trades: Notebook) -> None:
+    assert "all" in trades.run("%epl list") and "all" in trades.run("%epl")
+    for stage in ("ast", "plan", "rewritten", "python", "coverage"):
+        assert trades.run(f"%epl show {stage} all").strip()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%epl lst", "unknown subcommand `lst`; did you mean `list`?"),
+        ("%epl show plann all", "unknown stage `plann`; did you mean `plan`?"),
+        ("%epl show all plan", "takes the stage first: `%epl show plan all`"),
+        ("%epl show plan", "takes a stage"),
+        ("%epl show plan al", "`al`"),
+        ("%epl drop", "takes the names"),
+        ("%epl drop nothing_like_it", "nothing_like_it"),
+        ("%epl reset now", "takes no argument, not `now`"),
+        ("%epl help windws", "unknown topic `windws`; did you mean `windows`?"),
+        ("%epl show 'plan all", "no closing quotation"),
+        ("%%epl --nmae x\nselect * from Trade", "unknown option `--nmae`; did you mean `--name`?"),
+        ("%%epl --frames Trade=df\nselect * from Trade", "--frames needs `--on spark`"),
+        ("%%epl --on spark\nselect * from Trade", "--frames is missing"),
+        ("%%epl --on spark --frames df --time ts\nselect * from Trade", "name=value"),
+        ("%%epl --on flink\nselect * from Trade", "--on"),
+        ("%epl spark", "--frames is missing"),
+        ("%epl spark --frames Trade=no_such --time ts", "there is no variable `no_such`"),
+    ],
+)
+def test_usage_errors(trades: Notebook, line: str, message: str) -> None:
+    before = trades.deployed()
+    assert message in trades.error(line)
+    assert trades.deployed() == before or line.startswith("%%epl --on spark --frames df")
+
+
+def test_help(notebook: Notebook) -> None:
+    assert "%%events" in notebook.run("%epl help")
+    assert "#length(size)" in notebook.run("%epl help windows")
+    assert "example: select * from Tick#length(5)" in notebook.run("%epl help length")
+    assert "sum(volume)" in notebook.run("%epl help aggregates")
+    assert "coalesce" in notebook.run("%epl help functions")
+    assert "%clock +10 sec" in notebook.run("%epl help clock")
+
+
+def test_output_repeats_exactly(notebook: Notebook) -> None:
+    first = notebook.run(TRADES)
+    notebook.run("%epl reset")
+    assert notebook.run(TRADES) == first

@@ -1,0 +1,117 @@
+"""``%%events``: send, show, check; nothing is sent when anything is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from cepbook.magics.events import ExpectationError
+from cepbook.magics.scenario_cell import EventsError
+from tests.magics.conftest import Notebook
+
+START = """%%events
+t = "2024-01-01 08:00:00.000"
+Trade = {symbol = 'A', price = 10, volume = 5}
+t = t.plus(10 seconds)
+Trade symbol="B" price=20.5
+"""
+
+
+def test_events_are_sent_and_deliveries_shown(trades: Notebook) -> None:
+    shown = trades.run(START)
+    assert shown == (
+        "2 events, clock 2024-01-01 08:00:10 (1704096010000 ms), 2 deliveries\n"
+        "  time                 statement  ±  symbol  price  volume\n"
+        "  2024-01-01 08:00:00  all        +  A        10.0       5\n"
+        "  2024-01-01 08:00:10  all        +  B        20.5    null"
+    )
+    assert trades.cep.runtime.now == 1704096010000
+
+
+def test_quiet_and_only(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('second') select symbol from Trade")
+    assert trades.run('%%events --quiet\nTrade symbol="A"') == ""
+    assert "second" not in trades.run('%%events --only all\nTrade symbol="A"')
+    assert "al" in trades.error('%%events --only al\nTrade symbol="A"')
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('Trad symbol="A"', "there is no event type `Trad`"),
+        ("Trade = {symbl = 'A'}", "event type `Trade` has no property `symbl`"),
+        ('Trade price="cheap"', "property `price` of event type `Trade` is double"),
+        ("Trade = {volume = 99999999999}", "property `volume` of event type `Trade` is int"),
+        ("@100", "is before the clock"),
+        ("iterate al", "there is no statement `al`"),
+        ("partitions Nowhere", "there is no context `Nowhere`"),
+        ("undeploy main", "not supported yet in a cell: `undeploy`"),
+        ("Trade = {symbol = eval('x')}", "eval(…) is not run"),
+        ("Trade symbol=", "events:4:1"),
+        ('    unknown + symbol="A"', "there is no statement `unknown`"),
+    ],
+)
+def test_a_mistake_in_the_last_line_sends_nothing(trades: Notebook, line: str, message: str) -> None:
+    seen: list[object] = []
+    trades.cep.runtime.statement("all").add_listener(seen.append)
+    result, shown = trades.try_run(f'%%events\n@2000\nTrade symbol="A" price=1.0\n@3000\n{line}\n')
+    assert isinstance(result.error_in_exec, EventsError)
+    assert message in str(result.error_in_exec) and "^" in str(result.error_in_exec)
+    assert (seen, trades.cep.runtime.now, shown) == ([], 0, "")
+
+
+def test_every_mistake_of_a_cell_is_reported(trades: Notebook) -> None:
+    message = trades.error("%%events\nTrade = {symbl = 'A', price = 'x'}\nTrad = {}\n")
+    assert message.count("-->") == 3
+    assert "hint: did you mean `symbol`?" in message and "hint: did you mean `Trade`?" in message
+
+
+def test_expected_reactions_agree(trades: Notebook) -> None:
+    shown = trades.run(
+        "%%events\nTrade = {symbol = 'A', price = 10, volume = 5}\n"
+        '    all + symbol="A" price=10.0 volume=5\n@1000\niterate all\n'
+    )
+    assert "✓ 1 reaction as expected" in shown
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        'Trade symbol="A"\n    all + symbol="B" price=null volume=null\n',
+        'Trade symbol="A"\n    all + symbol="A" price=null volume=null\n    all + symbol="A" price=null volume=null\n',
+        'Trade symbol="A"\n    all + symbol="A" price=null volume=null\nTrade symbol="B"\n',
+        '@1000\n    all + symbol="A" price=null volume=null\n',
+    ],
+)
+def test_other_reactions_than_expected(trades: Notebook, cell: str) -> None:
+    result, shown = trades.try_run("%%events\n" + cell)
+    assert isinstance(result.error_in_exec, ExpectationError)
+    message = str(result.error_in_exec)
+    assert message.startswith("1 stimulus with other reactions than expected")
+    assert "expected" in message and "| actual" in message
+    assert "as expected" not in shown
+
+
+def test_listeners_do_not_stay(trades: Notebook) -> None:
+    trades.run('%%events\nTrade symbol="A"')
+    second = trades.run('%%events\nTrade symbol="A"')
+    assert "1 delivery" in second
+
+
+def test_iterate_shows_rows(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('kept') select symbol from Trade#length(2)")
+    shown = trades.run('%%events\nTrade symbol="A"\nTrade symbol="B"\niterate kept\n')
+    assert "iterate kept: 2 rows" in shown
+
+
+def test_a_batch_window_delivers_both_streams(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('pairs') select irstream symbol from Trade#length_batch(1)")
+    trades.run(
+        '%%events\nTrade symbol="A"\n    pairs + symbol="A"\nTrade symbol="B"\n    pairs + symbol="B"\n          - symbol="A"\n'
+    )
+
+
+def test_output_repeats_exactly(trades: Notebook) -> None:
+    first = trades.run(START)
+    trades.run("%epl reset")
+    trades.run("%%epl\ncreate schema Trade(symbol string, price double, volume int);\n@name('all') select * from Trade")
+    assert trades.run(START) == first

@@ -1,0 +1,96 @@
+"""Loading and unloading: what appears, and that exactly that goes away again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cepbook.errors import UsageError
+from cepbook.magics import COMMANDS, load_ipython_extension, unload_ipython_extension
+from cepbook.session import Workbench
+from tests.magics.conftest import Notebook
+
+
+def registered(shell: InteractiveShell) -> tuple[set[str], set[str], int, int]:
+    magics = shell.magics_manager.magics
+    callbacks = sum(len(c) for c in shell.events.callbacks.values())
+    return set(magics["line"]), set(magics["cell"]), len(shell.Completer.custom_matchers), callbacks
+
+
+def test_every_command_is_documented() -> None:
+    for command in COMMANDS:
+        assert command.summary.endswith(".") and command.usage and (command.line or command.cell)
+        for form in command.usage:
+            assert form.startswith((f"%{command.name}", f"%%{command.name}"))
+
+
+def test_load_and_unload(bare: InteractiveShell) -> None:
+    before = registered(bare)
+    bare.run_line_magic("load_ext", "cepbook")
+    lines, cells, matchers, _ = registered(bare)
+    assert {"epl", "clock", "query", "view"} <= lines and {"epl", "events", "query"} <= cells
+    assert matchers == before[2] + 1
+    bare.run_line_magic("unload_ext", "cepbook")
+    assert registered(bare) == before
+    assert isinstance(bare.user_ns["cep"], Workbench)  # the user's statements outlive the extension
+
+
+def test_reload_keeps_the_workbench(notebook: Notebook) -> None:
+    before, counted = notebook.cep, registered(notebook.shell)
+    notebook.shell.run_line_magic("reload_ext", "cepbook")
+    assert notebook.cep is before
+    assert registered(notebook.shell) == counted
+
+
+def test_a_workbench_of_the_user_is_reused(bare: InteractiveShell) -> None:
+    mine = bare.user_ns["cep"] = Workbench(start=5000)
+    load_ipython_extension(bare)
+    assert bare.user_ns["cep"] is mine
+    unload_ipython_extension(bare)
+
+
+def test_another_variable_of_that_name_is_left_alone(bare: InteractiveShell) -> None:
+    bare.user_ns["cep"], before = 42, registered(bare)
+    with pytest.raises(UsageError, match="`cep` is a int, not a Workbench"):
+        load_ipython_extension(bare)
+    assert bare.user_ns["cep"] == 42 and registered(bare) == before
+
+
+def test_magics_of_others_come_back(bare: InteractiveShell) -> None:
+    def view(line: str) -> str:
+        return "theirs"
+
+    bare.register_magic_function(view, "line", "view")
+    load_ipython_extension(bare)
+    unload_ipython_extension(bare)
+    assert bare.run_line_magic("view", "") == "theirs"
+
+
+def test_the_workbench_is_gone(notebook: Notebook) -> None:
+    del notebook.shell.user_ns["cep"]
+    assert "`cep` is gone" in notebook.error("%epl list")
+
+
+def test_inspection_is_put_back(bare: InteractiveShell) -> None:
+    class Kernel:
+        def do_inspect(self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Any = ()) -> Any:
+            return "python"
+
+    kernel = Kernel()
+    bare.kernel = kernel  # type: ignore[attr-defined]
+    load_ipython_extension(bare)
+    assert kernel.do_inspect("print", 3) == "python"
+    assert kernel.do_inspect("%%epl\nselect sum(x)", 15)["found"]
+    unload_ipython_extension(bare)
+    assert "do_inspect" not in kernel.__dict__
+    assert SimpleNamespace(**kernel.__dict__) == SimpleNamespace()
+
+
+def test_braces_and_dollars_are_epl(trades: Notebook) -> None:
+    trades.shell.user_ns["volume"] = 7
+    assert "no statement" in trades.error("%epl show plan {volume}") or "{volume}" in trades.error(
+        "%epl show plan {volume}"
+    )

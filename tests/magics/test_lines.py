@@ -1,0 +1,54 @@
+"""``%clock``, ``%query``, ``%view``."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from cepbook.widgets import StatementView
+from tests.magics.conftest import Notebook
+
+
+def test_clock_moves_forward_only(trades: Notebook) -> None:
+    assert trades.run("%clock") == "00:00:00.000 (0 ms)"
+    assert trades.run("%clock 1500") == "00:00:01.500 (1500 ms)"
+    assert trades.run("%clock +10 sec") == "00:00:11.500 (11500 ms)"
+    assert trades.run("%clock 2024-01-01T08:00") == "2024-01-01 08:00:00 (1704096000000 ms)"
+    trades.error("%clock 1500")
+    assert trades.cep.runtime.now == 1704096000000
+
+
+@pytest.mark.parametrize("line", ["%clock soon", "%clock +soon", "%clock 10 sec", "%clock -5"])
+def test_malformed_times(trades: Notebook, line: str) -> None:
+    assert trades.error(line)
+    assert trades.cep.runtime.now == 0
+
+
+def test_clock_shows_what_is_due(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('w') select * from Trade#time(5 sec)")
+    trades.run('%%events\n@1000\nTrade symbol="A"')
+    assert trades.run("%clock").splitlines()[1] == "next due: 00:00:06.000 (6000 ms)"
+
+
+def test_query_gives_a_frame(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('kept') select * from Trade#keepall")
+    trades.run('%%events\nTrade symbol="A" price=2.0 volume=1')
+    trades.run("found = %query select * from kept;")
+    found = trades.shell.user_ns["found"]
+    assert isinstance(found, pd.DataFrame) and list(found["symbol"]) == ["A"]
+    assert "A" in trades.run("%%query\nselect * from kept;")
+    assert trades.run("%%query --into again\nselect * from kept") == ""
+    pd.testing.assert_frame_equal(trades.shell.user_ns["again"], found)
+
+
+def test_malformed_queries(trades: Notebook) -> None:
+    assert "an EPL query is missing" in trades.error("%query")
+    assert trades.error("%query select * from nowhere")
+    assert "cannot be the name of a variable" in trades.error("%%query --into 1x\nselect * from all")
+
+
+def test_view(trades: Notebook) -> None:
+    trades.run("widget = %view all")
+    assert isinstance(trades.shell.user_ns["widget"], StatementView)
+    assert "takes the name of one statement" in trades.error("%view")
+    assert "al" in trades.error("%view al")
