@@ -148,7 +148,7 @@ def test_list_and_show(trades: Notebook) -> None:
 def test_usage_errors(trades: Notebook, line: str, message: str) -> None:
     before = trades.deployed()
     assert message in trades.error(line)
-    assert trades.deployed() == before or line.startswith("%%epl --on spark --frames df")
+    assert trades.deployed() == before
 
 
 def test_help(notebook: Notebook) -> None:

@@ -105,9 +105,9 @@ def test_iterate_shows_rows(trades: Notebook) -> None:
 
 def test_a_batch_window_delivers_both_streams(trades: Notebook) -> None:
     trades.run("%%epl\n@name('pairs') select irstream symbol from Trade#length_batch(1)")
-    trades.run(
-        '%%events\nTrade symbol="A"\n    pairs + symbol="A"\nTrade symbol="B"\n    pairs + symbol="B"\n          - symbol="A"\n'
-    )
+    first = 'Trade symbol="A"\n    pairs + symbol="A"\n'
+    second = 'Trade symbol="B"\n    pairs + symbol="B"\n          - symbol="A"\n'
+    assert "✓ 2 reactions as expected" in trades.run("%%events\n" + first + second)
 
 
 def test_output_repeats_exactly(trades: Notebook) -> None:

@@ -31,7 +31,10 @@ def test_values() -> None:
 
 
 def test_nested_maps_and_arrays_over_several_lines() -> None:
-    text = "Order={id = 1, // the first\n  lines=[{sku='a', n=2}, {sku='b', n=1}],\n  tags={'x', 'y'}, pos={x=1, y=[1,2]}, none={}}"
+    text = (
+        "Order={id = 1, // the first\n  lines=[{sku='a', n=2}, {sku='b', n=1}],\n"
+        "  tags={'x', 'y'}, pos={x=1, y=[1,2]}, none={}}"
+    )
     assert event(text) == (
         "Order",
         {"id": 1, "lines": [{"sku": "a", "n": 2}, {"sku": "b", "n": 1}], "tags": ["x", "y"]}
