@@ -107,12 +107,12 @@ def line(
     shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
     shown, kind = _timed(shown, x)
     encoding = {
-        "x": altair.X(_field(x), type=kind, title=None if kind == "temporal" else x),
-        "y": altair.Y(_field(names[0]), type="quantitative", title=names[0]),
-        "tooltip": [altair.Tooltip(_field(c), **_tip(c, x, kind, shown)) for c in shown.columns],
+        "x": altair.X(field=_field(x), type=kind, title=None if kind == "temporal" else x),
+        "y": altair.Y(field=_field(names[0]), type="quantitative", title=names[0]),
+        "tooltip": [altair.Tooltip(field=_field(c), title=c, **_tip(c, x, kind, shown)) for c in shown.columns],
     }
     if color is not None:
-        encoding["color"] = altair.Color(_field(color), type="nominal", title=color)
+        encoding["color"] = altair.Color(field=_field(color), type="nominal", title=color)
     chart = altair.Chart(shown).mark_line(interpolate="step-after", strokeWidth=1.5).encode(**encoding)
     return _sized(altair, chart, title, note)
 
@@ -149,6 +149,8 @@ def comparison_chart(report: pd.DataFrame) -> alt.Chart:
     known = [v for v in VERDICTS if v in set(shown["verdict"])]
     others = sorted(set(shown["verdict"]) - set(known))
     spare = ["#0969da", "#bf3989", "#57606a", "#9a6700"]
+    rank = {verdict: place for place, verdict in enumerate([*known, *others])}
+    shown = shown.assign(rank=shown["verdict"].map(rank))
     colors = [VERDICTS[v] for v in known] + [spare[i % len(spare)] for i in range(len(others))]
     chart: alt.Chart = (
         altair.Chart(shown)
@@ -157,6 +159,7 @@ def comparison_chart(report: pd.DataFrame) -> alt.Chart:
             x=altair.X("rows", type="quantitative", title="rows"),
             y=altair.Y("statement", type="nominal", title=None, sort=None),
             color=altair.Color("verdict", type="nominal", scale=altair.Scale(domain=[*known, *others], range=colors)),
+            order=altair.Order("rank", type="quantitative"),
             tooltip=[altair.Tooltip("statement"), altair.Tooltip("verdict"), altair.Tooltip("rows", format=",")],
         )
     )
@@ -172,8 +175,8 @@ def _need(frame: pd.DataFrame, names: Sequence[str]) -> None:
 
 
 def _field(name: str) -> str:
-    # In a Vega-Lite field, dots and brackets are paths, and in altair's shorthand a colon starts a type.
-    for special in "\\.[]:":
+    # In a Vega-Lite field, dots and brackets are paths.
+    for special in "\\.[]":
         name = name.replace(special, "\\" + special)
     return name
 

@@ -155,13 +155,13 @@ def number_text(value: float, decimals: int | None) -> str:
     return f"{value:.{decimals_of([value]) if decimals is None else decimals}f}"
 
 
-def time_text(ms: int, *, origin_relative: bool | None = None) -> str:
+def time_text(ms: int, *, millis: bool | None = None) -> str:
     """Engine time as text: a UTC date and time, or ``hh:mm:ss.mmm`` since 0 while that is below one year.
 
-    A clock that starts at 0 counts from nowhere in particular, and a date in 1970 would only mislead.
+    A date shows milliseconds with `millis`, by default when it has any. A clock that starts at 0 counts from nowhere
+    in particular, and a date in 1970 would only mislead.
     """
-    relative = abs(ms) < 365 * 86_400_000 if origin_relative is None else origin_relative
-    if relative:
+    if abs(ms) < 365 * 86_400_000:
         sign, rest = ("-", -ms) if ms < 0 else ("", ms)
         days, rest = divmod(rest, 86_400_000)
         clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"
@@ -170,4 +170,4 @@ def time_text(ms: int, *, origin_relative: bool | None = None) -> str:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
     except OverflowError:
         return str(ms)
-    return moment.isoformat(sep=" ", timespec="milliseconds" if ms % 1000 else "seconds")
+    return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")

@@ -108,12 +108,13 @@ def _stream_section(columns: tuple[Column, ...], feed: Feed) -> tuple[str, str, 
     rows, times, inserts, _, _ = newest_rows(feed, 0, STATIC_ROWS)
     if not rows:
         return "Stream", "no rows yet", None
+    millis = any(ms % 1000 for ms in times)
     signs = tuple("+" if flag else "−" for flag in inserts)
     table = Table(
         ("time", "", *(c.name for c in columns)),
         (False, False, *(c.kind in ("int", "float") for c in columns)),
         tuple(
-            (time_text(ms), sign, *cells)
+            (time_text(ms, millis=millis), sign, *cells)
             for ms, sign, cells in zip(times, signs, cells_of(rows, columns), strict=True)
         ),
         signs,

@@ -28,6 +28,38 @@ class DisplayHandle(Protocol):
         """Show `obj` in place of what is shown."""
 
 
+ENDED = ("finished", "stopped", "failed")
+
+
+class Progress(Protocol):
+    """How far a replay is. `total` is None while the number of events is not known; `clock` in ms.
+
+    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
+    """
+
+    @property
+    def events(self) -> int: ...
+    @property
+    def total(self) -> int | None: ...
+    @property
+    def clock(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+
+
+class Controllable(Protocol):
+    """A replay as its control sees it. The four orders only set flags that the replay obeys between its slices."""
+
+    @property
+    def progress(self) -> Progress: ...
+    def pause(self) -> object: ...
+    def resume(self) -> object: ...
+    def step(self, n: int = 1) -> object: ...
+    def stop(self) -> object: ...
+    def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
+        """Call `fn()` after every slice and at the end; returns the function that ends the subscription."""
+
+
 class LiveWidget(anywidget.AnyWidget):
     """A widget that sends frames at display rate and has a static picture for the saved notebook.
 
@@ -40,6 +72,8 @@ class LiveWidget(anywidget.AnyWidget):
     def __init__(self, *, rate: float, now: Callable[[], float] = time.monotonic, **traits: object) -> None:
         self._handle: DisplayHandle | None = None
         self._now = now
+        self._replay: Controllable | None = None
+        self._unfollow: Callable[[], None] | None = None
         self._pump = Pump(self._build, rate=rate, now=now)
         super().__init__(**traits)
         self.on_msg(self._on_message)
@@ -75,8 +109,27 @@ class LiveWidget(anywidget.AnyWidget):
         if self._handle is not None:
             self._handle.update(self)
 
+    def follow(self, replay: Controllable) -> None:
+        """Keep up with `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
+        self._stop_following_replay()
+        self._replay = replay
+        self._unfollow = replay.subscribe(lambda: self._on_slice(replay.progress))
+
+    def _on_slice(self, progress: Progress) -> None:
+        if progress.state in ENDED:
+            self._stop_following_replay()
+            self.refresh_output()
+        else:
+            self.flush()
+
+    def _stop_following_replay(self) -> None:
+        if self._unfollow is not None:
+            self._unfollow()
+            self._unfollow = self._replay = None
+
     def close(self) -> None:
         """End the widget; the static picture in the notebook stays."""
+        self._stop_following_replay()
         self._pump.close()
         super().close()
 

@@ -5,58 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.widgets.encode import time_text
-from cepbook.widgets.live import LiveWidget, asset
+from cepbook.widgets.live import ENDED, Controllable, LiveWidget, asset
 from cepbook.widgets.render import Frozen
-
-ENDED = ("finished", "stopped", "failed")
-
-
-class Progress(Protocol):
-    """How far a replay is. `total` is None while the number of events is not known; `clock` in ms.
-
-    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
-    """
-
-    @property
-    def events(self) -> int: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def clock(self) -> int: ...
-    @property
-    def state(self) -> str: ...
-
-
-class Controllable(Protocol):
-    """A replay as its control sees it. The four orders only set flags that the replay obeys between its slices."""
-
-    @property
-    def progress(self) -> Progress: ...
-    def pause(self) -> object: ...
-    def resume(self) -> object: ...
-    def step(self, n: int = 1) -> object: ...
-    def stop(self) -> object: ...
 
 
 class ReplayControl(LiveWidget):
     """Progress bar and buttons of one replay; asks `replay.progress` at most `rate` times per second.
 
-    While an event loop runs it looks by itself; a replay that blocks the loop calls `flush()` between its slices.
+    It looks after every slice of the replay, and by itself while an event loop runs. When the replay ends, the saved
+    output is brought up to date (see `attach_display`).
     """
 
     _esm = asset("table.js", "progress.js")
     _css = asset("progress.css")
 
-    def __init__(
-        self, replay: Controllable, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._replay = replay
+    def __init__(self, replay: Controllable, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
+        self._controlled = replay
         self._interval = 1.0 / rate
         self._last: dict[str, object] = {}
         super().__init__(rate=rate, now=now)
+        self.follow(replay)
 
     def flush(self, *, urgent: bool = False) -> bool:
         """As in `LiveWidget`; whether there is progress is looked up here."""
@@ -65,21 +36,21 @@ class ReplayControl(LiveWidget):
 
     def freeze(self) -> Frozen:
         """The progress as text and HTML, without rate and wall clock."""
-        progress = self._replay.progress
+        progress = self._controlled.progress
         total = f" of {progress.total:,}" if progress.total is not None else ""
         noun = "event" if progress.total is None and progress.events == 1 else "events"
         text = f"replay {progress.state}: {progress.events:,}{total} {noun}, clock {time_text(progress.clock)}"
         return Frozen(f"<div>{escape(text)}</div>", text)
 
     def _build(self, number: int) -> bool:
-        progress = self._replay.progress
+        progress = self._controlled.progress
         shown: dict[str, object] = {
             "events": progress.events,
             "total": progress.total,
             "clock": time_text(progress.clock),
             "state": progress.state,
         }
-        if progress.state not in ENDED:
+        if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
             self._pump.remind(self._interval)
         if shown == self._last:
             return False
@@ -92,14 +63,12 @@ class ReplayControl(LiveWidget):
             case {"kind": "hello"}:
                 self._last = {}
             case {"kind": "order", "order": "pause"}:
-                self._replay.pause()
+                self._controlled.pause()
             case {"kind": "order", "order": "resume"}:
-                self._replay.resume()
+                self._controlled.resume()
             case {"kind": "order", "order": "stop"}:
-                self._replay.stop()
+                self._controlled.stop()
             case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
-                self._replay.step(n)
+                self._controlled.step(n)
         if content.get("kind") == "order":
             self._pump.touch()
-
-

@@ -149,8 +149,8 @@ class Pump:
 
     def _tick(self) -> None:
         self._timer = None
+        if self._acked < self._number and self._now() >= self._sent_at + RESEND_AFTER:
+            self._dirty = True  # the last frame was lost, and it must not be missing only because nothing followed
         self.flush()
-        # Not only when dirty: an unanswered frame may have been lost, and the last frame must arrive.
-        if self._is_open and (self._dirty or self._acked < self._number):
-            self._dirty = self._dirty or self._acked < self._number
+        if self._dirty or self._acked < self._number:
             self._schedule()

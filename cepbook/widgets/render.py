@@ -49,9 +49,7 @@ class Table:
 def cells_of(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> list[tuple[str, ...]]:
     """The text of every cell; the floats of one column share their number of decimals."""
     decimals = [decimals_of(row.get(c.name) for row in rows) if c.kind == "float" else None for c in columns]
-    return [
-        tuple(_cell(row.get(c.name), places) for c, places in zip(columns, decimals, strict=True)) for row in rows
-    ]
+    return [tuple(_cell(row.get(c.name), places) for c, places in zip(columns, decimals, strict=True)) for row in rows]
 
 
 def _cell(value: object, places: int | None) -> str:

@@ -17,7 +17,7 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Feed
 from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values, time_text
 from cepbook.widgets.freeze import State, freeze, newest_rows, partition_columns
-from cepbook.widgets.live import LiveWidget, asset
+from cepbook.widgets.live import LiveWidget, Progress, asset
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import ViewSource, WorkbenchSource
 
@@ -28,6 +28,7 @@ WINDOW_ROWS = 1_000
 PARTITION_ROWS = 5_000
 WINDOW_INTERVAL = 0.2  # seconds between two reads of the window contents, at least
 WINDOW_SHARE = 20  # and a read that took t seconds is followed by a rest of WINDOW_SHARE * t
+REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
 
 Pane = Literal["stream", "window", "partitions"]
 
@@ -89,6 +90,15 @@ class StatementView(LiveWidget):
         if self._source.clock() != self._clock:
             self._pump.touch()
         return super().flush(urgent=urgent)
+
+    def _on_slice(self, progress: Progress) -> None:
+        self._take_state(progress)
+        super()._on_slice(progress)
+
+    def _take_state(self, progress: Progress) -> None:
+        if self._state != "dropped":
+            known: dict[str, State] = {"ready": "ready", "running": "live", "paused": "paused"}
+            self._state = known.get(progress.state, "finished")
 
     def freeze(self) -> Frozen:
         """The present state as plain HTML and text: the same for the same state of the engine."""
@@ -162,6 +172,9 @@ class StatementView(LiveWidget):
             frame["stream"] = self._stream(feed, number, buffers)
             if self._state == "ready" and feed.deliveries:
                 self._state = "live"
+        if self._replay is not None:  # a paused replay makes no slices that would tell
+            self._take_state(self._replay.progress)
+            self._pump.remind(REPLAY_INTERVAL)
         frame["state"] = self._state
         now = self._now()
         panes = set(self._shown.values()) - {"stream"}

@@ -64,7 +64,7 @@ function timeText(ms, withMillis) {
 // A column that knows how its values are written. Decimals and width only ever grow, so that nothing jumps.
 class Column {
   constructor({ name, type, kind }) {
-    Object.assign(this, { name, type, kind, decimals: 1, chars: Math.min(30, name.length) });
+    Object.assign(this, { name, type, kind, decimals: 1, chars: Math.min(30, name.length * 1.1) }); // headings are bold
     this.right = kind === "int" || kind === "float";
     if (this.right) this.chars = Math.max(this.chars, 7);
   }
@@ -115,11 +115,10 @@ class VirtualTable {
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW));
     const visible = Math.ceil(this.node.clientHeight / ROW) + 1;
     while (this.pool.length < visible) this.grow(columns.length);
+    // In the page the rows stand in the order in which they are seen: that is how a screen reader reads them.
     this.pool.forEach((row, p) => {
-      // A row node keeps its index while it is visible, so that scrolling moves nothing but what comes and goes.
-      const size = this.pool.length;
-      const index = first + ((p - (first % size) + size) % size);
-      const shown = index < count && index < first + visible;
+      const index = first + p;
+      const shown = index < count && p < visible;
       if (row.hidden === shown) row.hidden = !shown;
       if (!shown) return;
       if (row.index !== index) {

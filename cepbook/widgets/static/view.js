@@ -19,7 +19,20 @@ class Store {
     model.on("msg:custom", this.onMessage);
     model.on("change:info", this.onInfo);
     this.beat = setInterval(() => this.decay(), 500);
+    this.born = performance.now();
+    this.answered = false;
     this.hello();
+  }
+  // A saved notebook may hold the widget's state but has no kernel: then the last static picture is all there is.
+  get still() {
+    return !this.answered && performance.now() - this.born > 1500 ? this.model.get("snapshot") : "";
+  }
+  send(message) {
+    try {
+      this.model.send(message);
+    } catch (error) {
+      console.debug("cepbook: no kernel to talk to", error);
+    }
   }
   described() {
     this.info = this.model.get("info");
@@ -38,13 +51,14 @@ class Store {
   }
   hello() {
     this.fresh = true;
-    this.model.send({ kind: "hello" });
+    this.send({ kind: "hello" });
     this.show();
   }
   show() {
-    this.model.send({ kind: "show", client: this.client, pane: this.ui.pane, partition: this.ui.partition });
+    this.send({ kind: "show", client: this.client, pane: this.ui.pane, partition: this.ui.partition });
   }
   receive(frame, buffers) {
+    this.answered = true;
     this.clock = frame.clock;
     this.state = frame.state;
     this.problem = frame.problem ?? "";
@@ -56,7 +70,7 @@ class Store {
     const acknowledge = () => {
       if (answered) return;
       answered = true;
-      this.model.send({ kind: "ack", n: frame.n });
+      this.send({ kind: "ack", n: frame.n });
     };
     requestAnimationFrame(() => setTimeout(acknowledge));
     setTimeout(acknowledge, ACK_AT_LATEST);
@@ -100,6 +114,7 @@ class Store {
     this.fresh = false;
   }
   decay() {
+    if (this.still) this.changed();
     if (this.rate && performance.now() - this.heard > 1500) {
       this.rate = 0;
       this.changed();
@@ -141,7 +156,7 @@ class Store {
     clearInterval(this.beat);
     this.model.off("msg:custom", this.onMessage);
     this.model.off("change:info", this.onInfo);
-    this.model.send({ kind: "bye", client: this.client });
+    this.send({ kind: "bye", client: this.client });
   }
 }
 
@@ -187,7 +202,7 @@ class Panel {
     this.filter.setAttribute("aria-label", "show only rows that contain all of these words");
     this.filter.value = this.store.ui.filter;
     this.filter.oninput = () => this.set({ filter: this.filter.value });
-    this.follow = make("button", { class: "cv-follow", type: "button", title: "keep the newest row in sight" });
+    this.follow = make("button", { class: "cv-follow", type: "button", title: "keep the newest row in sight" }, "Follow");
     this.follow.onclick = () => this.set({ follow: !this.store.ui.follow });
     this.chosen = make("button", { class: "cv-chosen", type: "button", title: "show all partitions" });
     this.chosen.onclick = () => this.choose(null);
@@ -209,7 +224,8 @@ class Panel {
       const row = event.target.closest(".cv-row");
       if (row) this.choose(this.partitionAt(row.index));
     });
-    root.append(this.footer);
+    this.still = make("div", { class: "cv-still" });
+    root.append(this.footer, this.still);
     this.root = root;
     this.el.append(root);
   }
@@ -301,6 +317,9 @@ class Panel {
     }
     const note = { stream: () => this.drawStream(), window: () => this.drawWindow(), partitions: () => this.drawPartitions() }[ui.pane]();
     setText(this.footer, store.problem || note);
+    // The picture was made and escaped by Python.
+    if (this.picture !== store.still) this.still.innerHTML = this.picture = store.still;
+    if (this.picture) for (const table of Object.values(this.tables)) table.node.parentNode.hidden = true;
   }
   drawHeader() {
     const { store } = this;
@@ -326,9 +345,7 @@ class Panel {
       setAttribute(chip, "aria-label", `${plural(count, `${noun} row`)}, ${ui[key] ? "shown" : "hidden"}`);
     }
     setText(this.rate, store.rate >= 0.5 ? `${compact.format(store.rate)} rows/s` : "");
-    const newer = this.held ? store.inserted + store.removed - this.held.next : 0;
     setAttribute(this.follow, "aria-pressed", String(ui.follow));
-    setText(this.follow, newer > 0 ? `Follow · ${compact.format(newer)} new` : "Follow");
     this.follow.hidden = ui.pane !== "stream";
     this.chosen.hidden = ui.partition === null || ui.pane !== "window";
     if (!this.chosen.hidden) setText(this.chosen, `${this.partitionName(ui.partition)} ×`);
@@ -366,8 +383,8 @@ class Panel {
     const passing = this.passing(rows.time.length, rows.cells, rows.insert);
     const at = passing ? (i) => passing[i] : (i) => i;
     const count = passing ? passing.length : rows.time.length;
-    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: 2, extra: 2 };
-    const columns = [{ ...store.timeColumn, extra: 3, text: null }, sign, ...store.columns.map((c) => ({ ...c, extra: 3 }))];
+    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: 1, extra: 4 };
+    const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
     columns[0].chars = Math.max(12, store.timeColumn.chars);
     const fill = (i, row, cells) => {
       const r = at(i);
@@ -383,7 +400,7 @@ class Panel {
     const kept = rows.time.length;
     const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
     if (total > kept && !this.held) parts.push(`${numbers.format(total - kept)} earlier rows not kept here`);
-    if (this.held) parts.push("standing still while you read");
+    if (this.held) parts.push("standing still while you read", `${numbers.format(total - this.held.next)} newer`);
     return total ? parts.join(" · ") : "";
   }
   drawWindow() {
@@ -391,7 +408,7 @@ class Panel {
     const { window } = store;
     const passing = window ? this.passing(window.count, window.cells, null) : null;
     const count = window ? (passing ? passing.length : window.count) : 0;
-    const columns = store.columns.map((c, i) => ({ ...c, extra: 3 + (i === 0 ? 1 : 0) }));
+    const columns = store.columns.map((c, i) => ({ ...c, extra: 4 + (i === 0 ? 1 : 0) }));
     const flash = window && performance.now() - window.at < FLASH;
     const fill = (i, row, cells) => {
       const r = passing ? passing[i] : i;

@@ -1,0 +1,141 @@
+"""A statement, a replay and a browser that are as simple as their protocols allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cepbook.errors import UsageError
+from cepbook.feeds import Feed
+from cepbook.widgets import StatementView
+from cepbook.widgets.encode import Column
+from cepbook.widgets.live import LiveWidget
+
+Row = dict[str, Any]
+
+
+@dataclass
+class FakeStatement:
+    """A `ViewSource` whose contents are plain attributes."""
+
+    name: str = "out"
+    epl: str = "select irstream symbol, price from Tick#length(2)"
+    columns: Sequence[Column] = (Column("symbol", "string"), Column("price", "double"))
+    feed: Feed = field(default_factory=lambda: Feed(1000))
+    now: int = 0
+    contents: list[Row] = field(default_factory=list)
+    parts: dict[int, list[Row]] | None = None
+    reads: int = 0
+    dropped: bool = False
+
+    def clock(self) -> int:
+        return self.now
+
+    def rows(self, partition: int | None = None) -> Sequence[Row]:
+        self.reads += 1
+        if self.dropped:
+            raise UsageError("no statement out")
+        return self.contents if partition is None else (self.parts or {}).get(partition, [])
+
+    def partitions(self) -> Sequence[Row] | None:
+        if self.parts is None:
+            return None
+        return [{"id": i, "key1": rows[0]["symbol"], "rows": len(rows)} for i, rows in self.parts.items()]
+
+    def tick(self, n: int = 1) -> None:
+        for _ in range(n):
+            self.now += 1000
+            self.feed.push(self.now, [{"symbol": "A", "price": self.now / 1000}], None)
+
+
+@dataclass
+class FakeReplay:
+    """A replay that does nothing but remember its orders."""
+
+    events: int = 0
+    total: int | None = 10
+    clock: int = 0
+    state: str = "ready"
+    orders: list[str] = field(default_factory=list)
+    subscribers: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def progress(self) -> FakeReplay:
+        return self
+
+    def pause(self) -> None:
+        self.orders.append("pause")
+
+    def resume(self) -> None:
+        self.orders.append("resume")
+
+    def step(self, n: int = 1) -> None:
+        self.orders.append(f"step {n}")
+
+    def stop(self) -> None:
+        self.orders.append("stop")
+
+    def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
+        self.subscribers.append(fn)
+        return lambda: self.subscribers.remove(fn)
+
+    def slice(self, events: int, state: str = "running") -> None:
+        self.events, self.clock, self.state = self.events + events, self.clock + 1000 * events, state
+        for fn in tuple(self.subscribers):
+            fn()
+
+
+class FakeTime:
+    """A monotonic clock that moves when told."""
+
+    def __init__(self) -> None:
+        self.value = 100.0
+
+    def __call__(self) -> float:
+        return self.value
+
+
+class FakeBrowser:
+    """Catches what a widget sends, and answers like a page; `drawn` is what a page would show of the stream."""
+
+    def __init__(self, widget: LiveWidget) -> None:
+        self.widget = widget
+        self.frames: list[dict[str, Any]] = []
+        self.buffers: list[list[bytes]] = []
+        widget.send = self._take  # type: ignore[method-assign,assignment]
+
+    def _take(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
+        self.frames.append(content)
+        self.buffers.append(buffers or [])
+
+    def say(self, **content: object) -> None:
+        self.widget._on_message(self.widget, content, [])
+
+    def hello(self) -> None:
+        self.say(kind="hello")
+
+    def ack(self) -> None:
+        self.say(kind="ack", n=self.frames[-1]["n"])
+
+    def show(self, pane: str, partition: int | None = None, client: str = "c") -> None:
+        self.say(kind="show", client=client, pane=pane, partition=partition)
+
+
+class FakeHandle:
+    """A display handle that remembers what it was asked to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[object] = []
+
+    def update(self, obj: object) -> None:
+        self.shown.append(obj)
+
+
+def opened(source: FakeStatement | None = None, **options: Any) -> tuple[FakeStatement, StatementView, FakeBrowser]:
+    """A statement, its view and a browser that has said hello; time stands still unless `now` is given."""
+    source = source or FakeStatement()
+    view = StatementView(source, **{"now": FakeTime(), **options})
+    browser = FakeBrowser(view)
+    browser.hello()
+    return source, view, browser

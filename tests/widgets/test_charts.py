@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.widgets import charts
+
+START = 1_357_016_400_000
+
+
+def frame(n: int = 6) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "time": START + 60_000 * np.arange(n),
+            "seq": range(n),
+            "kind": ["insert"] * (n - 1) + ["remove"],
+            "carrier": (["UA", "AA"] * n)[:n],
+            "flights": range(n),
+            "delay": np.linspace(0, 1, n),
+        }
+    )
+
+
+class FakeWorkbench:
+    def __init__(self, changes: pd.DataFrame) -> None:
+        self._changes = changes
+
+    def changes(self, name: str) -> pd.DataFrame:
+        return self._changes
+
+
+def bundle(chart: Any) -> dict[str, Any]:
+    made = chart._repr_mimebundle_(None, None)
+    return dict(made[0] if isinstance(made, tuple) else made)
+
+
+def test_the_renderer_writes_what_jupyterlab_can_draw_offline() -> None:
+    shown = bundle(charts.line(frame(), "time", "delay", "carrier", title="delays"))
+    spec = shown[charts.MIME]
+    assert spec["$schema"].endswith("/v5.json")
+    assert "text/html" not in shown
+    assert shown["text/plain"] == "line chart 'delays', x: time, y: delay, color: carrier, 6 rows"
+    assert shown["image/png"].startswith("iVBOR")
+    addresses = [word for word in json.dumps(spec).split('"') if word.startswith("http")]
+    assert addresses == [charts.SCHEMA]
+
+
+def test_the_same_chart_twice_is_the_same_bundle() -> None:
+    first, second = (bundle(charts.line(frame(), "time", "delay")) for _ in range(2))
+    assert first[charts.MIME] == second[charts.MIME] and first["text/plain"] == second["text/plain"]
+
+
+def test_engine_time_becomes_a_time_axis_that_shows_utc_everywhere() -> None:
+    spec = bundle(charts.line(frame(), "time", "delay"))[charts.MIME]
+    assert spec["encoding"]["x"]["type"] == "temporal"
+    (rows,) = spec["datasets"].values()
+    assert rows[0]["time"] == "2013-01-01T05:00:00"  # no zone: Vega would move it into the reader's
+
+
+def test_time_near_zero_stays_a_number() -> None:
+    early = frame().assign(time=range(6))
+    assert bundle(charts.line(early, "time", "delay"))[charts.MIME]["encoding"]["x"]["type"] == "quantitative"
+
+
+def test_several_columns_become_several_lines() -> None:
+    spec = bundle(charts.line(frame(), "time", ["delay", "flights"]))[charts.MIME]
+    assert spec["encoding"]["color"]["field"] == "series"
+    with pytest.raises(UsageError, match="not both"):
+        charts.line(frame(), "time", ["delay", "flights"], "carrier")
+
+
+def test_many_rows_are_thinned_per_series_and_it_is_said() -> None:
+    spec = bundle(charts.line(frame(20_000), "time", "delay", "carrier"))[charts.MIME]
+    (rows,) = spec["datasets"].values()
+    assert len(rows) <= charts.POINTS
+    assert {row["carrier"] for row in rows} == {"UA", "AA"}
+    assert spec["title"]["subtitle"] == "one row in 5 of 20,000"
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(UsageError, match="no column dlay; it has: time, seq, kind"):
+        charts.line(frame(), "time", "dlay")
+
+
+def test_names_with_special_characters_are_fields_and_not_paths() -> None:
+    odd = frame().rename(columns={"delay": "a.b[0]:Q"})
+    assert bundle(charts.line(odd, "time", "a.b[0]:Q"))[charts.MIME]["encoding"]["y"]["field"] == r"a\.b\[0\]:Q"
+
+
+def test_a_stream_chart_chooses_its_columns_and_leaves_out_remove_rows() -> None:
+    spec = bundle(charts.stream_chart(FakeWorkbench(frame()), "late"))[charts.MIME]  # type: ignore[arg-type]
+    encoding = spec["encoding"]
+    assert [encoding[c]["field"] for c in ("x", "y", "color")] == ["time", "delay", "carrier"]
+    (rows,) = spec["datasets"].values()
+    assert len(rows) == 5
+    nothing = FakeWorkbench(frame()[["time", "seq", "kind", "carrier"]])
+    with pytest.raises(UsageError, match="statement late has no numeric column"):
+        charts.stream_chart(nothing, "late")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_comparison_takes_long_and_wide_reports(wide: bool) -> None:
+    report = pd.DataFrame({"statement": ["a", "b"], "equal": [10, 7], "only_here": [0, 3]})
+    if not wide:
+        report = report.melt(id_vars="statement", var_name="verdict", value_name="rows")
+    spec = bundle(charts.comparison_chart(report))[charts.MIME]
+    assert spec["encoding"]["color"]["scale"]["domain"] == ["equal", "only here"]
+    (rows,) = spec["datasets"].values()
+    assert sum(row["rows"] for row in rows) == 20
+
+
+def test_a_chart_that_cannot_become_a_picture_still_draws_in_the_browser() -> None:
+    shown = charts.render({"mark": "nonsense", "encoding": {}})
+    assert "image/png" not in shown and charts.MIME in shown

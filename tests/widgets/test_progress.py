@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+
+from cepbook.widgets import ReplayControl
+from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeTime
+
+
+def opened() -> tuple[FakeReplay, ReplayControl, FakeBrowser, FakeTime]:
+    now = FakeTime()
+    replay = FakeReplay()
+    control = ReplayControl(replay, now=now)
+    browser = FakeBrowser(control)
+    browser.hello()
+    return replay, control, browser, now
+
+
+def test_buttons_are_orders() -> None:
+    replay, _, browser, _ = opened()
+    browser.say(kind="order", order="pause")
+    browser.say(kind="order", order="step", n=5)
+    browser.say(kind="order", order="resume")
+    browser.say(kind="order", order="stop")
+    assert replay.orders == ["pause", "step 5", "resume", "stop"]
+
+
+def test_orders_that_make_no_sense_are_ignored() -> None:
+    replay, _, browser, _ = opened()
+    for order in ({"order": "step", "n": 0}, {"order": "step", "n": "1"}, {"order": "explode"}, {}):
+        browser.say(kind="order", **order)
+    assert replay.orders == []
+
+
+def test_slices_move_the_bar_at_most_at_the_rate() -> None:
+    replay, _, browser, now = opened()
+    for _ in range(50):
+        replay.slice(1)
+        if len(browser.frames):
+            browser.ack()
+        now.value += 0.01
+    assert 5 <= len(browser.frames) <= 6
+    assert browser.frames[0] == {
+        "kind": "frame", "n": 1, "events": 1, "total": 10, "clock": "00:00:01.000", "state": "running",
+    }  # fmt: skip
+
+
+def test_without_news_no_frame_is_sent() -> None:
+    _, control, browser, now = opened()
+    control.flush()
+    browser.ack()
+    now.value += 5
+    assert not control.flush()
+    assert len(browser.frames) == 1
+    browser.hello()
+    assert control.flush(), "a page that opens late gets the present state"
+
+
+def test_at_the_end_the_saved_output_is_brought_up_to_date() -> None:
+    replay, control, browser, _ = opened()
+    handle = FakeHandle()
+    control.attach_display(handle)
+    replay.slice(10, "finished")
+    assert browser.frames[-1]["state"] == "finished"
+    assert handle.shown == [control]
+    assert replay.subscribers == []
+
+
+def test_on_a_loop_a_pause_between_slices_is_noticed() -> None:
+    async def run() -> list[str]:
+        replay = FakeReplay(state="running")
+        control = ReplayControl(replay, rate=500)
+        browser = FakeBrowser(control)
+        browser.hello()
+        await asyncio.sleep(0.02)
+        browser.ack()
+        replay.state = "paused"
+        await asyncio.sleep(0.03)
+        control.close()
+        return [frame["state"] for frame in browser.frames]
+
+    assert asyncio.run(run()) == ["running", "paused"]

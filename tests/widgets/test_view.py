@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.feeds import Feed
+from cepbook.widgets import StatementView
+from cepbook.widgets.encode import Column
+from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeStatement, FakeTime, opened
+
+
+def prices(browser: FakeBrowser, at: int = -1) -> list[float]:
+    """The column `price` of the stream part of a frame."""
+    column = browser.frames[at]["stream"]["columns"][1]
+    kind: Any = np.float64 if column["k"] == "num" else np.int32
+    values: list[float] = np.frombuffer(browser.buffers[at][column["b"]], dtype=kind).tolist()
+    return values
+
+
+def test_the_first_frame_has_what_was_delivered_before_the_page_opened() -> None:
+    source = FakeStatement()
+    source.tick(3)
+    _, view, browser = opened(source)
+    assert view.flush()
+    stream = browser.frames[0]["stream"]
+    assert prices(browser) == [1.0, 2.0, 3.0]
+    assert (stream["full"], stream["from"], stream["to"], stream["inserted"], stream["removed"]) == (True, 0, 3, 3, 0)
+    assert browser.frames[0]["clock"] == "00:00:03.000"
+
+
+def test_a_frame_carries_only_what_the_page_lacks() -> None:
+    source, view, browser = opened()
+    source.tick(2)
+    view.flush()
+    browser.ack()
+    source.tick(2)
+    view.flush(urgent=True)
+    assert prices(browser) == [3.0, 4.0]
+    assert browser.frames[-1]["stream"]["from"] == 2
+
+
+def test_without_an_acknowledgement_deliveries_are_conflated_and_none_is_lost() -> None:
+    now = FakeTime()
+    source, view, browser = opened(now=now)
+    source.tick(1)
+    view.flush()
+    for _ in range(50):
+        source.tick(1)
+        view.flush()
+    assert len(browser.frames) == 1
+    now.value += 1.1
+    view.flush()
+    assert len(browser.frames) == 2
+    assert prices(browser) == [float(i) for i in range(1, 52)], "the first frame may have been lost"
+
+
+def test_a_frame_has_at_most_keep_rows_and_they_are_the_newest() -> None:
+    source, view, browser = opened(keep=10)
+    source.tick(500)
+    view.flush()
+    assert prices(browser) == [float(i) for i in range(491, 501)]
+    assert browser.frames[0]["stream"]["inserted"] == 500
+
+
+def test_one_huge_delivery_is_cut_from_the_front() -> None:
+    source, view, browser = opened(keep=4)
+    source.feed.push(5, [{"symbol": "A", "price": float(i)} for i in range(6)], [{"symbol": "B", "price": 9.0}])
+    view.flush()
+    assert prices(browser) == [3.0, 4.0, 5.0, 9.0]
+
+
+def test_insert_and_remove_rows_of_one_delivery_share_its_number() -> None:
+    source, view, browser = opened()
+    source.feed.push(5, [{"symbol": "A", "price": 1.0}], [{"symbol": "B", "price": 2.0}])
+    source.feed.push(5, None, [{"symbol": "C", "price": 3.0}])
+    view.flush()
+    stream, buffers = browser.frames[0]["stream"], browser.buffers[0]
+    assert np.frombuffer(buffers[stream["delivery"]["b"]], dtype=np.float64).tolist() == [0, 0, 1]
+    assert np.frombuffer(buffers[stream["insert"]["b"]], dtype=np.uint8).tolist() == [1, 0, 0]
+
+
+def test_a_page_that_opens_later_gets_everything_again() -> None:
+    source, view, browser = opened()
+    source.tick(2)
+    view.flush()
+    browser.ack()
+    browser.hello()
+    view.flush()
+    assert prices(browser) == [1.0, 2.0]
+    assert browser.frames[-1]["stream"]["full"]
+
+
+def test_a_cleared_feed_says_which_rows_are_gone() -> None:
+    source, view, browser = opened()
+    source.tick(2)
+    view.flush()
+    browser.ack()
+    source.feed.clear()
+    source.tick(1)
+    view.flush(urgent=True)
+    stream = browser.frames[-1]["stream"]
+    assert (stream["first"], stream["inserted"]) == (2, 1)
+
+
+def test_the_window_is_read_only_while_it_is_shown() -> None:
+    now = FakeTime()
+    source, view, browser = opened(FakeStatement(contents=[{"symbol": "A", "price": 1.0}]), now=now)
+    source.tick()
+    view.flush()
+    assert "window" not in browser.frames[-1] and source.reads == 0
+    browser.ack()
+    browser.show("window")
+    view.flush(urgent=True)
+    window = browser.frames[-1]["window"]
+    assert (window["total"], window["count"], window["partition"]) == (1, 1, None)
+    browser.ack()
+    source.tick()
+    now.value += 0.1
+    view.flush()
+    assert "window" not in browser.frames[-1], "the contents are read at most five times per second"
+
+
+def test_a_large_window_is_cut_but_counted() -> None:
+    _, view, browser = opened(FakeStatement(contents=[{"symbol": "A", "price": float(i)} for i in range(1500)]))
+    browser.show("window")
+    view.flush(urgent=True)
+    assert (browser.frames[-1]["window"]["total"], browser.frames[-1]["window"]["count"]) == (1500, 1000)
+
+
+def test_choosing_a_partition_shows_its_rows() -> None:
+    parts = {0: [{"symbol": "A", "price": 1.0}], 1: [{"symbol": "B", "price": 2.0}, {"symbol": "B", "price": 3.0}]}
+    _, view, browser = opened(FakeStatement(parts=parts))
+    assert view.info["context"] is True
+    browser.show("partitions")
+    view.flush(urgent=True)
+    listed = browser.frames[-1]["partitions"]
+    assert [c["name"] for c in listed["names"]] == ["id", "key1", "rows"] and listed["total"] == 2
+    browser.ack()
+    browser.show("window", partition=1)
+    view.flush(urgent=True)
+    assert (browser.frames[-1]["window"]["partition"], browser.frames[-1]["window"]["total"]) == (1, 2)
+
+
+def test_two_pages_may_look_at_different_panes() -> None:
+    _, view, browser = opened(FakeStatement(parts={0: [{"symbol": "A", "price": 1.0}]}))
+    browser.show("partitions", client="one")
+    browser.show("window", client="two")
+    view.flush(urgent=True)
+    assert {"window", "partitions"} <= set(browser.frames[-1])
+
+
+def test_a_failing_read_is_shown_and_does_not_stop_the_stream() -> None:
+    source, view, browser = opened()
+    source.dropped = True
+    source.tick()
+    browser.show("window")
+    view.flush(urgent=True)
+    assert browser.frames[-1]["problem"] == "no statement out"
+    assert prices(browser) == [1.0]
+
+
+def test_a_statement_that_was_deployed_anew_starts_over() -> None:
+    source, view, browser = opened()
+    source.tick(2)
+    view.flush()
+    browser.ack()
+    source.feed, source.columns = Feed(100), (Column("symbol", "string"), Column("price", "long"))
+    source.feed.push(1, [{"symbol": "Z", "price": 7}], None)
+    view.flush(urgent=True)
+    assert browser.frames[-1]["stream"]["full"] and prices(browser) == [7.0]
+    assert view.info["columns"][1]["kind"] == "int"
+
+
+def test_messages_that_make_no_sense_are_ignored() -> None:
+    source, view, browser = opened()
+    source.tick()
+    for content in ({"kind": "ack", "n": "x"}, {"kind": "show", "client": "c", "pane": "boo"}, {}, {"kind": 3}):
+        browser.say(**content)
+    view._on_message(view, None, None)
+    assert view.flush() and prices(browser) == [1.0]
+
+
+def test_states() -> None:
+    source, view, browser = opened()
+    view.flush()
+    assert browser.frames[-1]["state"] == "ready"
+    browser.ack()
+    source.tick()
+    view.flush(urgent=True)
+    assert browser.frames[-1]["state"] == "live"
+    with pytest.raises(UsageError, match="no such state of a view: happy"):
+        view.state = "happy"  # type: ignore[assignment]
+    with pytest.raises(UsageError, match="at least 1 row"):
+        StatementView(source, keep=0)
+
+
+def test_a_view_follows_a_replay_to_its_end() -> None:
+    source, view, browser = opened()
+    replay, handle = FakeReplay(), FakeHandle()
+    view.attach_display(handle)
+    view.follow(replay)
+    source.tick(3)
+    replay.slice(3)
+    assert prices(browser) == [1.0, 2.0, 3.0] and view.state == "live"
+    browser.ack()
+    source.tick(1)
+    replay.slice(1, "finished")
+    assert prices(browser) == [4.0] and browser.frames[-1]["state"] == "finished"
+    assert handle.shown == [view] and replay.subscribers == []
+    assert "4 insert rows" in view.snapshot
+
+
+def test_on_a_loop_the_view_updates_by_itself() -> None:
+    async def run() -> int:
+        source = FakeStatement()
+        view = StatementView(source, rate=1000)
+        browser = FakeBrowser(view)
+        browser.hello()
+        await asyncio.sleep(0.02)
+        browser.ack()
+        source.tick(2)
+        await asyncio.sleep(0.02)
+        assert prices(browser) == [1.0, 2.0]
+        view.close()
+        source.tick(600)
+        await asyncio.sleep(0.02)
+        return len(browser.frames)
+
+    assert asyncio.run(run()) == 2
