@@ -68,9 +68,7 @@ class ContextReader(SelectReader):
 
     def condition_filter(self, node: Node) -> ast.ContextCondition:
         stream, alias = node.children
-        return ast.ContextCondition(
-            "filter", stream=self.read(stream), alias=self.optional(alias), span=span_of(node)
-        )
+        return ast.ContextCondition("filter", stream=self.read(stream), alias=self.optional(alias), span=span_of(node))
 
     def condition_pattern(self, node: Node) -> ast.ContextCondition:
         pattern, inclusive, alias = node.children

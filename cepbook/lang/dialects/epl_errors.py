@@ -1,19 +1,392 @@
-"""What to say when the parser stops."""
+"""What to say when the parser stops: the fact, the place, and a remedy for typical mistakes.
+
+A remedy is a function in `REMEDIES` that looks at the tokens around the place and gives a hint or None; the first
+hint wins, so special cases stand before general ones.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
 
+from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from cepbook.errors import Diagnostic, Span
-from cepbook.lang.dialects.epl_lexer import Piece
+from cepbook.lang.dialects.epl_lexer import NOT_BEFORE, RESERVED, SOFT, UNITS, Piece, Raw
+
+CLAUSES = ("select", "from", "where", "group", "having", "output", "order", "limit")
+CLAUSE_TEXT = "select, from, where, group by, having, output, order by, limit"
+OPENING = {"(": ")", "[": "]", "{": "}"}
+OPERATORS = {
+    "==": "compare with a single =",
+    "!==": "write != for unequal",
+    "&&": "write and",
+    "!": "write not",
+    "**": "EPL has no power operator; use Math.pow(x, y)",
+    "++": "EPL has no ++; in a set clause write v = v + 1",
+    "~": "EPL has no ~ operator",
+    "\\": "a backslash stands only inside strings and before a dot in a name",
+    ";": "a semicolon ends a statement",
+    "%": "* and / and % stand between two values",
+}
+STATEMENTS = frozenset(("select", "insert", "create", "update", "delete", "on"))
+COMPARISONS = frozenset(("=", "!=", "<>", "<", "<=", ">", ">=", "is"))
+BITWISE = frozenset("&|^")
+VALUE_TERMINALS = frozenset(("IDENT", "NUMBER", "STRING", "LPAR"))
+NAMES = {"NUMBER": "a number", "STRING": "a string", "UNIT": "a time unit", "SCRIPT": "a script in brackets"}
 
 
-def explain(error: UnexpectedToken, piece: Piece, parser: Any) -> Diagnostic:
-    token = error.token
-    span = Span(token.start_pos, token.end_pos)
-    if token.type == "$END":
-        span = Span(piece.tokens[-1].end, piece.tokens[-1].end)
-        return Diagnostic("syntax", "the statement ends too early", span)
-    return Diagnostic("syntax", f"unexpected {token.value}", span)
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the parser stopped: the statement's tokens, the position in them, and which words or signs would do.
+
+    `accepted` holds terminal names of the grammar, `words` the keywords among them as written.
+    """
+
+    tokens: tuple[Raw, ...]
+    at: int
+    accepted: frozenset[str]
+    words: tuple[str, ...]
+
+    def text(self, offset: int = 0) -> str:
+        """The lower-cased token at `offset` from the stop; empty outside of the statement."""
+        i = self.at + offset
+        return self.tokens[i].text.lower() if 0 <= i < len(self.tokens) else ""
+
+    def kind(self, offset: int = 0) -> str:
+        i = self.at + offset
+        return self.tokens[i].kind if 0 <= i < len(self.tokens) else "end"
+
+    @property
+    def found(self) -> str:
+        return self.tokens[self.at].text
+
+    @property
+    def ended(self) -> bool:
+        return self.at >= len(self.tokens)
+
+    def open_brackets(self) -> list[Raw]:
+        """The brackets before the stop that are not closed before it."""
+        stack: list[Raw] = []
+        for token in self.tokens[: self.at]:
+            if token.kind in OPENING:
+                stack.append(token)
+            elif stack and token.kind in OPENING.values():
+                stack.pop()
+        return stack
+
+    def opens_clause(self) -> bool:
+        """Whether the word at the stop begins its clause (and is not meant as a name)."""
+        word, following = self.text(), self.text(1)
+        if word in ("group", "order"):
+            return following == "by"
+        if word == "output":
+            return following in ("all", "first", "last", "snapshot", "every", "at", "when", "after", "")
+        return word in CLAUSES and self.kind(1) not in (",", ")", "=", ".") and following not in CLAUSES
+
+    def clauses_before(self) -> list[str]:
+        """Clause keywords outside of brackets before the stop."""
+        depth, found = 0, []
+        for token in self.tokens[: self.at]:
+            if token.kind in OPENING:
+                depth += 1
+            elif token.kind in OPENING.values():
+                depth -= 1
+            elif depth == 0 and token.kind == "word" and token.text.lower() in CLAUSES:
+                found.append(token.text.lower())
+        return found
+
+
+def explain(error: UnexpectedToken, piece: Piece, parser: Lark) -> Diagnostic:
+    """The diagnostic of a parse that stopped in `piece`."""
+    accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
+    spelled = {t.name: t.pattern.value for t in parser.terminals}
+    words = tuple(sorted(spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()))
+    start = piece.tokens[-1].end if error.token.type == "$END" else error.token.start_pos
+    at = next((i for i, t in enumerate(piece.tokens) if t.start == start), len(piece.tokens))
+    stop = Stop(piece.tokens, at, accepted, words)
+    if stop.ended:
+        span, found = Span(piece.tokens[-1].end, piece.tokens[-1].end), "the statement ends too early"
+    else:
+        span, found = Span(stop.tokens[at].start, stop.tokens[at].end), f"`{stop.found}` cannot stand here"
+    wanted = expected_text(accepted, spelled)
+    message = f"{found}, expected {wanted}" if wanted else found
+    hint = next((hint for remedy in REMEDIES if (hint := remedy(stop)) is not None), None)
+    return Diagnostic("syntax", message, span, hint)
+
+
+def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
+    """The accepted terminals in words, or nothing where they are too many to help."""
+    wanted: list[str] = []
+    rest = set(accepted)
+    if VALUE_TERMINALS <= accepted:
+        wanted.append("an expression")
+        return "an expression"
+    if "IDENT" in rest:
+        wanted.append("a name")
+    rest -= {"IDENT", "SOFT", "EVENTS", "_AND_WHEN", "_COMMA_CONTEXT", "NAMED", "DOT_NS", "QUANTIFIER"}
+    if "$END" in rest:
+        wanted.append("the end of the statement")
+        rest.discard("$END")
+    wanted += sorted(
+        NAMES[name] if name in NAMES else f"`{spelled[name]}`" for name in rest if name in NAMES or name in spelled
+    )
+    if not wanted or len(wanted) > 5:
+        return ""
+    return wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+
+
+# ---------------------------------------------------------------- remedies
+def foreign_operator(stop: Stop) -> str | None:
+    if stop.ended:
+        return None
+    if stop.kind() == "=" and stop.kind(-1) == "=":
+        return OPERATORS["=="]
+    if stop.kind() == "*" and stop.kind(-1) == "*":
+        return OPERATORS["**"]
+    return OPERATORS.get(stop.kind()) if stop.kind() != ";" else None
+
+
+def trailing_comma(stop: Stop) -> str | None:
+    if stop.kind(-1) != ",":
+        return None
+    if stop.ended or stop.kind() in OPENING.values() or stop.opens_clause():
+        return "remove the comma before it"
+    return "remove one comma" if stop.kind() == "," else None
+
+
+def clause_out_of_order(stop: Stop) -> str | None:
+    word = stop.text()
+    if not stop.opens_clause() or stop.open_brackets():
+        return None
+    rank = CLAUSES.index(word)
+    later = [clause for clause in stop.clauses_before() if CLAUSES.index(clause) > rank]
+    if word in stop.clauses_before() and not later:
+        return f"a statement has one {clause_name(word)} clause" if word != "select" else None
+    if not later:
+        return None
+    return f"put {clause_name(word)} before {clause_name(later[0])}; the order is {CLAUSE_TEXT}"
+
+
+def clause_name(word: str) -> str:
+    return f"{word} by" if word in ("group", "order") else word
+
+
+def missing_part(stop: Stop) -> str | None:
+    """Something is missing between the word before and a clause that begins, or the end."""
+    if not (stop.ended or stop.opens_clause() or stop.text() == "end" or stop.kind() in OPENING.values()):
+        return None
+    before = stop.text(-1)
+    if before == "(" and stop.text(-2) == "in":
+        return "write at least one value in the list"
+    if before == "select" or (before == "distinct" and stop.text(-2) == "select"):
+        return "say what to select, for example * or the names of properties"
+    missing = {
+        "from": "name an event type behind from",
+        "where": "write a condition behind where",
+        "having": "write a condition behind having",
+        "by": "write an expression behind by",
+        "as": "write a name behind as",
+        "#": "name a data window behind #, for example #length(10)",
+        "every": "say how often, for example every 5 seconds or every 10 events",
+        "limit": "write a number of rows behind limit",
+        "case": "write when … then … behind case",
+        "when": "write a condition behind when",
+        "then": "write a value behind then",
+        "else": "write a value behind else",
+    }.get(before)
+    if missing is not None:
+        return missing
+    if before in (
+        "and",
+        "or",
+        "not",
+        "=",
+        "<",
+        ">",
+        "+",
+        "-",
+        "*",
+        "/",
+        "||",
+        "<=",
+        ">=",
+        "!=",
+        "like",
+        "between",
+        "in",
+        "is",
+    ):
+        return f"write a value behind {before}" if "from" in stop.clauses_before() or before != "*" else None
+    return None
+
+
+def unclosed_bracket(stop: Stop) -> str | None:
+    brackets = stop.open_brackets()
+    if stop.kind() in OPENING.values() and not brackets:
+        return f"no {next(k for k, v in OPENING.items() if v == stop.kind())} is open here"
+    if not brackets:
+        return None
+    closing = OPENING[brackets[-1].kind]
+    if stop.kind() in OPENING.values() and stop.kind() != closing and closing in ")]}":
+        range_end = brackets[-1].kind in "([" and stop.kind() in ")]"
+        return (
+            None
+            if range_end and len(brackets) == 1 and "RSQB" in stop.accepted
+            else f"close {brackets[-1].kind} with {closing}"
+        )
+    if stop.ended or (stop.opens_clause() and stop.text() not in ("select", "order")):
+        i = stop.tokens.index(brackets[-1])
+        behind = f" behind {stop.tokens[i - 1].text}" if i else ""
+        return f"close the bracket {brackets[-1].kind}{behind} with {closing}"
+    return None
+
+
+def time_unit(stop: Stop) -> str | None:
+    if stop.kind() != "word" or "UNIT" not in stop.accepted:
+        return None
+    close = get_close_matches(stop.text(), list(UNITS), n=1, cutoff=0.7)
+    if not close and stop.kind(-1) != "NUMBER":
+        return None
+    if close:
+        return f"did you mean {close[0]}?"
+    return "the time units are year, month, week, day, hour, minute, second, millisecond and microsecond"
+
+
+def rate_without_unit(stop: Stop) -> str | None:
+    if "UNIT" in stop.accepted and "EVENTS" in stop.accepted:
+        return f"add a unit: every {stop.text(-1)} seconds, or every {stop.text(-1)} events"
+    return None
+
+
+def keyword_typo(stop: Stop) -> str | None:
+    """The word here, or the one before that was taken for a name, is nearly a keyword."""
+    if stop.kind() == "word" and stop.text() not in stop.words:
+        close = get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7)
+        if close and stop.text() not in RESERVED:
+            return f"did you mean {close[0]}?"
+    before = stop.text(-1)
+    if stop.kind(-1) == "word" and before not in RESERVED | SOFT and stop.at >= 2:
+        close = get_close_matches(before, (*CLAUSES, "as", "unidirectional", "inner", "left", "join"), n=1, cutoff=0.7)
+        if close and close[0] != before:
+            return f"did you mean {close[0]} instead of {stop.tokens[stop.at - 1].text}?"
+    return None
+
+
+def missing_from(stop: Stop) -> str | None:
+    clauses = stop.clauses_before()
+    if "select" not in clauses or "from" in clauses or stop.open_brackets():
+        return None
+    if (
+        stop.kind() in ("word", "tick")
+        and (stop.kind(-1) == "*" or stop.kind(-1) == "word")
+        and stop.text() not in CLAUSES
+    ):
+        return f"write from before the event type: from {stop.found}"
+    return None
+
+
+def window_notation(stop: Stop) -> str | None:
+    if stop.text() == "window" and "HASH" in stop.accepted | {"HASH"} and "from" in stop.clauses_before():
+        return "write the window behind the event type with a #, for example Tick#length(10)"
+    if stop.kind(-2) == "#" and stop.kind() == "NUMBER":
+        return f"write parameters in parentheses: #{stop.text(-1)}({stop.found})"
+    return None
+
+
+def missing_by(stop: Stop) -> str | None:
+    if stop.text(-1) in ("group", "order") and "BY" in stop.accepted:
+        return f"write {stop.text(-1)} by"
+    return None
+
+
+def comparison_chain(stop: Stop) -> str | None:
+    if stop.text() in COMPARISONS and any(t.text.lower() in COMPARISONS for t in stop.tokens[: stop.at]):
+        return "comparisons do not chain: join two of them with and, or use parentheses"
+    if stop.kind() in BITWISE and any(t.kind in BITWISE for t in stop.tokens[: stop.at]):
+        return "different bitwise operators need parentheses"
+    return None
+
+
+def needs_parentheses(stop: Stop) -> str | None:
+    if stop.kind() == "(" and stop.kind(-1) in ("-", "+") and "NUMBER" in stop.accepted:
+        return "a sign stands before a number or a name: write -1 * (…)"
+    if stop.text() == "not" and stop.text(-1) == "not":
+        return "not stands once: use parentheses for not (not …)"
+    if stop.text() == "case":
+        return "put case … end in parentheses"
+    if stop.text(-1) == "end" and any(t.text.lower() == "case" for t in stop.tokens[: stop.at]):
+        return "put case … end in parentheses"
+    return None
+
+
+def limit_value(stop: Stop) -> str | None:
+    if "limit" not in [t.text.lower() for t in stop.tokens[max(0, stop.at - 3) : stop.at]]:
+        return None
+    return "limit takes a number or a variable: limit 10 offset 5"
+
+
+def nested_context(stop: Stop) -> str | None:
+    if stop.text() == "context" and stop.text(-1) != ",":
+        return "separate nested contexts with commas"
+    if stop.kind() == "," and "_COMMA_CONTEXT" in stop.accepted:
+        return "a comma stands here only before the next nested context: , context NAME …"
+    return None
+
+
+def subquery(stop: Stop) -> str | None:
+    brackets = stop.open_brackets()
+    if not brackets or stop.text() not in (",", "order", "limit", "output", "inner", "left", "join", "pattern"):
+        return None
+    behind = stop.tokens[stop.tokens.index(brackets[-1]) + 1].text.lower()
+    if behind != "select" or "from" not in (
+        t.text.lower() for t in stop.tokens[stop.tokens.index(brackets[-1]) : stop.at]
+    ):
+        return None
+    return "a subquery reads one event type, named window or table and has only where, group by and having"
+
+
+def join_kind(stop: Stop) -> str | None:
+    if stop.text() in ("outer", "join") and stop.text(-1) != "outer":
+        return "write left outer join, right outer join, full outer join or inner join"
+    return None
+
+
+def keyword_as_name(stop: Stop) -> str | None:
+    word = stop.text()
+    if stop.kind() != "word" or word not in RESERVED | SOFT | NOT_BEFORE.keys() or "IDENT" not in stop.accepted:
+        return None
+    if "NUMBER" in stop.accepted and (stop.opens_clause() or word in STATEMENTS):
+        return None
+    return f"{word} is a keyword; as a name write it in backticks: `{stop.found}`"
+
+
+def time_unit_as_name(stop: Stop) -> str | None:
+    if stop.text() in UNITS and stop.text() in RESERVED and stop.kind(-1) != "NUMBER":
+        return f"{stop.text()} is a keyword; as a name write it in backticks: `{stop.found}`"
+    return None
+
+
+REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
+    foreign_operator,
+    trailing_comma,
+    clause_out_of_order,
+    missing_part,
+    time_unit,
+    rate_without_unit,
+    window_notation,
+    missing_by,
+    comparison_chain,
+    needs_parentheses,
+    limit_value,
+    nested_context,
+    subquery,
+    join_kind,
+    unclosed_bracket,
+    keyword_as_name,
+    time_unit_as_name,
+    keyword_typo,
+    missing_from,
+)

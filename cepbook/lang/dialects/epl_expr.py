@@ -157,9 +157,7 @@ class ExpressionReader:
 
     def between(self, node: Node) -> ast.Expr:
         operand, negated, low, high = node.children
-        return ast.Between(
-            self.expr(operand), self.expr(low), self.expr(high), negated is not None, span=span_of(node)
-        )
+        return ast.Between(self.expr(operand), self.expr(low), self.expr(high), negated is not None, span=span_of(node))
 
     def in_list(self, node: Node) -> ast.Expr:
         operand, negated, *values = node.children
@@ -301,7 +299,9 @@ class ExpressionReader:
         else:
             args, distinct, wildcard, named = self.arguments(call)
             steps.append(
-                ast.NameStep(plain(token), args, None, optional and not more, distinct, wildcard, named, escaped, span=span)
+                ast.NameStep(
+                    plain(token), args, None, optional and not more, distinct, wildcard, named, escaped, span=span
+                )
             )
         for i, index in enumerate(more):
             steps.append(
@@ -369,7 +369,9 @@ class ExpressionReader:
             amount_node, word = part.children  # type: ignore[union-attr]
             amount, unit = self.expr(amount_node), UNITS[str(word)]
             if isinstance(amount, ast.Literal) and amount.type == "string":
-                raise Misplaced("the amount of a time period is a number", amount.span, f"write {amount.value} {unit}")
+                raise Misplaced(
+                    "the amount of a time period is a number or a name", amount.span, "write it without quotes"
+                )
             if parts and UNIT_ORDER[unit] <= UNIT_ORDER[parts[-1][1]]:
                 raise Misplaced(
                     f"{word} cannot follow {parts[-1][1]} in a time period",

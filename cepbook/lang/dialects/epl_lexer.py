@@ -21,10 +21,7 @@ from cepbook.errors import Diagnostic, Span
 
 UNITS: dict[str, str] = {
     **{u: u for u in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")},
-    **{
-        f"{u}s": u
-        for u in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
-    },
+    **{f"{u}s": u for u in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")},
     "min": "minute",
     "sec": "second",
     "msec": "millisecond",
@@ -171,7 +168,9 @@ def _unreadable(source: str, position: int, text: str) -> tuple[Diagnostic, int]
         return Diagnostic(
             "syntax", "this name in backticks is not closed", Span(position, line_end), "end it with a backtick"
         ), line_end
-    return Diagnostic("syntax", f"the character {text!r} means nothing in EPL", Span(position, position + 1)), position + 1
+    return Diagnostic(
+        "syntax", f"the character {text!r} means nothing in EPL", Span(position, position + 1)
+    ), position + 1
 
 
 # Words that are keywords only before certain signs, because they also name functions, types or properties.
@@ -248,13 +247,20 @@ class EplLexer(Lexer):
             if lower in RESERVED:
                 return "RESERVED", text
         else:
-            if lower == "and" and following.kind == "word" and following.text.lower() == "when" and "_AND_WHEN" in accepts:
+            if (
+                lower == "and"
+                and following.kind == "word"
+                and following.text.lower() == "when"
+                and "_AND_WHEN" in accepts
+            ):
                 return "_AND_WHEN", "and when"
             if keyword in accepts and self._is_keyword(lower, accepts, following):
                 return keyword, lower
             if lower == "all" and "QUANTIFIER" in accepts and following.kind == "(":
                 return "QUANTIFIER", lower
-            if lower in RESERVED and not (lower == "grouping" and following.kind == "("):
+            if following.kind in NOT_BEFORE.get(lower, ()):
+                return "IDENT", text
+            if lower in RESERVED or lower in NOT_BEFORE:
                 return keyword, text
         if "NAMED" in accepts and following.kind == ":":
             return "NAMED", text
@@ -276,6 +282,7 @@ class EplLexer(Lexer):
         return True
 
 
+CONTEXT_STARTS = frozenset(("as", "start", "initiated", "partition", "coalesce", "group", "context"))
 END = Raw("end", "", 0, 0)
 
 
@@ -283,4 +290,4 @@ def _opens_context(tokens: tuple[Raw, ...], i: int) -> bool:
     """Whether ``context NAME …`` stands at `i` (and not a property called context)."""
     if i + 1 >= len(tokens) or tokens[i].kind != "word" or tokens[i].text.lower() != "context":
         return False
-    return tokens[i + 1].kind in ("word", "tick") and tokens[i + 1].text.lower() != "from"
+    return i + 2 < len(tokens) and tokens[i + 2].text.lower() in CONTEXT_STARTS

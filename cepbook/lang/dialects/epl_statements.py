@@ -199,9 +199,7 @@ class StatementReader(ContextReader):
 
     def faf_update(self, node: Node) -> ast.FafUpdate:
         target, alias, assignments, where = node.children
-        return ast.FafUpdate(
-            self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where)
-        )
+        return ast.FafUpdate(self.read(target), self.optional(alias), self.read(assignments), self.optional_expr(where))
 
     def faf_delete(self, node: Node) -> ast.FafDelete:
         target, alias, where = node.children
@@ -283,7 +281,9 @@ class StatementReader(ContextReader):
             return None
         text: str = self.read(word).lower()
         if text != "primitive":
-            raise Misplaced(f"{text} cannot stand in the brackets of an array type", span_of(word), "write [] or [primitive]")
+            raise Misplaced(
+                f"{text} cannot stand in the brackets of an array type", span_of(word), "write [] or [primitive]"
+            )
         return text
 
     def aggregate_column(self, node: Node) -> ast.ColumnDef:
@@ -291,9 +291,7 @@ class StatementReader(ContextReader):
         args, distinct, wildcard, named = self.arguments(call)  # type: ignore[arg-type]
         span = span_of(function).to(span_of(call))  # type: ignore[arg-type]
         function_name: str = self.read(function)
-        step = ast.NameStep(
-            function_name, args, distinct=distinct, wildcard=wildcard, named=named, span=span
-        )
+        step = ast.NameStep(function_name, args, distinct=distinct, wildcard=wildcard, named=named, span=span)
         return ast.ColumnDef(
             plain(name),  # type: ignore[arg-type]
             function_name,
