@@ -16,7 +16,7 @@ class AggregateRow:
     `arity` counts the value parameters (``first(x, i)`` has its index apart). `result` gives the type of the value from
     that of the argument (None: it takes no argument or ``*``). `numeric` demands a number. `wildcard` allows ``f(*)``.
     `nulls`: ``ignored`` values do not count, ``kept`` ones do. `empty` is the value over no events. `needs_window`:
-    ``f(*)`` is refused on an unbound stream; `needs_window_always`: every form is.
+    ``f(*)`` is refused on an unbound stream; `needs_window_always`: every form is. `sorts`: its parameters are criteria.
     """
 
     name: str
@@ -31,6 +31,7 @@ class AggregateRow:
     indexed: bool = False
     needs_window: bool = False
     needs_window_always: bool = False
+    sorts: bool = False
     supported: bool = True
 
 
@@ -101,7 +102,9 @@ _ROWS = (
         needs_window_always=True,
         supported=False,
     ),
-    AggregateRow("median", _double, "middle value, or mean of the middle two", "median(price)", numeric=True, supported=False),
+    AggregateRow(
+        "median", _double, "middle value, or mean of the middle two", "median(price)", numeric=True, supported=False
+    ),
     AggregateRow("stddev", _double, "sample standard deviation", "stddev(price)", numeric=True, supported=False),
     AggregateRow("avedev", _double, "mean absolute deviation", "avedev(price)", numeric=True, supported=False),
     AggregateRow("nth", _same, "the value n events ago", "nth(price, 1)", arity=2, supported=False),
@@ -129,11 +132,13 @@ _ROWS = (
     ),
     AggregateRow("rate", _double, "events per second", "rate(10)", supported=False),
     AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0, supported=False),
-    AggregateRow("maxby", _same, "the event with the largest criterion", "maxby(price)", supported=False),
-    AggregateRow("minby", _same, "the event with the smallest criterion", "minby(price)", supported=False),
-    AggregateRow("maxbyever", _same, "maxby over all events ever", "maxbyever(price)", supported=False),
-    AggregateRow("minbyever", _same, "minby over all events ever", "minbyever(price)", supported=False),
-    AggregateRow("sorted", _array, "the events of the window in sort order", "sorted(price)", supported=False),
+    AggregateRow("maxby", _same, "the event with the largest criterion", "maxby(price)", sorts=True, supported=False),
+    AggregateRow("minby", _same, "the event with the smallest criterion", "minby(price)", sorts=True, supported=False),
+    AggregateRow("maxbyever", _same, "maxby over all events ever", "maxbyever(price)", sorts=True, supported=False),
+    AggregateRow("minbyever", _same, "minby over all events ever", "minbyever(price)", sorts=True, supported=False),
+    AggregateRow(
+        "sorted", _array, "the events of the window in sort order", "sorted(price)", sorts=True, supported=False
+    ),
 )
 
 AGGREGATES: dict[str, AggregateRow] = {row.name: row for row in _ROWS}

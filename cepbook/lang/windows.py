@@ -168,7 +168,7 @@ _ROWS = (
     WindowRow(
         "rank",
         "ext",
-        (Parameter("key", "key"), _SIZE, Parameter("criteria", "sort", repeated=True)),
+        (Parameter("keys, size, criteria", "sort", repeated=True),),
         "keeps the last event of each key and of these the first `size` in the sort order",
         "select * from Tick#rank(symbol, 3, price)",
     ),

@@ -78,7 +78,20 @@ def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Mod
         declared = getattr(node, attribute, None)
         if declared is not None:
             state.dropped.add(declared if isinstance(declared, str) else declared.name)
+    if isinstance(node, ast.OnTrigger):
+        state.dropped.update(_inserted(node.action))
     return None
+
+
+def _inserted(action: ast.OnAction) -> list[str]:
+    """Event types that an on-trigger would create."""
+    if isinstance(action, ast.OnSplit):
+        return [into.target for into, *_ in action.branches]
+    if isinstance(action, ast.OnMerge):
+        return [a.into for branch in action.branches for a in branch.actions if a.into is not None]
+    if isinstance(action, ast.OnSelect) and action.select.insert_into is not None:
+        return [action.select.insert_into.target]
+    return []
 
 
 def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:

@@ -193,6 +193,8 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     """Registers the call with the scope (equal calls share one) and gives a reference to it."""
     if scope.no_aggregates is not None:
         scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
+    if row.sorts and not row.supported:
+        scope.problems.fail("not-supported-yet", f"not supported yet: the aggregate {row.name}", step.span)
     parts = _arguments(row, step, scope, bind)
     _check_window(row, parts, step, scope)
     if not row.supported:

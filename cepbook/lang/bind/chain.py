@@ -22,8 +22,8 @@ ENUMERATION_METHODS = frozenset(
 DATETIME_METHODS = frozenset(
     "after before between coincides during finishedBy finishes format get getDayOfMonth getDayOfWeek getDayOfYear"
     " getEra getHourOfDay getMillisOfSecond getMinuteOfHour getMonthOfYear getSecondOfMinute getWeekyear getYear"
-    " includes meets metBy minus overlappedBy overlaps plus roundCeiling roundFloor roundHalf set startedBy starts toCalendar toDate"
-    " toMillisec withDate withMax withMin withTime".split()
+    " includes meets metBy minus overlappedBy overlaps plus roundCeiling roundFloor roundHalf set startedBy starts"
+    " toCalendar toDate toMillisec withDate withMax withMin withTime".split()
 )
 
 
@@ -172,7 +172,9 @@ def apply_steps(target: x.Expr, steps: Sequence[ast.NameStep], scope: Scope, bin
     for step in steps:
         if target.type == ERROR:
             return target
-        if step.args is not None:
+        if not step.name:
+            target = _indexed(target, step, scope, bind)
+        elif step.args is not None:
             target = _method(target, step, scope, bind)
         else:
             target = _indexed(_member(target, step, scope), step, scope, bind)
@@ -203,6 +205,8 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
 def _indexed(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     if step.index is None or target.type == ERROR:
         return target
+    if isinstance(step.index, ast.Tuple_):
+        scope.problems.fail("not-supported-yet", "not supported yet: several indexes", step.index.span)
     index = bind(step.index, scope)
     if index.type == ERROR:
         return index
@@ -227,7 +231,7 @@ def _method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x
         return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
     if step.name in ENUMERATION_METHODS and target.type.of is not None:
         scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
-    if step.name in DATETIME_METHODS and target.type in (t.LONG, t.TIMESTAMP):
+    if step.name in DATETIME_METHODS and (target.type in (t.LONG, t.TIMESTAMP) or target.type.event is not None):
         scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
     methods = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, methods) if target.type == t.STRING else None

@@ -21,7 +21,9 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
         module.problems.add("duplicate-name", f"event type `{node.name}` exists already", node.span)
     if node.representation == "variant":
         module.problems.unsupported("variant streams", node.span)
+        module.dropped.add(node.name)
     elif node.alias_of:
+        module.dropped.add(node.name)
         module.problems.unsupported(
             "event types from classes", node.span, "list the properties: create schema X(a int)"
         )
@@ -43,7 +45,8 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
     found_type = EventType(node.name, properties, tuple(supertypes), start, end)
-    module.catalog.event_types[node.name] = found_type
+    if node.name not in module.dropped:
+        module.catalog.event_types[node.name] = found_type
     module.provides["event type", node.name] = None
     return found_type
 
@@ -63,6 +66,8 @@ def _columns(node: ast.CreateSchema, properties: dict[str, Type], module: Module
                 "wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span
             )
             continue
+        if column.type_args:
+            module.problems.unsupported("type parameters", column.span)
         type_ = resolve_type(column.type_name, module, column.span)
         for _ in range(column.dimensions):
             type_ = type_ if type_ == ERROR else t.array_of(type_)

@@ -366,4 +366,5 @@ _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
     ast.Subquery: _unsupported("subqueries"),
     ast.InSubquery: _unsupported("subqueries"),
     ast.Star: _star,
+    ast.SortKey: _unsupported("sort orders as parameters"),
 }

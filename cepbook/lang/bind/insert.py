@@ -1,4 +1,4 @@
-"""``insert into``: the target type, created or checked (Esper reference, section "Merging Streams: the Insert Into Clause")."""
+"""``insert into``: the target type, created or checked (Esper reference, section "Merging Streams")."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ def bind_insert(
     if node.columns:
         columns = _renamed(node, columns, wildcard, module)
     target = module.catalog.event_types.get(node.target)
+    if target is None and node.target in module.dropped:
+        target = EventType(node.target, row_type(columns, source if wildcard else None))
+        return Insert(node.target, feeding, False, span=node.span), (columns, wildcard), target
     if target is None:
         created = EventType(node.target, row_type(columns, source if wildcard else None))
         module.catalog.event_types[node.target] = created

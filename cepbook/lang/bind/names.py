@@ -127,6 +127,7 @@ class Scope:
         return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]
 
 
+_DATE_TYPES = ("localdate", "localdatetime", "localtime", "zoneddatetime", "offsetdatetime")
 _JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.")
 
 
@@ -154,6 +155,9 @@ def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) 
     if found is not None:
         return found
     if name in module.dropped:
+        return ERROR
+    if name.lower().rpartition(".")[2] in _DATE_TYPES:
+        module.problems.unsupported(f"the type {name}", span)
         return ERROR
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
     module.problems.add("unknown-type", f"no type `{name}`", span, did_you_mean(name, known))

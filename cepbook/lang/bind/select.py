@@ -106,6 +106,8 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
             problems.unsupported("contained-event selection", source.stream.span)
         if source.retain is not None:
             problems.unsupported(f"retain-{source.retain}", source.span)
+    if node.into_table is not None:
+        problems.unsupported("tables", node.span)
     if node.match_recognize is not None:
         problems.unsupported("match_recognize", node.match_recognize.span)
     if node.output is not None:
@@ -170,8 +172,10 @@ def _check_context(node: ast.Select, scope: Scope) -> None:
 def _bind_from(node: ast.Select, scope: Scope) -> _From:
     found = _From(None, ())
     for position, source in enumerate(node.sources):
-        own = replace(scope.without_aggregates("a filter"), streams=(scope.streams[position],))
-        own.open_ = own.open_ or len(node.sources) > 1
+        own = replace(
+            scope.without_aggregates("a filter"), streams=(_arriving(source, scope.streams[position], scope),)
+        )
+        own.open_ = own.streams[0].event_type is None or len(node.sources) > 1
         filters: list[x.Expr] = []
         if isinstance(source.stream, ast.FilterStream):
             filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
@@ -181,6 +185,13 @@ def _bind_from(node: ast.Select, scope: Scope) -> _From:
             filter_ = conjunction(filters)
             found = _From(plan.Source(event_type.name, filter_, source.alias, span=source.stream.span), windows)
     return found
+
+
+def _arriving(source: ast.StreamSource, stream: Stream, scope: Scope) -> Stream:
+    """The stream as filters and windows see it: before a derived-value window or contained-event selection."""
+    if stream.event_type is not None or not isinstance(source.stream, ast.FilterStream):
+        return stream
+    return replace(stream, event_type=scope.module.catalog.event_types.get(source.stream.type_name))
 
 
 def _where(node: ast.Select, scope: Scope) -> x.Expr | None:

@@ -54,6 +54,8 @@ def _bind_window(node: ast.Window, scope: Scope) -> WindowSpec | None:
 
 
 def _bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> WindowSpec:
+    if node.named:
+        scope.problems.fail("wrong-parameter", f"no parameter `{node.named[0][0]}:`", node.span)
     given = list(node.args)
     args: list[x.Expr] = []
     options: tuple[str, ...] = ()
@@ -90,7 +92,7 @@ def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
 
 
 def _bind_parameter(row: WindowRow, parameter: Parameter, node: ast.Expr, scope: Scope) -> x.Expr:
-    if parameter.kind in ("sort", "condition"):
+    if parameter.kind in ("sort", "condition") or (isinstance(node, ast.Star) and parameter.optional):
         # Bound with their windows: sort criteria and expiry conditions have names of their own.
         scope.problems.fail("not-supported-yet", f"not supported yet: the data window {row.name}", node.span)
     bound = bind_expr(node, scope)

@@ -1,0 +1,28 @@
+"""Plan to simpler plan with the same meaning. A rule is a function of one statement; `RULES` is their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cepbook.lang.plan import ModulePlan, StatementPlan
+from cepbook.lang.rewrite.drop_tautologies import drop_tautologies
+from cepbook.lang.rewrite.fold_constants import fold_constants
+from cepbook.lang.rewrite.push_filters import push_filters
+
+RULES: tuple[Callable[[StatementPlan], StatementPlan], ...] = (fold_constants, drop_tautologies, push_filters)
+
+
+def rewrite_statement(statement: StatementPlan) -> StatementPlan:
+    """`statement` after all rules."""
+    for rule in RULES:
+        statement = rule(statement)
+    return statement
+
+
+def rewrite(module: ModulePlan) -> ModulePlan:
+    """`module` with every statement rewritten."""
+    return replace(module, statements=tuple(rewrite_statement(s) for s in module.statements))
+
+
+__all__ = ["RULES", "rewrite", "rewrite_statement"]

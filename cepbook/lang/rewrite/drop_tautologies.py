@@ -1,0 +1,51 @@
+"""Removes conditions that always hold: ``where true``, a filter ``(1 = 1)``, ``having true``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+
+
+def drop_tautologies(statement: plan.StatementPlan) -> plan.StatementPlan:
+    if not isinstance(statement, plan.SelectStatement):
+        return statement
+    root = statement.root
+    inner = root.input
+    if isinstance(inner, plan.Having):
+        below = _aggregation(inner.input)
+        kept = below if _holds(inner.predicate) else replace(inner, input=below)
+        return replace(statement, root=replace(root, input=kept))
+    return replace(statement, root=replace(root, input=_aggregation(inner)))
+
+
+def _holds(e: x.Expr | None) -> bool:
+    return isinstance(e, x.Const) and e.value is True
+
+
+def _aggregation(
+    node: plan.Aggregation | plan.Selection | plan.Windowed | plan.Source,
+) -> plan.Aggregation | plan.Selection | plan.Windowed | plan.Source:
+    if isinstance(node, plan.Aggregation):
+        return replace(node, input=_selection(node.input))
+    return _selection(node)
+
+
+def _selection(
+    node: plan.Selection | plan.Windowed | plan.Source,
+) -> plan.Selection | plan.Windowed | plan.Source:
+    if isinstance(node, plan.Selection):
+        below = _windowed(node.input)
+        return below if _holds(node.predicate) else replace(node, input=below)
+    return _windowed(node)
+
+
+def _windowed(node: plan.Windowed | plan.Source) -> plan.Windowed | plan.Source:
+    if isinstance(node, plan.Windowed):
+        return replace(node, input=_source(node.input))
+    return _source(node)
+
+
+def _source(node: plan.Source) -> plan.Source:
+    return replace(node, filter=None) if _holds(node.filter) else node

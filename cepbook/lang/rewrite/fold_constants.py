@@ -1,0 +1,11 @@
+"""Evaluates what is constant: ``price > 2 * 50`` becomes ``price > 100``, ``x and true`` becomes ``x``."""
+
+from __future__ import annotations
+
+from cepbook.lang.plan import StatementPlan
+from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.rewrite.nodes import map_statement
+
+
+def fold_constants(statement: StatementPlan) -> StatementPlan:
+    return map_statement(statement, fold)

@@ -1,0 +1,54 @@
+"""A where-clause over a stream without data window becomes part of the stream's filter, where the filter index finds it.
+
+Without a window nothing is retained, so an event that the where-clause rejects can just as well never arrive. Over a
+window the clause stays: rejected events do enter the window. The same holds for a having-clause of a statement without
+aggregates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.lang.types import BOOLEAN
+
+
+def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
+    if not isinstance(statement, plan.SelectStatement):
+        return statement
+    root = statement.root
+    inner = root.input
+    if isinstance(inner, plan.Having) and not isinstance(inner.input, plan.Aggregation):
+        pushed = _pushed(inner.input)
+        if isinstance(pushed, plan.Source):
+            return replace(statement, root=replace(root, input=_narrowed(pushed, inner.predicate)))
+        return statement
+    if isinstance(inner, plan.Having) and isinstance(inner.input, plan.Aggregation):
+        aggregation = replace(inner.input, input=_pushed(inner.input.input))
+        return replace(statement, root=replace(root, input=replace(inner, input=aggregation)))
+    if isinstance(inner, plan.Aggregation):
+        return replace(statement, root=replace(root, input=replace(inner, input=_pushed(inner.input))))
+    if isinstance(inner, plan.Selection):
+        return replace(statement, root=replace(root, input=_pushed(inner)))
+    return statement
+
+
+def _pushed(node: plan.Selection | plan.Windowed | plan.Source) -> plan.Selection | plan.Windowed | plan.Source:
+    if isinstance(node, plan.Selection) and isinstance(node.input, plan.Source):
+        return _narrowed(node.input, node.predicate)
+    return node
+
+
+def _narrowed(source: plan.Source, condition: x.Expr) -> plan.Source:
+    parts = [part for e in (source.filter, condition) if e is not None for part in conjuncts(e)]
+    if len(parts) == 1:
+        return replace(source, filter=parts[0])
+    return replace(source, filter=x.Logic(BOOLEAN, "and", tuple(parts), span=condition.span))
+
+
+def conjuncts(e: x.Expr) -> tuple[x.Expr, ...]:
+    """The operands of a top-level ``and``."""
+    if isinstance(e, x.Logic) and e.op == "and":
+        return tuple(part for operand in e.operands for part in conjuncts(operand))
+    return (e,)
