@@ -85,9 +85,7 @@ def _nullable(numbers: npt.NDArray[np.int64], part: pd.Series[Any]) -> Values:
 
 def instants(part: pd.Series[Any]) -> npt.NDArray[np.int64]:
     """Epoch milliseconds of datetimes, naive ones taken as UTC, cut off towards the past; garbage where missing."""
-    zone = getattr(part.dt, "tz", None)
-    naive = part if zone is None else part.dt.tz_convert("UTC").dt.tz_localize(None)
-    return naive.to_numpy(dtype="datetime64[ms]").astype("int64")
+    return part.to_numpy(dtype="datetime64[ms]").astype("int64")
 
 
 def _all_text(values: pd.Series[Any]) -> bool:

@@ -80,6 +80,8 @@ class Merge:
         if end <= start:
             return None
         first.at = end
+        if end - start == len(times):
+            return Run(first.number, times, rows)
         return Run(first.number, times[start:end], rows[start:end])
 
     def reread(self, number: int, columns: tuple[str, ...]) -> None:

@@ -1,0 +1,60 @@
+"""Milliseconds, dates and periods."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.session.clock import duration_ms, is_period, show, to_datetime, to_ms
+
+
+@pytest.mark.parametrize(
+    ("value", "ms"),
+    [
+        (1500, 1500),
+        (-1, -1),
+        (np.int32(7), 7),
+        (datetime(1970, 1, 1, 0, 0, 1), 1000),
+        (datetime(1970, 1, 1, 1, 0, 1, tzinfo=timezone(timedelta(hours=1))), 1000),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_900), -1),
+        (date(1970, 1, 2), 86_400_000),
+        ("1970-01-01T00:00:01.5", 1500),
+        ("1970-01-01 00:00:01Z", 1000),
+        ("2013-01-01T05:00:00-05:00", 1357034400000),
+        (pd.Timestamp("1970-01-01 00:00:02"), 2000),
+    ],
+)
+def test_to_ms(value: object, ms: int) -> None:
+    assert to_ms(value) == ms
+
+
+@pytest.mark.parametrize("value", [None, True, "soon", 1.5, pd.NaT, [1]])
+def test_what_is_no_time(value: object) -> None:
+    with pytest.raises(UsageError):
+        to_ms(value)
+
+
+def test_back_to_dates() -> None:
+    assert to_datetime(1500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert to_datetime(10**18) is None
+    assert (show(0), show(1), show(10**18)) == ("1970-01-01 00:00:00Z", "1970-01-01 00:00:00.001Z", f"{10**18} ms")
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("10 sec", 10_000), ("1 hour 30 minutes", 5_400_000), ("1.5 seconds", 1500), ("2 weeks", 1_209_600_000)],
+)
+def test_periods(text: str, ms: int) -> None:
+    assert duration_ms(text) == ms
+    assert duration_ms(timedelta(milliseconds=ms)) == ms
+
+
+@pytest.mark.parametrize("text", ["", "10", "sec", "1 month", "1 sec and 2 min"])
+def test_what_is_no_period(text: str) -> None:
+    assert is_period(text) is None
+    with pytest.raises(UsageError, match="not a time period"):
+        duration_ms(text)

@@ -1,0 +1,96 @@
+"""Rows as DataFrames; which deployment a run replaces."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.feeds import Delivery
+from cepbook.lang import types as t
+from cepbook.session.modules import Owned, target_of
+from cepbook.session.tables import changes_of, frame_of, partitions_of
+
+PROPERTIES = {"s": t.STRING, "n": t.LONG, "i": t.INT, "x": t.DOUBLE, "b": t.BOOLEAN, "o": t.OBJECT}
+DTYPES = ["string", "Int64", "Int32", "float64", "boolean", "object"]
+
+
+@pytest.mark.parametrize("rows", [[], [{"s": "a", "n": 1, "i": 2, "x": 0.5, "b": True, "o": []}], [{}]])
+def test_dtypes_follow_types_not_values(rows: list[dict[str, object]]) -> None:
+    frame = frame_of(rows, PROPERTIES)
+    assert [str(d) for d in frame.dtypes] == DTYPES
+    assert list(frame.columns) == list(PROPERTIES)
+    assert len(frame) == len(rows)
+
+
+def test_nulls_and_broken_promises() -> None:
+    frame = frame_of([{"n": None, "x": None}, {"n": 2**62, "x": 1}], {"n": t.LONG, "x": t.DOUBLE})
+    assert frame["n"].isna().tolist() == [True, False]
+    assert frame["n"].iloc[1] == 2**62
+    assert frame_of([{"n": "no number"}], {"n": t.LONG})["n"].dtype == object
+
+
+def test_changes() -> None:
+    deliveries = [Delivery(3, 10, [{"n": 1}, {"n": 2}], None), Delivery(4, 11, None, [{"n": 1}])]
+    frame = changes_of(deliveries, {"n": t.INT})
+    assert list(frame.columns) == ["time", "seq", "kind", "n"]
+    assert frame.to_dict("list") == {
+        "time": [10, 10, 11], "seq": [3, 3, 4], "kind": ["insert", "insert", "remove"], "n": [1, 2, 1],
+    }  # fmt: skip
+    assert [str(d) for d in changes_of([], {"n": t.INT}).dtypes] == ["int64", "int64", "string", "Int32"]
+
+
+def test_changes_of_a_statement_with_a_column_named_time() -> None:
+    frame = changes_of([Delivery(0, 10, [{"time": 7}], None)], {"time": t.LONG, "kind_": t.INT})
+    assert list(frame.columns) == ["time_", "seq", "kind", "time", "kind_"]
+
+
+def test_partitions() -> None:
+    empty = partitions_of([], {"name": t.STRING, "id": t.INT, "key1": t.STRING})
+    assert list(empty.columns) == ["id", "name", "key1"]
+    frame = partitions_of([{"id": 0, "key1": "UA", "name": "C", "statements": 2}], {"key1": t.STRING})
+    assert frame.iloc[0].to_dict() == {"id": 0, "key1": "UA", "name": "C", "statements": 2}
+    assert isinstance(frame, pd.DataFrame)
+
+
+def names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+@pytest.mark.parametrize(
+    ("new", "cell", "expected"),
+    [
+        ("x", None, None),  # nothing in common
+        ("a", None, "one"),  # by a name, without a key
+        ("a z", None, "one"),
+        ("z", "c1", "one"),  # by the cell, whatever it declares
+        ("", "c1", "one"),
+        ("a b q", "c9", "one"),  # takes over: declares all of it
+        ("c", "c9", "two"),
+        ("x", "c9", None),
+        ("", None, None),
+    ],
+)
+def test_what_a_run_replaces(new: str, cell: str | None, expected: str | None) -> None:
+    owned = {"one": Owned("c1", names("a b"), "A"), "two": Owned(None, names("c"), "C")}
+    assert target_of(names(new), "text", cell, owned) == expected
+
+
+def test_a_module_without_names_is_known_by_its_text() -> None:
+    owned = {"one": Owned(None, names(""), "select 1"), "two": Owned("c1", names(""), "select 2")}
+    assert target_of(names(""), " select\n1", None, owned) == "one"
+    assert target_of(names(""), "select 2", None, owned) is None
+
+
+@pytest.mark.parametrize(
+    ("new", "cell"),
+    [
+        ("a", "c9"),  # half of what another cell has
+        ("c z", "c1"),  # a name of another cell, while the cell has its own deployment
+        ("a c", None),  # names of two deployments
+    ],
+)
+def test_names_of_other_cells(new: str, cell: str | None) -> None:
+    owned = {"one": Owned("c1", names("a b"), "A"), "two": Owned(None, names("c"), "C")}
+    with pytest.raises(UsageError, match="deployed by other cells"):
+        target_of(names(new), "text", cell, owned)
