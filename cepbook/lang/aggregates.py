@@ -16,7 +16,7 @@ class AggregateRow:
     `arity` counts the value parameters (``first(x, i)`` has its index apart). `result` gives the type of the value from
     that of the argument (None: it takes no argument or ``*``). `numeric` demands a number. `wildcard` allows ``f(*)``.
     `nulls`: ``ignored`` values do not count, ``kept`` ones do. `empty` is the value over no events. `needs_window`:
-    ``f(*)`` is refused on an unbound stream; `needs_window_always`: every form is. `sorts`: its parameters are criteria.
+    ``f(*)`` is refused on an unbound stream; `needs_window_always`: every form is. `sorts`: parameters are criteria.
     """
 
     name: str

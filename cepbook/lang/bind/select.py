@@ -225,12 +225,13 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
     plain: list[plan.Column] = []
     whole: list[plan.Column] = []
     wildcard = False
+    functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in node.items:
         if item.eventbean:
             scope.problems.unsupported("@eventbean", item.span)
         if item.expr is not None:
             value = bind_expr(item.expr, scope)
-            plain.append(plan.Column(item.alias or unparse(item.expr), value, span=item.span))
+            plain.append(plan.Column(item.alias or unparse(item.expr, functions), value, span=item.span))
         elif item.stream is None or item.alias is None:
             wildcard = True
             if item.stream is not None:

@@ -1,4 +1,4 @@
-"""A where-clause over a stream without data window becomes part of the stream's filter, where the filter index finds it.
+"""A where-clause over a stream without data window becomes part of the stream's filter, for the filter index.
 
 Without a window nothing is retained, so an event that the where-clause rejects can just as well never arrive. Over a
 window the clause stays: rejected events do enter the window. The same holds for a having-clause of a statement without

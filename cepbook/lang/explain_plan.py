@@ -1,0 +1,230 @@
+"""Plans as text: a tree of nodes, outermost first, with the type of every column.
+
+::
+
+    select statement `out` (unaggregated, istream)
+      project
+        symbol: string = symbol
+        window length(5)
+          from Tick
+            filter price > 10
+      gives <out>(symbol string)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.lang.catalog import EventType
+from cepbook.lang.functions import FUNCTIONS
+
+
+def show_plan(module: plan.ModulePlan) -> str:
+    """All statements of `module`, then what it requires and provides."""
+    parts = ["\n".join(_statement(s)) for s in module.statements]
+    for title, names in (("requires", module.requires), ("provides", module.provides)):
+        if names:
+            parts.append(f"{title} " + ", ".join(f"{kind} {name}" for kind, name in names))
+    return "\n\n".join(parts)
+
+
+def show_statement(statement: plan.StatementPlan) -> str:
+    """One statement."""
+    return "\n".join(_statement(statement))
+
+
+def _statement(statement: plan.StatementPlan) -> list[str]:
+    if isinstance(statement, plan.SelectStatement):
+        return _select(statement)
+    if isinstance(statement, plan.CreateSchemaStatement):
+        lines = [f"create schema `{statement.name}`", f"  {_event_type(statement.event_type)}"]
+        if statement.event_type.supertypes:
+            lines.append(f"  inherits {', '.join(statement.event_type.supertypes)}")
+        return lines
+    if isinstance(statement, plan.CreateContextStatement):
+        head = f"create context `{statement.context.name}` ({statement.context.kind})"
+        return [head, *(f"  {_keyed(stream)}" for stream in statement.spec.streams)]
+    return [f"statement `{statement.name}`"]
+
+
+def _keyed(stream: plan.KeyedStream) -> str:
+    keys = ", ".join(f"{show_expr(k)}: {k.type}" for k in stream.keys)
+    where = f" filter {show_expr(stream.filter)}" if stream.filter is not None else ""
+    return f"partition by {keys} from {stream.event_type}{where}"
+
+
+def _event_type(event_type: EventType) -> str:
+    return f"{event_type.name}({', '.join(f'{n} {t}' for n, t in event_type.properties.items())})"
+
+
+def _select(statement: plan.SelectStatement) -> list[str]:
+    lines = [f"select statement `{statement.name}` ({statement.kind}, {statement.selector})"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    lines.extend(_node(statement.root, "  ", []))
+    gives = f"  gives {_event_type(statement.output_type)}"
+    if statement.insert is not None:
+        creates = ", created here" if statement.insert.creates else ""
+        gives += f" inserted by {statement.insert.selector}{creates}"
+    lines.append(gives)
+    if statement.priority:
+        lines.append(f"  priority {statement.priority}")
+    return lines
+
+
+def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
+    match node:
+        case plan.Projection():
+            return _project(node, indent)
+        case plan.Having():
+            return [f"{indent}having {show_expr(node.predicate, calls)}", *_node(node.input, indent + "  ", calls)]
+        case plan.Aggregation():
+            keys = f" by {', '.join(show_expr(k) for k in node.keys)}" if node.keys else ""
+            lines = [f"{indent}aggregate{keys}"]
+            lines += [f"{indent}  {show_call(c)}: {c.type}{' (ever)' if c.ever else ''}" for c in node.calls]
+            return lines + _node(node.input, indent + "  ", calls)
+        case plan.Selection():
+            return [f"{indent}where {show_expr(node.predicate)}", *_node(node.input, indent + "  ", calls)]
+        case plan.Windowed():
+            windows = " ".join(_window(w) for w in node.windows)
+            return [f"{indent}window {windows}", *_node(node.input, indent + "  ", calls)]
+        case plan.Source():
+            alias = f" as {node.alias}" if node.alias is not None else ""
+            lines = [f"{indent}from {node.event_type}{alias}"]
+            return lines if node.filter is None else [*lines, f"{indent}  filter {show_expr(node.filter)}"]
+
+
+def _project(node: plan.Projection, indent: str) -> list[str]:
+    below = node.input.input if isinstance(node.input, plan.Having) else node.input
+    calls = [show_call(c) for c in below.calls] if isinstance(below, plan.Aggregation) else []
+    lines = [f"{indent}project{' distinct' if node.distinct else ''}"]
+    if node.wildcard:
+        lines.append(f"{indent}  *")
+    lines += [f"{indent}  {c.name}: {c.value.type} = {show_expr(c.value, calls)}" for c in node.columns]
+    if node.order_by:
+        order = ", ".join(f"{show_expr(e, calls)}{' desc' if down else ''}" for e, down in node.order_by)
+        lines.append(f"{indent}  order by {order}")
+    for word, count in (("limit", node.limit), ("offset", node.offset)):
+        if count is not None:
+            lines.append(f"{indent}  {word} {show_expr(count)}")
+    return lines + _node(node.input, indent + "  ", calls)
+
+
+def _window(window: plan.WindowSpec) -> str:
+    return f"{window.name}({', '.join([*(show_expr(a) for a in window.args), *window.options])})"
+
+
+def show_call(call: plan.AggregateCall) -> str:
+    """``sum(distinct price, filter: volume > 1)``"""
+    words = [show_expr(a) for a in call.args] or ["*"]
+    if call.index is not None:
+        words.append(show_expr(call.index))
+    if call.filter is not None:
+        words.append(f"filter: {show_expr(call.filter)}")
+    return f"{call.name}({'distinct ' if call.distinct else ''}{', '.join(words)})"
+
+
+# ---------------------------------------------------------------- expressions
+def show_expr(e: x.Expr, calls: list[str] | None = None) -> str:
+    """One expression; `calls` are the texts of the aggregate calls that it may refer to."""
+    rule = _EXPRESSIONS.get(type(e))
+    return type(e).__name__ if rule is None else rule(e, lambda inner: show_expr(inner, calls), calls or [])
+
+
+_Show = Callable[[x.Expr], str]
+
+
+def _const(e: Any, show: _Show, calls: list[str]) -> str:
+    if isinstance(e.value, bool):
+        return str(e.value).lower()
+    if isinstance(e.value, str):
+        return "'" + e.value.replace("'", "\\'") + "'"
+    return "null" if e.value is None else str(e.value)
+
+
+def _prop(e: Any, show: _Show, calls: list[str]) -> str:
+    return str(e.name) if e.stream == 0 else f"[{e.stream}].{e.name}"
+
+
+def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
+    return calls[e.index] if e.index < len(calls) else f"aggregate {e.index}"
+
+
+def _infix(e: x.Expr, show: _Show, op: str, *operands: x.Expr) -> str:
+    """Operands that have operators themselves get parentheses."""
+    return f" {op} ".join(f"({show(o)})" if isinstance(o, _COMPOUND) else show(o) for o in operands)
+
+
+_COMPOUND = (x.Arith, x.Logic, x.Compare, x.Is, x.Not, x.Between, x.InList, x.Like, x.Concat)
+
+
+def _between(e: Any, show: _Show, calls: list[str]) -> str:
+    word = "not in" if e.negated else "in"
+    brackets = ("[" if e.include_low else "(", "]" if e.include_high else ")")
+    return f"{show(e.operand)} {word} {brackets[0]}{show(e.low)}:{show(e.high)}{brackets[1]}"
+
+
+def _in_list(e: Any, show: _Show, calls: list[str]) -> str:
+    return f"{show(e.operand)} {'not in' if e.negated else 'in'} ({', '.join(show(o) for o in e.options)})"
+
+
+def _like(e: Any, show: _Show, calls: list[str]) -> str:
+    word = ("not " if e.negated else "") + ("regexp" if e.regexp else "like")
+    escape = f" escape {show(e.escape)}" if e.escape is not None else ""
+    return f"{show(e.operand)} {word} {show(e.pattern)}{escape}"
+
+
+def _case(e: Any, show: _Show, calls: list[str]) -> str:
+    branches = " ".join(f"when {show(c)} then {show(v)}" for c, v in e.branches)
+    default = f" else {show(e.default)}" if e.default is not None else ""
+    return f"case {branches}{default} end"
+
+
+def _call(e: Any, show: _Show, calls: list[str]) -> str:
+    if e.name == "typeof":
+        return f"typeof({show(e.args[0])})"
+    args = [show(a) for a in e.args]
+    if e.name.startswith("string.") and e.name in FUNCTIONS:
+        return f"{args[0]}.{e.name.removeprefix('string.')}({', '.join(args[1:])})"
+    return f"{e.name}({', '.join(args)})"
+
+
+def _period(e: Any, show: _Show, calls: list[str]) -> str:
+    parts = ([f"{show(e.months)} months"] if e.months is not None else []) + (
+        [f"{show(e.millis)} ms"] if e.millis is not None else []
+    )
+    return " ".join(parts)
+
+
+_EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
+    x.Const: _const,
+    x.Prop: _prop,
+    x.Member: lambda e, show, calls: f"{show(e.target)}.{e.name}",
+    x.Index: lambda e, show, calls: f"{show(e.target)}[{show(e.index)}]",
+    x.EventOf: lambda e, show, calls: "event" if e.stream == 0 else f"event {e.stream}",
+    x.ContextProp: lambda e, show, calls: f"context.{e.name}",
+    x.CurrentTimestamp: lambda e, show, calls: "current_timestamp",
+    x.AggregateRef: _aggregate,
+    x.KeyRef: lambda e, show, calls: f"key {e.index}",
+    x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
+    x.Negate: lambda e, show, calls: f"-({show(e.operand)})",
+    x.Concat: lambda e, show, calls: _infix(e, show, "||", *e.operands),
+    x.Compare: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
+    x.Is: lambda e, show, calls: _infix(e, show, "is not" if e.negated else "is", e.left, e.right),
+    x.Logic: lambda e, show, calls: _infix(e, show, e.op, *e.operands),
+    x.Not: lambda e, show, calls: f"not ({show(e.operand)})",
+    x.Between: _between,
+    x.InList: _in_list,
+    x.Like: _like,
+    x.Case: _case,
+    x.Call: _call,
+    x.UserCall: _call,
+    x.Convert: lambda e, show, calls: f"cast({show(e.operand)}, {e.type})",
+    x.ArrayOf: lambda e, show, calls: f"{{{', '.join(show(o) for o in e.elements)}}}",
+    x.StructOf: lambda e, show, calls: f"new {{{', '.join(f'{n} = {show(v)}' for n, v in e.columns)}}}",
+    x.TypeTest: lambda e, show, calls: f"instanceof({show(e.operand)}, {', '.join(str(t) for t in e.types)})",
+    x.Period: _period,
+}
