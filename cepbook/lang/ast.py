@@ -428,7 +428,11 @@ class MatchRecognize(Node):
 
 @dataclass(frozen=True, slots=True)
 class RowPattern(Node):
-    """Row pattern: kind is ``atom`` (name), ``seq``, ``alt``, ``permute``, ``group``; quantifier ``* + ? {n,m}`` text."""
+    """`kind` is ``atom`` (with `name`), ``seq``, ``alt``, ``permute`` or ``group`` (one operand).
+
+    `quantifier` is None, ``*``, ``+``, ``?``, their reluctant forms ``*?``, ``+?``, ``??``, or ``{n}`` and ``{n,m}``
+    with `low` and `high` (None where not written).
+    """
 
     kind: str
     name: str | None = None

@@ -39,9 +39,7 @@ def parse(text: str) -> ast.Module:
     statements: list[ast.Statement] = []
     declarations: dict[str, Any] = {}
     for piece in pieces:
-        if any(d.span.end > piece.tokens[0].start and d.span.start < piece.end for d in unreadable if piece.tokens):
-            continue
-        if not piece.tokens:
+        if not piece.tokens or any(token.kind == "bad" for token in piece.tokens):
             continue
         parsed = _parse_piece(piece)
         if isinstance(parsed, Diagnostic):

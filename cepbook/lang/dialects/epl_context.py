@@ -20,14 +20,14 @@ class ContextReader(SelectReader):
         return ast.CreateContext(self.read(name), self.read(spec), span=span_of(node))
 
     def nested_context(self, node: Node) -> ast.NestedContext:
-        parts = tuple((self.read(p.children[0]), self.read(p.children[1])) for p in node.children)  # type: ignore[union-attr]
+        parts = tuple((self.read(p.children[0]), self.read(p.children[1])) for p in node.children)
         return ast.NestedContext(parts, span=span_of(node))
 
     def keyed_context(self, node: Node) -> ast.KeyedContext:
         *items, initiated, terminated = node.children
         return ast.KeyedContext(
             tuple(self.read(item) for item in items),
-            () if initiated is None else tuple(self.read(c) for c in initiated.children[0].children),  # type: ignore[union-attr]
+            () if initiated is None else tuple(self.read(c) for c in initiated.children[0].children),
             self.optional(terminated),
             span=span_of(node),
         )
@@ -45,7 +45,7 @@ class ContextReader(SelectReader):
 
     def category_context(self, node: Node) -> ast.CategoryContext:
         *groups, stream = node.children
-        named = tuple((self.expr(g.children[0]), self.read(g.children[1])) for g in groups)  # type: ignore[union-attr]
+        named = tuple((self.expr(g.children[0]), self.read(g.children[1])) for g in groups)
         return ast.CategoryContext(named, self.read(stream), span=span_of(node))
 
     def non_overlapping(self, node: Node) -> ast.NonOverlappingContext:
@@ -57,7 +57,7 @@ class ContextReader(SelectReader):
         return ast.OverlappingContext(
             self.read(initiated),
             self.optional(terminated),
-            () if distinct is None else self.exprs(distinct.children),  # type: ignore[union-attr]
+            () if distinct is None else self.exprs(distinct.children),
             now is not None,
             span=span_of(node),
         )

@@ -121,8 +121,7 @@ def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
     """The accepted terminals in words, or nothing where they are too many to help."""
     wanted: list[str] = []
     rest = set(accepted)
-    if VALUE_TERMINALS <= accepted:
-        wanted.append("an expression")
+    if accepted >= VALUE_TERMINALS:
         return "an expression"
     if "IDENT" in rest:
         wanted.append("a name")

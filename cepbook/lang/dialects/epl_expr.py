@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from lark import Token, Tree
 
-from cepbook.errors import Diagnostic, Span
+from cepbook.errors import NOWHERE, Diagnostic, Span
 from cepbook.lang import ast
 from cepbook.lang.dialects.epl_lexer import UNITS
 
-Node = Tree[Token]
 Named = tuple[tuple[str, tuple[ast.Expr, ...]], ...]
 
 UNIT_ORDER = {unit: rank for rank, unit in enumerate(dict.fromkeys(UNITS.values()))}
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+
+
+class Node(Protocol):
+    """A parse tree: the rule (or its alias), and trees, tokens or None for what was not written."""
+
+    data: str
+    children: list[Any]
+
+    @property
+    def meta(self) -> Any: ...
 
 
 class Misplaced(Exception):
@@ -33,7 +42,7 @@ def span_of(node: Node | Token) -> Span:
     if isinstance(node, Token):
         return Span(node.start_pos or 0, node.end_pos or 0)
     meta = node.meta
-    return ast.NOWHERE if meta.empty else Span(meta.start_pos, meta.end_pos)
+    return NOWHERE if meta.empty else Span(meta.start_pos, meta.end_pos)
 
 
 def plain(token: Token | str) -> str:
@@ -65,13 +74,13 @@ class ExpressionReader:
 
     # ------------------------------------------------------------ names and literals
     def name(self, node: Node) -> str:
-        return plain(node.children[0])  # type: ignore[arg-type]
+        return plain(node.children[0])
 
     def definition(self, node: Node) -> str:
-        return plain(node.children[0])  # type: ignore[arg-type]
+        return plain(node.children[0])
 
     def dotted(self, node: Node) -> str:
-        return ".".join(plain(token) for token in node.children)  # type: ignore[arg-type]
+        return ".".join(plain(token) for token in node.children)
 
     def number(self, node: Node) -> ast.Literal:
         text = str(node.children[0])
@@ -79,7 +88,7 @@ class ExpressionReader:
         return ast.Literal(value, type_name, span=span_of(node))
 
     def string(self, node: Node) -> ast.Literal:
-        return ast.Literal(unquote(node.children[0]), "string", span=span_of(node))  # type: ignore[arg-type]
+        return ast.Literal(unquote(node.children[0]), "string", span=span_of(node))
 
     def true(self, node: Node) -> ast.Literal:
         return ast.Literal(True, "boolean", span=span_of(node))
@@ -142,7 +151,7 @@ class ExpressionReader:
 
     def quantified_compare(self, node: Node) -> ast.Expr:
         left, op, quantified = node.children
-        word, *operands = quantified.children  # type: ignore[union-attr]
+        word, *operands = quantified.children
         if isinstance(operands[0], Tree) and operands[0].data == "subselect":
             values: tuple[ast.Expr, ...] = (ast.Subquery(self.read(operands[0]), span=span_of(operands[0])),)
         else:
@@ -192,7 +201,7 @@ class ExpressionReader:
         operand, *branches, default = node.children
         return ast.Case(
             None if operand is None else self.expr(operand),
-            tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches),  # type: ignore[union-attr]
+            tuple((self.expr(b.children[0]), self.expr(b.children[1])) for b in branches),
             None if default is None else self.expr(default),
             span=span_of(node),
         )
@@ -221,7 +230,7 @@ class ExpressionReader:
     def new_struct(self, node: Node) -> ast.Expr:
         columns: list[tuple[str, ast.Expr | None]] = []
         for column in node.children:
-            name, value = column.children  # type: ignore[union-attr]
+            name, value = column.children
             columns.append((self.read(name), None if value is None else self.expr(value)))
         return ast.NewStruct(tuple(columns), span=span_of(node))
 
@@ -231,7 +240,7 @@ class ExpressionReader:
 
     def new_array(self, node: Node) -> ast.Expr:
         type_name, *dimensions = node.children
-        sizes = tuple(None if d.children[0] is None else self.expr(d.children[0]) for d in dimensions)  # type: ignore[union-attr]
+        sizes = tuple(None if d.children[0] is None else self.expr(d.children[0]) for d in dimensions)
         return ast.NewInstance(self.read(type_name), (), True, sizes, span=span_of(node))
 
     def new_filled_array(self, node: Node) -> ast.Expr:
@@ -270,8 +279,8 @@ class ExpressionReader:
     def member(self, node: Node) -> ast.Expr:
         target, last = node.children
         steps: list[ast.NameStep] = []
-        if last.data == "index":  # type: ignore[union-attr]
-            steps.append(ast.NameStep("", index=self.index(last), span=span_of(last)))  # type: ignore[arg-type]
+        if last.data == "index":
+            steps.append(ast.NameStep("", index=self.index(last), span=span_of(last)))
         else:
             self.add_steps(last, steps)
         before = self.expr(target)
@@ -314,14 +323,14 @@ class ExpressionReader:
         named: list[Any] = []
         distinct = wildcard = False
         for position, child in enumerate(node.children):
-            kind = child.data  # type: ignore[union-attr]
+            kind = child.data
             if kind == "named_arg":
                 named.append(child)
             elif kind == "distinct_arg":
                 distinct = True
-                args.append(self.expr(child.children[0]))  # type: ignore[union-attr]
+                args.append(self.expr(child.children[0]))
             elif kind == "all_arg":
-                args.append(self.expr(child.children[0]))  # type: ignore[union-attr]
+                args.append(self.expr(child.children[0]))
             elif kind == "star" and position == 0:
                 wildcard = True
             else:
@@ -343,7 +352,7 @@ class ExpressionReader:
 
     def stream_star(self, node: Node) -> ast.Expr:
         *steps, _ = node.children
-        return ast.Star(".".join(self.name(step.children[0]) for step in steps), span=span_of(node))  # type: ignore[arg-type, union-attr]
+        return ast.Star(".".join(self.name(step.children[0]) for step in steps), span=span_of(node))
 
     def sort_arg(self, node: Node) -> ast.Expr:
         operand, direction = node.children
@@ -356,7 +365,7 @@ class ExpressionReader:
     def lambda_many(self, node: Node) -> ast.Expr:
         listed, body = node.children
         names: list[str] = []
-        for child in listed.children:  # type: ignore[union-attr]
+        for child in listed.children:
             value = self.read(child)
             if not isinstance(value, ast.Chain) or len(value.steps) != 1 or value.steps[0].args is not None:
                 raise Misplaced("a parameter of a lambda is a name", value.span)
@@ -366,7 +375,7 @@ class ExpressionReader:
     def time_period(self, node: Node) -> ast.Expr:
         parts: list[tuple[ast.Expr, str]] = []
         for part in node.children:
-            amount_node, word = part.children  # type: ignore[union-attr]
+            amount_node, word = part.children
             amount, unit = self.expr(amount_node), UNITS[str(word)]
             if isinstance(amount, ast.Literal) and amount.type == "string":
                 raise Misplaced(
@@ -375,7 +384,7 @@ class ExpressionReader:
             if parts and UNIT_ORDER[unit] <= UNIT_ORDER[parts[-1][1]]:
                 raise Misplaced(
                     f"{word} cannot follow {parts[-1][1]} in a time period",
-                    span_of(word),  # type: ignore[arg-type]
+                    span_of(word),
                     "write units from large to small, each once: 1 hour 30 min",
                 )
             parts.append((amount, unit))
@@ -386,8 +395,8 @@ class ExpressionReader:
         """Positional and named parameters; none for a missing list."""
         if node is None:
             return (), ()
-        positional = [child for child in node.children if child.data != "named_arg"]  # type: ignore[union-attr]
-        named = [child for child in node.children if child.data == "named_arg"]  # type: ignore[union-attr]
+        positional = [child for child in node.children if child.data != "named_arg"]
+        named = [child for child in node.children if child.data == "named_arg"]
         return self.exprs(positional), self.named(named)
 
     def crontab(self, node: Node) -> ast.Crontab:

@@ -207,7 +207,8 @@ class EplLexer(Lexer):
             (self.keywords if value[0].isalpha() else self.signs)[value] = terminal.name
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
-        tokens: tuple[Raw, ...] = lexer_state.text.tokens  # type: ignore[attr-defined]
+        piece: Any = lexer_state.text
+        tokens: tuple[Raw, ...] = piece.tokens
         states = parser_state.parse_conf.states
         signs = self.signs
         count, i = len(tokens), 0

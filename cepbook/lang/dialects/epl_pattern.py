@@ -33,7 +33,7 @@ class PatternReader(ExpressionReader):
         return tuple(self.annotation(node) for node in nodes if tree_is(node, "annotation"))
 
     def annotation_word(self, node: Node) -> str:
-        return ".".join(plain(token) for token in node.children)  # type: ignore[arg-type]
+        return ".".join(plain(token) for token in node.children)
 
     def annotation_array(self, node: Node) -> tuple[object, ...]:
         return tuple(plain_value(self.read(child)) for child in present(node.children))
@@ -46,8 +46,8 @@ class PatternReader(ExpressionReader):
         type_name, filters, *contained = node.children
         return ast.FilterStream(
             self.read(type_name),
-            () if filters is None else self.exprs(filters.children),  # type: ignore[union-attr]
-            tuple(self.contained(child) for child in contained),  # type: ignore[arg-type]
+            () if filters is None else self.exprs(filters.children),
+            tuple(self.contained(child) for child in contained),
             span=span_of(node),
         )
 
@@ -63,7 +63,7 @@ class PatternReader(ExpressionReader):
         )
 
     def contained_type(self, node: Node) -> str:
-        return self.dotted(node.children[1])  # type: ignore[arg-type]
+        return self.dotted(node.children[1])
 
     def pattern_stream(self, node: Node) -> ast.PatternStream:
         *annotations, pattern = node.children
@@ -90,17 +90,17 @@ class PatternReader(ExpressionReader):
         return ast.ExternalStream("method", name, read[-1].args or (), None, metadata, span=span_of(node))
 
     def stream_alias(self, node: Node) -> str:
-        return plain(node.children[0])  # type: ignore[arg-type]
+        return plain(node.children[0])
 
     def window(self, node: Node) -> ast.Window:
         name, params = node.children
-        args, named = self.params(params)  # type: ignore[arg-type]
+        args, named = self.params(params)
         return ast.Window(self.read(name), args, None, params is not None, named, span=span_of(node))
 
     def window_in_namespace(self, node: Node) -> ast.Window:
         namespace, name, params = node.children
         space = plain(namespace) if isinstance(namespace, Token) else self.read(namespace)
-        args, named = self.params(params)  # type: ignore[arg-type]
+        args, named = self.params(params)
         return ast.Window(self.read(name), args, space, params is not None, named, span=span_of(node))
 
     def retain(self, node: Node) -> str:
@@ -115,7 +115,7 @@ class PatternReader(ExpressionReader):
             if not tree_is(child, "source_word"):
                 windows.append(self.read(child))
                 continue
-            word: Any = child.children[0]  # type: ignore[union-attr]
+            word: Any = child.children[0]
             if isinstance(word, Token):
                 unidirectional = True
             elif word.data == "retain":
@@ -135,7 +135,7 @@ class PatternReader(ExpressionReader):
         operands: list[ast.PatternNode] = [self.read(first)]
         maxima: list[ast.Expr | None] = []
         for following in nexts:
-            *maximum, operand = following.children  # type: ignore[union-attr]
+            *maximum, operand = following.children
             maxima.append(self.expr(maximum[0]) if maximum else None)
             operands.append(self.read(operand))
         return ast.PatternFollowedBy(tuple(operands), tuple(maxima), span=span_of(node))
@@ -176,12 +176,12 @@ class PatternReader(ExpressionReader):
 
     def pattern_every_distinct(self, node: Node) -> ast.PatternNode:
         keys, *operand = node.children
-        distinct = self.exprs(keys.children)  # type: ignore[union-attr]
+        distinct = self.exprs(keys.children)
         return ast.PatternEvery(self._operand(operand, node), distinct, span=span_of(node))
 
     def guard_where(self, node: Node) -> ast.PatternNode:
         operand, namespace, name, params = node.children
-        args, _ = self.params(params)  # type: ignore[arg-type]
+        args, _ = self.params(params)
         return ast.PatternGuard(self.read(operand), self.read(namespace), self.read(name), args, span=span_of(node))
 
     def guard_while(self, node: Node) -> ast.PatternNode:
@@ -191,7 +191,7 @@ class PatternReader(ExpressionReader):
     def pattern_filter(self, node: Node) -> ast.PatternNode:
         tag, stream, *annotations = node.children
         return ast.PatternFilter(
-            None if tag is None else plain(tag.children[0]),  # type: ignore[union-attr, arg-type]
+            None if tag is None else plain(tag.children[0]),
             self.read(stream),
             self.annotations(annotations),
             span=span_of(node),
@@ -201,25 +201,25 @@ class PatternReader(ExpressionReader):
         namespace, name_node, params = node.children
         name: str = self.read(name_node)
         if name.lower() == "at":
-            return ast.PatternObserver(plain(namespace), name, self.cron_fields(params), span=span_of(node))  # type: ignore[arg-type]
-        args, named = self.params(params)  # type: ignore[arg-type]
-        return ast.PatternObserver(plain(namespace), name, args, named, span=span_of(node))  # type: ignore[arg-type]
+            return ast.PatternObserver(plain(namespace), name, self.cron_fields(params), span=span_of(node))
+        args, named = self.params(params)
+        return ast.PatternObserver(plain(namespace), name, args, named, span=span_of(node))
 
     # ------------------------------------------------------------ match_recognize
     def match_recognize(self, node: Node) -> ast.MatchRecognize:
         partition, measures, all_matches, skip, pattern, interval, define = node.children
-        terminated = interval is not None and interval.children[1] is not None  # type: ignore[union-attr]
+        terminated = interval is not None and interval.children[1] is not None
         return ast.MatchRecognize(
-            () if partition is None else self.exprs(partition.children),  # type: ignore[union-attr]
-            tuple(self.measure(child) for child in measures.children),  # type: ignore[union-attr, arg-type]
+            () if partition is None else self.exprs(partition.children),
+            tuple(self.measure(child) for child in measures.children),
             all_matches is not None,
-            None if skip is None else SKIP[str(skip.children[0])],  # type: ignore[union-attr]
-            self.read(pattern.children[0]),  # type: ignore[union-attr]
-            None if interval is None else self.expr(interval.children[0]),  # type: ignore[union-attr]
+            None if skip is None else SKIP[str(skip.children[0])],
+            self.read(pattern.children[0]),
+            None if interval is None else self.expr(interval.children[0]),
             terminated,
             ()
             if define is None
-            else tuple((plain(child.children[0]), self.expr(child.children[1])) for child in define.children),  # type: ignore[union-attr, arg-type]
+            else tuple((plain(child.children[0]), self.expr(child.children[1])) for child in define.children),
             span=span_of(node),
         )
 
@@ -238,7 +238,8 @@ class PatternReader(ExpressionReader):
 
     def row_element(self, node: Node) -> ast.RowPattern:
         atom, quantifier = node.children
-        kind, name, operands = "group", None, ()
+        kind, name = "group", None
+        operands: tuple[ast.RowPattern, ...] = ()
         if isinstance(atom, Token):
             kind, name = "atom", plain(atom)
         else:
@@ -247,13 +248,13 @@ class PatternReader(ExpressionReader):
         if quantifier is None:
             return ast.RowPattern(kind, name, operands, span=span_of(node))
         low = high = None
-        text = "".join(str(child) for child in quantifier.children if isinstance(child, Token))  # type: ignore[union-attr]
+        text = "".join(str(child) for child in quantifier.children if isinstance(child, Token))
         if tree_is(quantifier, "row_exactly"):
-            text, low = "{n}", self.expr(quantifier.children[0])  # type: ignore[union-attr]
+            text, low = "{n}", self.expr(quantifier.children[0])
             high = low
         elif tree_is(quantifier, "row_between"):
             text = "{n,m}"
-            low, high = (None if b is None else self.expr(b) for b in quantifier.children)  # type: ignore[union-attr]
+            low, high = (None if b is None else self.expr(b) for b in quantifier.children)
         return ast.RowPattern(kind, name, operands, text, low, high, span=span_of(node))
 
 

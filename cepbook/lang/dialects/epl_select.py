@@ -35,7 +35,10 @@ class SelectReader(PatternReader):
 
     def item_stream(self, node: Node) -> ast.SelectItem:
         *steps, alias = node.children
-        names = [self.name(step.children[0]) for step in steps if tree_is(step, "step")]  # type: ignore[union-attr, arg-type]
+        first = steps[0].children[0].children[0]
+        if first.lower() == "context":
+            raise Misplaced("context has no wildcard", span_of(node), "name its properties: context.id, context.key1")
+        names = [self.name(step.children[0]) for step in steps if tree_is(step, "step")]
         return ast.SelectItem(
             None, self.optional(alias), ".".join(names), True, eventbean(node.children), span=span_of(node)
         )
@@ -79,7 +82,7 @@ class SelectReader(PatternReader):
             self.optional(order) or (),
             self.optional(limit),
             recognize,
-            self.dotted(into.children[0]) if table else None,  # type: ignore[union-attr, arg-type]
+            self.dotted(into.children[0]) if table else None,
             span=span_of(node),
         )
 

@@ -27,7 +27,7 @@ class StatementReader(ContextReader):
             if tree_is(child, "annotation"):
                 annotations.append(self.read(child))
             elif tree_is(child, "context_prefix"):
-                context = self.read(child.children[0])  # type: ignore[union-attr]
+                context = self.read(child.children[0])
             else:
                 expressions.append(self.read(child))
         statement: ast.Statement = self.read(body)
@@ -208,9 +208,9 @@ class StatementReader(ContextReader):
     def faf_insert(self, node: Node) -> ast.FafInsert:
         into, *rows = node.children
         if tree_is(into, "into_table"):
-            raise Misplaced("into table has no values", span_of(into))  # type: ignore[arg-type]
+            raise Misplaced("into table has no values", span_of(into))
         target: ast.InsertInto = self.read(into)
-        values = tuple(self.exprs(row.children) for row in rows)  # type: ignore[union-attr]
+        values = tuple(self.exprs(row.children) for row in rows)
         return ast.FafInsert(target.target, target.columns, values)
 
     # ------------------------------------------------------------ create
@@ -219,9 +219,9 @@ class StatementReader(ContextReader):
         columns: tuple[ast.ColumnDef, ...] = ()
         alias_of: tuple[str, ...] = ()
         if tree_is(body, "columns"):
-            columns = tuple(self.read(child) for child in present(body.children))  # type: ignore[union-attr]
+            columns = tuple(self.read(child) for child in present(body.children))
         else:
-            alias_of = tuple(self._type_or_star(child) for child in body.children)  # type: ignore[union-attr]
+            alias_of = tuple(self._type_or_star(child) for child in body.children)
         return self._schema(representation, name, columns, alias_of, words)
 
     def create_schema_bare(self, node: Node) -> ast.CreateSchema:
@@ -261,11 +261,11 @@ class StatementReader(ContextReader):
 
     def column(self, node: Node) -> ast.ColumnDef:
         name, type_ref, *rest = node.children
-        type_name, *inner = type_ref.children  # type: ignore[union-attr]
+        type_name, *inner = type_ref.children
         dimensions = [child for child in inner if tree_is(child, "dimension")]
         words = [self._dimension_word(child) for child in dimensions]
         return ast.ColumnDef(
-            plain(name),  # type: ignore[arg-type]
+            plain(name),
             self.read(type_name),
             len(dimensions),
             "primitive" in words,
@@ -288,12 +288,12 @@ class StatementReader(ContextReader):
 
     def aggregate_column(self, node: Node) -> ast.ColumnDef:
         name, function, call, *annotations = node.children
-        args, distinct, wildcard, named = self.arguments(call)  # type: ignore[arg-type]
-        span = span_of(function).to(span_of(call))  # type: ignore[arg-type]
+        args, distinct, wildcard, named = self.arguments(call)
+        span = span_of(function).to(span_of(call))
         function_name: str = self.read(function)
         step = ast.NameStep(function_name, args, distinct=distinct, wildcard=wildcard, named=named, span=span)
         return ast.ColumnDef(
-            plain(name),  # type: ignore[arg-type]
+            plain(name),
             function_name,
             annotations=self.annotations(annotations),
             aggregate=ast.Chain((step,), span=span),
@@ -302,7 +302,7 @@ class StatementReader(ContextReader):
 
     def create_variable(self, node: Node) -> ast.CreateVariable:
         constant, type_ref, name, initial = node.children
-        type_name, *inner = type_ref.children  # type: ignore[union-attr]
+        type_name, *inner = type_ref.children
         words = [self._dimension_word(child) for child in inner if tree_is(child, "dimension")]
         return ast.CreateVariable(
             self.read(name),
@@ -318,12 +318,12 @@ class StatementReader(ContextReader):
         kept: Any = self.optional(retain)
         fields: dict[str, Any] = {}
         if tree_is(body, "window_columns"):
-            fields["columns"] = tuple(self.read(child) for child in body.children)  # type: ignore[union-attr]
+            fields["columns"] = tuple(self.read(child) for child in body.children)
         else:
-            items, type_name = body.children  # type: ignore[union-attr]
+            items, type_name = body.children
             fields = {"as_type": self.read(type_name), "select": self.optional(items)}
         if insert is not None:
-            fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}  # type: ignore[union-attr]
+            fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}
         return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=kept, **fields)
 
     def create_table(self, node: Node) -> ast.CreateTable:
@@ -334,7 +334,7 @@ class StatementReader(ContextReader):
         unique, name, target, *columns = node.children
         read = []
         for column in columns:
-            value, kind = column.children  # type: ignore[union-attr]
+            value, kind = column.children
             key: ast.Expr = self.read(value)
             read.append((key, "hash" if kind is None else plain(kind).lower()))
         return ast.CreateIndex(self.read(name), self.read(target), tuple(read), unique is not None)
@@ -350,12 +350,12 @@ class StatementReader(ContextReader):
     def expression_decl(self, node: Node) -> ast.ExpressionDecl:
         return_type, language, name, *params, body = node.children
         names = tuple(self.read(param) for param in present(params))
-        value = body.children[0]  # type: ignore[union-attr]
+        value = body.children[0]
         decl = ast.ExpressionDecl(
             self.read(name),
             names,
             str(value)[1:-1] if isinstance(value, Token) else self.expr(value),
-            None if language is None else plain(language),  # type: ignore[arg-type]
+            None if language is None else plain(language),
             None if return_type is None else self.type_text(return_type),
             tree_is(body, "expression_alias"),
             span=span_of(node),
