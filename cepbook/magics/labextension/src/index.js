@@ -1,0 +1,76 @@
+// EPL in JupyterLab: a cell whose first line is %%epl, %%query or %%events is coloured as EPL while it is typed.
+// No cell API and no mime type is involved: the language of an editor is a CodeMirror facet, and ours takes precedence.
+import { Compartment, EditorState, Prec } from '@codemirror/state';
+import { ViewPlugin } from '@codemirror/view';
+import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+import { eplSupport } from './language.js';
+
+const MAGIC = /^\s*%%(epl|query|events)\b/;
+
+function isEpl(doc) {
+  for (let n = 1; n <= doc.lines; n++) {
+    const text = doc.line(n).text;
+    if (text.trim()) return MAGIC.test(text);
+  }
+  return false;
+}
+
+/** The extension of one editor: holds the language when the document is EPL, and nothing when it is not. */
+function eplCells() {
+  const slot = new Compartment();
+  const on = Prec.highest(eplSupport());
+
+  // In the very transaction that makes or unmakes the first line, so that no frame shows the wrong language.
+  const follow = EditorState.transactionExtender.of(transaction => {
+    if (!transaction.docChanged) return null;
+    const wanted = isEpl(transaction.newDoc);
+    return wanted === isEpl(transaction.startState.doc) ? null : { effects: slot.reconfigure(wanted ? on : []) };
+  });
+
+  // The document that an editor starts with: an extension cannot see it before there is a view.
+  const start = ViewPlugin.define(view => {
+    let alive = true;
+    Promise.resolve().then(() => {
+      if (alive && isEpl(view.state.doc) && slot.get(view.state) !== on) {
+        view.dispatch({ effects: slot.reconfigure(on) });
+      }
+    });
+    return {
+      destroy() {
+        alive = false;
+      }
+    };
+  });
+  return [slot.of([]), follow, start];
+}
+
+export default {
+  id: 'cepbook-epl:plugin',
+  description: 'EPL highlighting in cells and in .epl files.',
+  autoStart: true,
+  requires: [IEditorExtensionRegistry],
+  optional: [IEditorLanguageRegistry],
+  activate: (app, extensions, languages) => {
+    extensions.addExtension({
+      name: 'cepbook-epl:cells',
+      factory: () => EditorExtensionRegistry.createImmutableExtension(eplCells())
+    });
+    if (languages) {
+      languages.addLanguage({
+        name: 'epl',
+        displayName: 'EPL',
+        mime: 'text/x-epl',
+        extensions: ['epl'],
+        load: async () => eplSupport()
+      });
+    }
+    app.docRegistry.addFileType({
+      name: 'epl',
+      displayName: 'EPL file',
+      extensions: ['.epl'],
+      mimeTypes: ['text/x-epl'],
+      contentType: 'file',
+      fileFormat: 'text'
+    });
+  }
+};
