@@ -7,14 +7,13 @@ code) and ``coverage`` (which engine runs it and why) come from the engines, as 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 
-from cepbook.errors import NOWHERE, UsageError
-from cepbook.lang import ast
+from cepbook.errors import UsageError
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.bind.names import did_you_mean
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import epl
+from cepbook.lang.explain_ast import show_ast
 from cepbook.lang.explain_plan import show_plan
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.rewrite import rewrite
@@ -53,44 +52,3 @@ def show(
     if printer is None:
         raise UsageError(f"no engine is here to show stage `{stage}`")
     return printer(rewritten)
-
-
-def show_ast(node: ast.Node) -> str:
-    """A syntax tree, one node a line; fields with their default values are left out."""
-    return "\n".join(_lines(node, "", ""))
-
-
-def _lines(value: object, indent: str, label: str) -> list[str]:
-    if isinstance(value, ast.Node):
-        return _node_lines(value, indent, label)
-    if isinstance(value, tuple) and any(isinstance(item, (ast.Node, tuple)) for item in value):
-        lines = [f"{indent}{label}"]
-        for item in value:
-            lines.extend(_lines(item, indent + "  ", "- "))
-        return lines
-    return [f"{indent}{label}{_plain(value)}"]
-
-
-def _node_lines(node: ast.Node, indent: str, label: str) -> list[str]:
-    simple: list[str] = []
-    nested: list[str] = []
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if f.name == "span" or value == f.default or (value == () and f.default == ()):
-            continue
-        if _is_nested(value):
-            nested.extend(_lines(value, indent + "  ", f"{f.name}: "))
-        else:
-            simple.append(f"{f.name}={_plain(value)}")
-    at = f" @{node.span.start}-{node.span.end}" if node.span != NOWHERE else ""
-    return [f"{indent}{label}{type(node).__name__}({', '.join(simple)}){at}", *nested]
-
-
-def _is_nested(value: object) -> bool:
-    return isinstance(value, ast.Node) or (isinstance(value, tuple) and any(_is_nested(item) for item in value))
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(_plain(item) for item in value)})"
-    return "null" if value is None else repr(value)

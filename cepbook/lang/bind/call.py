@@ -53,6 +53,8 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 
 
 def _user_call(step: ast.NameStep, returns: Type, scope: Scope, bind: Binder) -> x.Expr:
+    if step.named or step.distinct:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
     scope.module.need("function", step.name)
     args = [_value(arg, scope, bind) for arg in step.args or ()]
     if step.wildcard and scope.streams:

@@ -38,10 +38,25 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
             return _of_stream(stream, node, scope, bind)
         if first.name == "context" and _property(first, scope) is None:
             return _context_property(node, scope, bind)
-        if rest[0].args is not None and f"{first.name}.{rest[0].name}" in FUNCTIONS:
-            row = FUNCTIONS[f"{first.name}.{rest[0].name}"]
-            return apply_steps(call.bind_function(row, rest[0], scope, bind), rest[1:], scope, bind)
+        static = _static_call(first, rest[0], scope, bind)
+        if static is not None:
+            return apply_steps(static, rest[1:], scope, bind)
     return apply_steps(_first_name(first, scope, bind, bool(rest)), rest, scope, bind)
+
+
+CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name and name[0].isupper())
+
+
+def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr | None:
+    """``Math.abs(x)``; None when `first` is no class."""
+    if method.args is None or first.name not in CLASSES or first.index is not None:
+        return None
+    row = FUNCTIONS.get(f"{first.name}.{method.name}")
+    if row is not None:
+        return call.bind_function(row, method, scope, bind)
+    names = [name for name in FUNCTIONS if name.startswith(f"{first.name}.")]
+    shown = f"{first.name}.{method.name}"
+    scope.problems.fail("unknown-function", f"no function `{shown}`", method.span, did_you_mean(shown, names))
 
 
 def _stream_named(name: str, scope: Scope) -> int | None:

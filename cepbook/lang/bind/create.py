@@ -66,6 +66,8 @@ def _columns(node: ast.CreateSchema, properties: dict[str, Type], module: Module
                 "wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span
             )
             continue
+        if column.annotations:
+            module.problems.unsupported("annotations of properties", column.span)
         if column.type_args:
             module.problems.unsupported("type parameters", column.span)
         type_ = resolve_type(column.type_name, module, column.span)

@@ -14,7 +14,7 @@ from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang.bind.names import ERROR, Scope
 from cepbook.lang.plan import Column, QueryKind
-from cepbook.lang.rewrite.expressions import rebuild
+from cepbook.lang.rewrite.expressions import substitute
 
 _Mapping = Mapping[x.Expr, x.Expr]
 
@@ -67,23 +67,10 @@ def _context_keys(scope: Scope) -> dict[x.Expr, x.Expr]:
 def _substituted(written: Shape, mapping: _Mapping) -> Shape:
     return replace(
         written,
-        columns=tuple(Column(c.name, _substitute(c.value, mapping), span=c.span) for c in written.columns),
-        having=_substitute(written.having, mapping) if written.having is not None else None,
-        order_by=tuple((_substitute(e, mapping), descending) for e, descending in written.order_by),
+        columns=tuple(Column(c.name, substitute(c.value, mapping), span=c.span) for c in written.columns),
+        having=substitute(written.having, mapping) if written.having is not None else None,
+        order_by=tuple((substitute(e, mapping), descending) for e, descending in written.order_by),
     )
-
-
-def _substitute(e: x.Expr, mapping: _Mapping) -> x.Expr:
-    """Outermost matches first, so that a key ``a.b + 1`` is found before its parts."""
-    if not mapping:
-        return e
-    if e in mapping:
-        return replace(mapping[e], span=e.span)
-
-    def exchange(node: x.Expr) -> x.Expr:
-        return replace(mapping[node], span=node.span) if node in mapping else node
-
-    return rebuild(e, exchange)
 
 
 def _reads_event(e: x.Expr) -> bool:

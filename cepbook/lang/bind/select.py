@@ -106,12 +106,21 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
             problems.unsupported("contained-event selection", source.stream.span)
         if source.retain is not None:
             problems.unsupported(f"retain-{source.retain}", source.span)
+    _refuse_reclaim(node, module)
     if node.into_table is not None:
         problems.unsupported("tables", node.span)
     if node.match_recognize is not None:
         problems.unsupported("match_recognize", node.match_recognize.span)
     if node.output is not None:
         problems.unsupported("output rate limiting", node.output.span)
+
+
+def _refuse_reclaim(node: ast.Select, module: Module) -> None:
+    """The one hint that changes results: it lets groups of groupwin expire."""
+    grouped = any(w.name == "groupwin" for s in node.sources for w in s.windows)
+    for annotation in node.annotations:
+        if grouped and annotation.name.lower() == "hint" and "reclaim_group" in str(annotation.value):
+            module.problems.unsupported("reclaim_group hints with groupwin", annotation.span)
 
 
 def _scope(node: ast.Select, module: Module) -> Scope:

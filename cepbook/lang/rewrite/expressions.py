@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
@@ -41,6 +41,29 @@ def rebuild(e: x.Expr, fn: Callable[[x.Expr], x.Expr]) -> x.Expr:
         if new is not old:
             changes[name] = new
     return fn(replace(e, **changes) if changes else e)
+
+
+def substitute(e: x.Expr, mapping: Mapping[x.Expr, x.Expr]) -> x.Expr:
+    """`e` with every part that equals a key of `mapping` exchanged, outermost first; spans stay."""
+    found = mapping.get(e)
+    if found is not None:
+        return replace(found, span=e.span)
+    changes = {}
+    for name in _operand_fields(type(e)):
+        old = getattr(e, name)
+        new = _exchanged(old, mapping)
+        if new is not old:
+            changes[name] = new
+    return replace(e, **changes) if changes else e
+
+
+def _exchanged(value: Any, mapping: Mapping[x.Expr, x.Expr]) -> Any:
+    if isinstance(value, x.Expr):
+        return substitute(value, mapping)
+    if isinstance(value, tuple):
+        changed = tuple(_exchanged(item, mapping) for item in value)
+        return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
+    return value
 
 
 def wrap(value: int, type_: Type) -> int:
