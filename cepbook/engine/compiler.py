@@ -1,0 +1,80 @@
+"""From EPL text to programs that are ready to start; nothing here touches a running statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.clock import Clock
+from cepbook.engine.config import Config
+from cepbook.engine.rows.compile import Program, compile_select
+from cepbook.errors import BindError, Diagnostic, Refusal
+from cepbook.lang.bind import Options, bind
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.dialects.epl import parse
+from cepbook.lang.plan import CreateContextStatement, CreateSchemaStatement, ModulePlan, SelectStatement
+from cepbook.lang.rewrite import rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A bound module with one program per select statement, by name; `catalog` includes what the module creates."""
+
+    plan: ModulePlan
+    programs: Mapping[str, Program]
+    catalog: Catalog
+
+
+def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
+    """Parse, bind and rewrite `epl`. Errors: ParseError, BindError."""
+    options = Options(
+        default_selector=config.default_stream_selector,
+        integer_division=config.integer_division,
+        microseconds=config.microseconds,
+    )
+    return rewrite(bind(parse(epl), catalog, epl, names, options))
+
+
+def compile_plan(
+    plan: ModulePlan, catalog: Catalog, clock: Clock, config: Config, functions: Mapping[str, Callable[..., Any]]
+) -> Compiled:
+    """Programs of `plan`'s statements. Errors: BindError when the row engine refuses one."""
+    after = catalog.copy()
+    programs: dict[str, Program] = {}
+    for statement in plan.statements:
+        if isinstance(statement, CreateSchemaStatement):
+            after.event_types[statement.event_type.name] = statement.event_type
+        elif isinstance(statement, CreateContextStatement):
+            after.contexts[statement.context.name] = statement.context
+        elif isinstance(statement, SelectStatement):
+            if statement.insert is not None and statement.insert.creates:
+                after.event_types[statement.insert.target] = statement.output_type
+            programs[statement.name] = _program(statement, plan, after, clock, config, functions)
+    return Compiled(plan, programs, after)
+
+
+def _program(
+    statement: SelectStatement,
+    plan: ModulePlan,
+    catalog: Catalog,
+    clock: Clock,
+    config: Config,
+    functions: Mapping[str, Callable[..., Any]],
+) -> Program:
+    source = statement.root.input
+    while hasattr(source, "input"):
+        source = source.input
+    try:
+        return compile_select(
+            statement,
+            clock,
+            all_properties=tuple(catalog.event_types[source.event_type].properties),  # type: ignore[union-attr]
+            integer_division=config.integer_division,
+            division_by_zero_null=config.division_by_zero_null,
+            iterable_unbound=config.iterable_unbound,
+            user_functions=dict(functions),
+        )
+    except Refusal as refusal:
+        diagnostic = Diagnostic("not-supported-yet", f"not supported yet: {refusal.reason}", statement.span)
+        raise BindError((diagnostic,), plan.source) from refusal

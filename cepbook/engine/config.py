@@ -1,0 +1,24 @@
+"""What can be configured about the meaning of statements. The defaults are the reference's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cepbook.lang.plan import Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`integer_division`: ``/`` of whole numbers truncates. `division_by_zero_null`: dividing by zero gives null, not Infinity.
+
+    `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a select
+    without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the clock
+    counts microseconds, not milliseconds.
+    """
+
+    integer_division: bool = False
+    division_by_zero_null: bool = False
+    iterable_unbound: bool = False
+    default_stream_selector: Selector = "istream"
+    prioritized: bool = True
+    microseconds: bool = False

@@ -1,0 +1,164 @@
+"""Keyed contexts at run time: who allocates a context partition, and which one an event belongs to.
+
+Rules recorded from the reference (facts on contexts): every event of a listed stream allocates, whatever the statements'
+own filters; the context's filter hides events from its statements; null is a key like any other; partition ids count
+from 0 and are not reused while the context is active; a context is active while a statement uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.code import hashable
+from cepbook.engine.rows.source import Source
+from cepbook.lang import expr as x
+from cepbook.lang.plan import CreateContextStatement, KeyedStream
+
+if TYPE_CHECKING:
+    from cepbook.engine.statement import Statement
+
+Locate = Callable[[Any], Any]
+OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
+
+
+class Partition:
+    """One context partition. `states` has one state per statement of the context, at the statement's slot."""
+
+    __slots__ = ("id", "name", "properties", "states")
+
+    def __init__(self, id_: int, name: str, properties: dict[str, Any]) -> None:
+        self.id = id_
+        self.name = name
+        self.properties = properties
+        self.states: list[Any] = []
+
+
+class KeyedContext:
+    """The live partitions of one keyed context.
+
+    While an event is dispatched, `current` is its partition (None: it is in none) and `fresh` tells that the event made the
+    partition; then all statements have seen it already, at the context's own place in the order.
+    """
+
+    def __init__(self, plan: CreateContextStatement, order: tuple[int, int]) -> None:
+        self.plan = plan
+        self.name = plan.context.name
+        self.order = order
+        self.streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
+        self._locate = {s.event_type: _locator(s) for s in plan.spec.streams}
+        self.partitions: dict[Any, Partition] = {}
+        self.statements: list[Statement | None] = []
+        self.current: Partition | None = None
+        self.fresh = False
+        self._next_id = 0
+
+    # -------------------------------------------------------------- statements
+    def join(self, statement: Statement) -> int:
+        """Add a statement; it gets a state in every live partition. Returns its slot."""
+        self.statements.append(statement)
+        for partition in self.partitions.values():
+            partition.states.append(statement.new_state(partition))
+        return len(self.statements) - 1
+
+    def part(self, statement: Statement) -> None:
+        """Remove a statement; without statements the context forgets its partitions."""
+        slot = self.statements.index(statement)
+        self.statements[slot] = None
+        for partition in self.partitions.values():
+            partition.states[slot] = None
+        if not any(self.statements):
+            self.statements.clear()
+            self.partitions.clear()
+            self._next_id = 0
+
+    # -------------------------------------------------------------- events
+    def allocate(self, key: Any, keys: Sequence[Any]) -> Partition:
+        """A new partition for `key`, with fresh states of all statements."""
+        properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
+        partition = Partition(self._next_id, self.name, properties)
+        self._next_id += 1
+        self.partitions[key] = partition
+        partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
+        return partition
+
+    def handler(
+        self, listed: str, takers: Sequence[tuple[Statement, Callable[[Any, Any], None]]]
+    ) -> Callable[[Any], None]:
+        """What the context does with an event of listed type `listed`: find or make the partition.
+
+        `takers` are the context's statements that read the event, in order.
+        """
+        locate, partitions = self._locate[listed], self.partitions
+
+        def on_event(event: Any) -> None:
+            self.fresh = False
+            key, keys = locate(event)
+            if key is OUTSIDE:
+                self.current = None
+                return
+            partition = partitions.get(key)
+            if partition is None:
+                partition = self.allocate(key, keys)
+                self.current, self.fresh = partition, True
+                for statement, take in takers:
+                    statement.guarded(take, event, partition)
+            else:
+                self.current = partition
+
+        return on_event
+
+    def assign(self, listed: str, columns: Mapping[str, list[Any]], count: int) -> list[Partition | None]:
+        """The partition of each of `count` rows of a replay, new ones allocated in row order."""
+        stream, partitions = self.streams[listed], self.partitions
+        names = [e.name for e in stream.keys if isinstance(e, x.Prop) and e.type.name not in ("array", "object", "map")]
+        if stream.filter is None and len(names) == 1 == len(stream.keys):
+            found: list[Partition | None] = []
+            for value in columns[names[0]]:
+                partition = partitions.get(value)
+                found.append(self.allocate(value, (value,)) if partition is None else partition)
+            return found
+        return [self._assign_row(listed, {name: values[i] for name, values in columns.items()}) for i in range(count)]
+
+    def _assign_row(self, listed: str, event: dict[str, Any]) -> Partition | None:
+        key, keys = self._locate[listed](event)
+        if key is OUTSIDE:
+            return None
+        partition = self.partitions.get(key)
+        return self.allocate(key, keys) if partition is None else partition
+
+    def locator(self, listed: str) -> Callable[[Any], Partition | None]:
+        """The partition of one event (allocated if new), None outside the context."""
+        return lambda event: self._assign_row(listed, event)
+
+    def columns(self, listed: str) -> list[str]:
+        """The properties that `assign` needs."""
+        stream = self.streams[listed]
+        return lower.properties(stream.filter, *stream.keys)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The live partitions with their built-in properties, by id."""
+        live = sorted(self.partitions.values(), key=lambda p: p.id)
+        return [{"id": p.id, **p.properties, "name": p.name} for p in live]
+
+
+def _locator(stream: KeyedStream) -> Locate:
+    """Generate ``locate(e) -> (partition key, key values)``; OUTSIDE for events that the context's filter hides."""
+    source = Source()
+    names = lower.properties(stream.filter, *stream.keys)
+    scope = lower.Scope(source, {name: f"p{i}" for i, name in enumerate(names)}, event="e")
+    source.bind("OUTSIDE", OUTSIDE)
+    source.bind("_hashable", hashable)
+    with source.block("def locate(e):"):
+        for i, name in enumerate(names):
+            source.line(f"p{i} = e.get({source.const(name, 'n')})")
+        if stream.filter is not None:
+            with source.block(f"if not ({lower.truth(scope, stream.filter)}):"):
+                source.line("return OUTSIDE, None")
+        source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
+        plain = all(e.type.name not in ("array", "object", "map", "event") for e in stream.keys)
+        key = "keys" if plain else "tuple(_hashable(v) for v in keys)"
+        source.line(f"return ({key}[0] if len(keys) == 1 else {key}), keys")
+    locate: Locate = source.load()["locate"]
+    return locate

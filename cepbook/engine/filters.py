@@ -1,0 +1,206 @@
+"""The filter index: which statements must see an event, found without asking each of them.
+
+Equality, ``in`` and range conditions between a property and constants become look-ups, nested as in a tree (basic
+concepts, "filter indexes"): a hash table per property for equality, sorted thresholds for ranges. What is left of a filter
+is tested by the statement itself. Cost per event does not grow with the number of statements whose values differ.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cepbook.lang import expr as x
+
+Handler = Callable[[Any], None]
+Order = tuple[int, int]
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
+_SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index."""
+
+    order: Order
+    filter: x.Expr | None
+    checked: Handler
+    matched: Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An indexable conjunct: property, operator (``=`` for ``in`` too) and the constants."""
+
+    name: str
+    op: str
+    values: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Node:
+    """`leaves` match unconditionally here; `equal` and `ranges` lead to further nodes."""
+
+    leaves: list[tuple[Order, Handler]] = field(default_factory=list)
+    equal: dict[str, dict[Any, Node]] = field(default_factory=dict)
+    ranges: dict[tuple[str, str], tuple[list[Any], list[Node]]] = field(default_factory=dict)
+
+    def match(self, event: Any, found: list[tuple[Order, Handler]]) -> None:
+        """Append the takers of `event` below this node."""
+        found += self.leaves
+        for name, table in self.equal.items():
+            value = event.get(name)
+            if value is not None:
+                node = table.get(value)
+                if node is not None:
+                    node.match(event, found)
+        for (name, op), (thresholds, nodes) in self.ranges.items():
+            value = event.get(name)
+            if value is not None and value == value:
+                for node in nodes[_RANGES[op](thresholds, value)]:
+                    node.match(event, found)
+
+
+_RANGES: dict[str, Callable[[list[Any], Any], slice]] = {
+    ">": lambda thresholds, v: slice(0, bisect_left(thresholds, v)),
+    ">=": lambda thresholds, v: slice(0, bisect_right(thresholds, v)),
+    "<": lambda thresholds, v: slice(bisect_right(thresholds, v), None),
+    "<=": lambda thresholds, v: slice(bisect_left(thresholds, v), None),
+}
+
+
+def conjuncts(e: x.Expr | None) -> list[x.Expr]:
+    """The operands of a conjunction, flattened."""
+    if e is None:
+        return []
+    if isinstance(e, x.Logic) and e.op == "and":
+        return [c for operand in e.operands for c in conjuncts(operand)]
+    return [e]
+
+
+def condition_of(e: x.Expr) -> Condition | None:
+    """`e` as an indexable condition, None if it is not one."""
+    if isinstance(e, x.Compare) and e.op in _MIRRORED:
+        left, right, op = e.left, e.right, e.op
+        if isinstance(left, x.Const):
+            left, right, op = right, left, _MIRRORED[op]
+        if isinstance(left, x.Prop) and isinstance(right, x.Const) and left.type.name in _SCALARS:
+            if right.value is not None and right.value == right.value:
+                return Condition(left.name, op, (right.value,))
+    if isinstance(e, x.InList) and not e.negated and isinstance(e.operand, x.Prop):
+        scalar = e.operand.type.name in _SCALARS
+        if scalar and all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in e.options):
+            return Condition(e.operand.name, "=", tuple(dict.fromkeys(o.value for o in e.options)))  # type: ignore[attr-defined]
+    return None
+
+
+def build(subscribers: Sequence[Subscriber]) -> Node:
+    """The index over `subscribers`."""
+    root = Node()
+    for subscriber in subscribers:
+        parts = [(part, condition_of(part)) for part in conjuncts(subscriber.filter)]
+        indexable = [c for _, c in parts if c is not None]
+        complete = len(indexable) == len(parts)
+        indexable.sort(key=lambda c: c.op != "=")
+        _insert(root, indexable, subscriber.order, subscriber.matched if complete else subscriber.checked)
+    return root
+
+
+def _insert(node: Node, conditions: list[Condition], order: Order, handler: Handler) -> None:
+    if not conditions:
+        node.leaves.append((order, handler))
+        return
+    first, rest = conditions[0], conditions[1:]
+    if first.op == "=":
+        table = node.equal.setdefault(first.name, {})
+        for value in first.values:
+            _insert(table.setdefault(value, Node()), rest, order, handler)
+        return
+    thresholds, nodes = node.ranges.setdefault((first.name, first.op), ([], []))
+    threshold = first.values[0]
+    position = bisect_left(thresholds, threshold)
+    if position == len(thresholds) or thresholds[position] != threshold:
+        thresholds.insert(position, threshold)
+        nodes.insert(position, Node())
+    _insert(nodes[position], rest, order, handler)
+
+
+LINEAR = 4  # up to this many statements, asking each is cheaper than looking up
+
+
+def dispatcher(subscribers: Sequence[Subscriber], failed: Callable[[Exception], None]) -> Handler:
+    """A function that hands an event to every subscriber that must see it, in delivery order.
+
+    An exception in one statement goes to `failed`; the others still see the event.
+    """
+    ordered = sorted(subscribers, key=lambda s: s.order)
+    if not ordered:
+        return lambda event: None
+    if len(ordered) <= LINEAR:
+        return _linear([s.checked for s in ordered], failed)
+    root = build(ordered)
+    single = _single_table(root)
+    return _tree(root, failed) if single is None else _table(*single, failed)
+
+
+def _linear(handlers: list[Handler], failed: Callable[[Exception], None]) -> Handler:
+    if len(handlers) == 1:
+        return handlers[0]  # its exceptions are caught by the caller of dispatch
+
+    def dispatch(event: Any) -> None:
+        for handler in handlers:
+            try:
+                handler(event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _single_table(root: Node) -> tuple[str, dict[Any, list[Handler]]] | None:
+    """The commonest index, one hash table over leaves, as a plain dict of handler lists."""
+    if root.leaves or root.ranges or len(root.equal) != 1:
+        return None
+    ((name, table),) = root.equal.items()
+    if any(node.equal or node.ranges for node in table.values()):
+        return None
+    return name, {value: [h for _, h in sorted(node.leaves, key=_order)] for value, node in table.items()}
+
+
+def _table(name: str, table: dict[Any, list[Handler]], failed: Callable[[Exception], None]) -> Handler:
+    find = table.get
+
+    def dispatch(event: Any) -> None:
+        try:
+            handlers = find(event[name])
+        except KeyError:
+            return
+        if handlers is not None:
+            for handler in handlers:
+                try:
+                    handler(event)
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    failed(failure)
+
+    return dispatch
+
+
+def _tree(root: Node, failed: Callable[[Exception], None]) -> Handler:
+    def dispatch(event: Any) -> None:
+        found: list[tuple[Order, Handler]] = []
+        root.match(event, found)
+        if len(found) > 1:
+            found.sort(key=_order)
+        for _, handler in found:
+            try:
+                handler(event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _order(entry: tuple[Order, Handler]) -> Order:
+    return entry[0]

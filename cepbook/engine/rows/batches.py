@@ -1,0 +1,222 @@
+"""Code of statements over windows that collect events and release them together.
+
+``release`` is called with the window ``w`` = [collected, former batch, next due, grid]. Aggregates of a batch are made anew
+from its events; only under groupwin, where batches of several groups share aggregates, is the former batch taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cepbook.engine.rows.aggregate import Leaving
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.sliding import Emit
+from cepbook.engine.rows.windows import BATCH
+from cepbook.engine.rows.windows.time_batch import forces, next_due
+
+
+class BatchCode:
+    """Writes the functions of one statement over a batch window."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.shape = code.shape
+        self.source = code.source
+        self.window = BATCH[self.shape.window_name]
+        self.q = code.retained("now")
+        self.resets = self.shape.leaving is Leaving.NEVER
+
+    @property
+    def fresh(self) -> str:
+        """Code of an empty window."""
+        return self.window.fresh(self.code)
+
+    # -------------------------------------------------------------- arrival
+    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+        """Collect an event that passed the filter; deliver if that fills the batch."""
+        source, code = self.source, self.code
+        w = code.find_window(self.fresh)
+        if code.aggregates.needs_ordinal:
+            source.line("o = next_ordinal()")
+        source.line(f"{w}[0].append({code.items.pack('now')})")
+        if self.shape.window_name == "length_batch":
+            source.line("ins, rem = [], []")
+            self.window.arrive(code, w)
+            emit("ins", "rem")
+        else:
+            self.window.arrive(code, w)
+
+    def timers(self) -> None:
+        """``release`` and, for timed windows, ``tick``."""
+        source = self.source
+        with source.block("def release(S, w, now, ins, rem, forced=False):"):
+            self.code.load_state()
+            source.line("batch, former = w[0], w[1]")
+            source.line("w[0], w[1] = [], batch")
+            self._release()
+        if self.shape.window_name == "time_batch":
+            self._tick()
+
+    def _tick(self) -> None:
+        source, forced = self.source, forces(self.code)
+        with source.block("def tick(S, w, now, ins, rem, ordinal):"):
+            source.line("idle = not w[0] and not w[1]")
+            if forced:
+                source.line("release(S, w, now, ins, rem, True)")
+            else:
+                with source.block("if not idle:"):
+                    source.line("release(S, w, now, ins, rem)")
+            source.line("w[2], grid = None, w[2]")
+            with source.block("if True:" if forced else "if w[1]:"):
+                source.line("w[3] = grid")
+                source.line(f"w[2] = {next_due(self.code, 'w')}")
+                source.line("arm(w[2], S, w, ordinal)")
+            source.line(f"return {'idle' if forced else 'False'}")
+
+    def start(self) -> None:
+        """What a new state does at once: START_EAGER sets the grid at deployment."""
+        window = self.shape.window
+        if window is None or "START_EAGER" not in window.options or self.shape.group_window:
+            return
+        source = self.source
+        source.line("w = S[1]")
+        source.line("w[3] = now")
+        source.line(f"w[2] = {next_due(self.code, 'w')}")
+        source.line("arm(w[2], S, w, 0)")
+
+    # -------------------------------------------------------------- release
+    def _each(self, items: str, body: Callable[[], None]) -> None:
+        with self.source.block(f"for item in {items}:"):
+            self.code.items.unpack(self.source, "item")
+            with self.code.where(self.q):
+                body()
+
+    def _release(self) -> None:
+        kind = {
+            "unaggregated": self._rows_of_events,
+            "aggregated": self._aggregated,
+            "fully_aggregated": self._fully_aggregated,
+            "aggregated_grouped": self._aggregated_grouped,
+            "fully_aggregated_grouped": self._fully_grouped,
+        }[self.shape.kind]
+        kind()
+
+    def _rows_of_events(self) -> None:
+        if self.shape.wants_insert:
+            self._each("batch", lambda: self.code.append_row("ins", self.q))
+        if self.shape.wants_remove:
+            self._each("former", lambda: self.code.append_row("rem", self.q))
+
+    def _move_one_group(self, note: Callable[[], None]) -> None:
+        """Aggregates of the one group from those of the former batch to those of the new one."""
+        cells = self.code.aggregates
+        if self.resets:
+            cells.load(cells.fresh())
+            self._each("batch", lambda: _both(cells.enter, note)(self.q))
+        else:
+            self._each("batch", lambda: _both(lambda q: cells.enter(q, "qo"), note)(self.q))
+            self._each("former", lambda: _both(lambda q: cells.leave(q, "qo"), note)(self.q))
+        if cells.names:
+            self.source.line(f"A[:] = [{', '.join(cells.names)}]")
+
+    def _aggregated(self) -> None:
+        self.code.aggregates.load("A")
+        self._move_one_group(lambda: None)
+        self._rows_of_events()
+
+    def _fully_aggregated(self) -> None:
+        source, code, shape = self.source, self.code, self.shape
+        source.line("before, changed = [], forced")
+        code.aggregates.load("A")
+        if shape.wants_remove:
+            code.append_row("before", self.q)
+        self._move_one_group(lambda: source.line("changed = True"))
+        if self.resets:
+            self._each("former", lambda: source.line("changed = True"))
+        with source.block("if changed:"):
+            source.line("rem += before")
+            if shape.wants_insert:
+                code.append_row("ins", self.q)
+
+    def _move_groups(self, touch: Callable[[Scope], None]) -> None:
+        """Groups from those of the former batch to those of the new one; `touch` is written before each change."""
+        source, code, cells = self.source, self.code, self.code.aggregates
+
+        def enter(target: str) -> None:
+            source.line(f"k = {code.key(self.q)}")
+            touch(self.q)
+            source.line(f"G = {target}.get(k)")
+            with source.block("if G is None:"):
+                source.line(f"G = {target}[k] = {cells.fresh()}")
+            cells.load("G")
+            cells.enter(self.q, "qo")
+            cells.store("G")
+
+        def leave() -> None:
+            source.line(f"k = {code.key(self.q)}")
+            touch(self.q)
+            if not self.resets:
+                code.leave_group(self.q, "k")
+
+        if self.resets:
+            source.line("former_groups, groups = groups, {}")
+            source.line("S[2] = groups")
+        self._each("batch", lambda: enter("groups"))
+        self._each("former", leave)
+
+    def _load_group_or_fresh(self, groups: str) -> None:
+        self.source.line(f"G = {groups}.get(k)")
+        self.code.aggregates.load(f"{self.code.aggregates.fresh()} if G is None else G")
+
+    def _aggregated_grouped(self) -> None:
+        code, shape = self.code, self.shape
+        self._move_groups(lambda q: None)
+
+        def row(rows: str) -> Callable[[], None]:
+            def write() -> None:
+                self.source.line(f"k = {code.key(self.q)}")
+                self._load_group_or_fresh("groups")
+                code.append_row(rows, self.q)
+
+            return write
+
+        if shape.wants_insert:
+            self._each("batch", row("ins"))
+        if shape.wants_remove:
+            self._each("former", row("rem"))
+
+    def _fully_grouped(self) -> None:
+        source, code, shape = self.source, self.code, self.shape
+        source.line("touched = {}")
+
+        def touch(q: Scope) -> None:
+            if not shape.wants_remove:
+                source.line("touched[k] = None")
+                return
+            with source.block("if k not in touched:"):
+                source.line("touched[k] = None")
+                self._load_group_or_fresh("former_groups" if self.resets else "groups")
+                code.append_row("rem", q)
+
+        self._move_groups(touch)
+        if shape.wants_insert:
+            with source.block("for k in touched:"):
+                self._load_group_or_fresh("groups")
+                code.append_row("ins", self.q)
+
+    # -------------------------------------------------------------- reading
+    def settle(self) -> None:
+        """Batches have nothing to drop between releases."""
+
+    def contents(self) -> str:
+        """Code of an iterable of the events being collected."""
+        return "(item for w in W.values() for item in w[0])" if self.shape.group_window else "W[0]"
+
+
+def _both(first: Callable[[Scope], None], then: Callable[[], None]) -> Callable[[Scope], None]:
+    def write(scope: Scope) -> None:
+        first(scope)
+        then()
+
+    return write

@@ -1,0 +1,195 @@
+"""The parts that every generated statement shares: scopes, rows, groups, and taking events in and out of aggregates."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.aggregate import Aggregates, Leaving
+from cepbook.engine.rows.arrange import Arrangement
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.items import items_of
+from cepbook.engine.rows.shape import Shape
+from cepbook.engine.rows.source import Source
+from cepbook.lang import expr as x
+
+GONE = type("Gone", (), {"__repr__": lambda self: "GONE", "__slots__": ()})()
+
+
+class Code:
+    """Everything needed to write one statement's functions. State is a list ``S``:
+
+    ``S[0]`` context partition, ``S[1]`` window, ``S[2]`` aggregate cells or groups, ``S[3]`` ordinals of groupwin's
+    groups, ``S[4:]`` window parameters that differ from partition to partition.
+    """
+
+    def __init__(self, shape: Shape, scope: Scope) -> None:
+        self.shape = shape
+        self.source: Source = scope.source
+        calls = () if shape.aggregation is None else shape.aggregation.calls
+        counted = shape.grouped and shape.leaving is not Leaving.NEVER
+        self.aggregates = Aggregates(self.source, calls, shape.leaving, counted)
+        self.items = items_of(shape, self.aggregates.needs_ordinal)
+        self.base = scope.at(aggregates=tuple(self.aggregates.values), keys=self._key_codes())
+        self.parameters: list[str] = []
+        self._parameter_names: dict[x.Expr, str] = {}
+        self.source.bind("GONE", GONE)
+        self.arranged = self._arrangement()
+        if self.aggregates.needs_ordinal:
+            self.source.bind("next_ordinal", itertools.count().__next__)
+
+    def _key_codes(self) -> tuple[str, ...]:
+        count = len(self.shape.keys)
+        return ("k",) if count == 1 else tuple(f"k[{i}]" for i in range(count))
+
+    def _arrangement(self) -> bool:
+        projection = self.shape.projection
+        if not (projection.distinct or projection.order_by or projection.limit or projection.offset):
+            return False
+        limit = projection.limit.value if isinstance(projection.limit, x.Const) else None
+        offset = projection.offset.value if isinstance(projection.offset, x.Const) else 0
+        arrangement = Arrangement(
+            projection.distinct,
+            tuple(descending for _, descending in projection.order_by),
+            limit if isinstance(limit, int) and limit >= 0 else None,
+            offset if isinstance(offset, int) else 0,
+        )
+        self.source.bind("arrange", arrangement)
+        return True
+
+    # -------------------------------------------------------------- scopes and parameters
+    def arriving(self, now: str = "clock.now") -> Scope:
+        """Scope of the arriving event (``p`` locals)."""
+        return self.items.scope(self.base.at(now=now), retained=False)
+
+    def retained(self, now: str = "clock.now") -> Scope:
+        """Scope of an unpacked item (``q`` locals)."""
+        return self.items.scope(self.base.at(now=now), retained=True)
+
+    def parameter(self, e: x.Expr) -> str:
+        """Code of a window parameter: inlined if it is the same for all partitions, else kept in the state."""
+        code = lower.value(self.base.at(partition="P"), e)
+        if lower.is_constant(e):
+            return code
+        if e not in self._parameter_names:
+            self.parameters.append(code)
+            self._parameter_names[e] = f"S[{3 + len(self.parameters)}]"
+        return self._parameter_names[e]
+
+    # -------------------------------------------------------------- conditions and rows
+    @contextmanager
+    def where(self, scope: Scope) -> Iterator[None]:
+        """Write what follows under the where-clause, if there is one."""
+        condition = self.shape.where
+        with (
+            nullcontext()
+            if condition is None
+            else self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
+        ):
+            yield
+
+    @contextmanager
+    def having(self, scope: Scope) -> Iterator[None]:
+        """Write what follows under the having-clause, if there is one."""
+        condition = self.shape.having
+        with (
+            nullcontext()
+            if condition is None
+            else self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
+        ):
+            yield
+
+    def row(self, scope: Scope) -> str:
+        """Code of one output row; with row ordering a (sort key, row) pair."""
+        projection = self.shape.projection
+        columns = [f"{self.source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in projection.columns]
+        if projection.wildcard and not columns:
+            code = scope.event or "e"
+        else:
+            code = "{" + ", ".join([f"**{scope.event}"] * projection.wildcard + columns) + "}"
+        if not self.arranged:
+            return code
+        key = "".join(f"{lower.value(scope, e)}, " for e, _ in projection.order_by)
+        return f"(({key}), {code})"
+
+    def append_row(self, rows: str, scope: Scope) -> None:
+        """``rows.append(row)`` if having lets it through."""
+        with self.having(scope):
+            self.source.line(f"{rows}.append({self.row(scope)})", self.shape.projection.span)
+
+    # -------------------------------------------------------------- groups
+    def key(self, scope: Scope) -> str:
+        """Code of the group key of the scope's event; arrays count by content."""
+        return self._key_of(scope, self.shape.keys)
+
+    def window_key(self, scope: Scope, keys: tuple[x.Expr, ...]) -> str:
+        """Code of a groupwin or unique key."""
+        return self._key_of(scope, keys)
+
+    def _key_of(self, scope: Scope, keys: tuple[x.Expr, ...]) -> str:
+        codes = [self._hashable(lower.value(scope, e), e) for e in keys]
+        return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+
+    def _hashable(self, code: str, e: x.Expr) -> str:
+        if e.type.name in ("array", "object", "map", "event"):
+            return f"{self.source.bind('_hashable', hashable)}({code})"
+        return code
+
+    def open_group(self, key: str, group: str = "G") -> None:
+        """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
+        source = self.source
+        source.line(f"{group} = groups.get({key})")
+        with source.block(f"if {group} is None:"):
+            source.line(f"{group} = groups[{key}] = {self.aggregates.fresh()}")
+        self.aggregates.load(group)
+
+    def leave_group(self, scope: Scope, key: str) -> None:
+        """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells."""
+        source = self.source
+        source.line(f"G = groups[{key}]")
+        self.aggregates.load("G")
+        self.aggregates.leave(scope, "qo")
+        self.aggregates.store("G")
+        if self.aggregates.size is not None:
+            with source.block(f"if not {self.aggregates.size}:"):
+                source.line(f"del groups[{key}]")
+
+    def find_window(self, fresh: str) -> str:
+        """Write the look-up of the arriving event's window; returns its local. ``gk`` is its groupwin key."""
+        if not self.shape.group_window:
+            return "W"
+        source = self.source
+        source.line(f"gk = {self.window_key(self.arriving('now'), self.shape.group_window)}")
+        source.line("w = W.get(gk)")
+        with source.block("if w is None:"):
+            source.line(f"w = W[gk] = {fresh}")
+            source.line("S[3][gk] = len(S[3])")
+        return "w"
+
+    @property
+    def reads_now(self) -> bool:
+        """Whether arrival code needs engine time in the local ``now``."""
+        shape = self.shape
+        exprs = [c.value for c in shape.projection.columns] + [e for e, _ in shape.projection.order_by]
+        exprs += [e for e in (shape.where, shape.having, *shape.keys) if e is not None]
+        if shape.aggregation is not None:
+            exprs += [a for call in shape.aggregation.calls for a in call.args]
+        clocked = any(isinstance(part, x.CurrentTimestamp) for e in exprs for part in x.walk(e))
+        return clocked or shape.batches or shape.window_name == "time"
+
+    def load_state(self) -> None:
+        """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""
+        self.source.line("W = S[1]")
+        if self.shape.aggregation is not None:
+            self.source.line("groups = S[2]" if self.shape.grouped else "A = S[2]")
+
+
+def hashable(value: object) -> object:
+    """A key with the same identity as `value`: arrays and maps by content."""
+    if isinstance(value, list):
+        return tuple(hashable(v) for v in value)
+    if isinstance(value, dict):
+        return tuple((k, hashable(v)) for k, v in value.items())
+    return value

@@ -1,0 +1,298 @@
+"""A select plan as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
+
+The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run`` for
+columns of a replay. Both read ``push`` (where deliveries go) or ``out`` (a list that collects them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.batches import BatchCode
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.shape import Shape, shape_of
+from cepbook.engine.rows.sliding import Emit, SlidingCode
+from cepbook.engine.rows.source import Source
+from cepbook.errors import Span
+from cepbook.lang.plan import SelectStatement
+
+
+@dataclass(slots=True)
+class Program:
+    """One compiled statement. `namespace` holds its functions; `columns` are what ``run`` takes after its fixed parameters.
+
+    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times, S, out,
+    catch_up, partitions, *columns)`` handles many. ``rows(S, now)`` is the iterator. ``settle(S, now)`` drops what has left
+    unseen. `spans` maps source lines to the EPL that they were made from.
+    """
+
+    shape: Shape
+    text: str
+    namespace: dict[str, Any]
+    spans: dict[int, Span]
+    columns: tuple[str, ...]
+    constants: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.namespace[name]
+
+
+def compile_select(
+    plan: SelectStatement,
+    clock: object,
+    *,
+    all_properties: Sequence[str],
+    integer_division: bool = False,
+    division_by_zero_null: bool = False,
+    iterable_unbound: bool = False,
+    user_functions: dict[str, Callable[..., object]] | None = None,
+) -> Program:
+    """Generate, compile and load the module of `plan`.
+
+    `all_properties` are those of the source's event type, in order. Errors: Refusal for what the row engine cannot run.
+    """
+    shape = shape_of(plan)
+    source = Source()
+    source.bind("clock", clock)
+    scope = Scope(
+        source,
+        {},
+        integer_division=integer_division,
+        division_by_zero_null=division_by_zero_null,
+        user_functions=user_functions or {},
+    )
+    writer = _Writer(shape, Code(shape, scope), tuple(all_properties), iterable_unbound)
+    writer.write()
+    namespace = source.load()
+    constants = {k: v for k, v in source.constants.items() if k != "clock"}
+    return Program(shape, source.text, namespace, source.spans, writer.columns, constants)
+
+
+class _Writer:
+    def __init__(self, shape: Shape, code: Code, all_properties: tuple[str, ...], iterable_unbound: bool) -> None:
+        self.shape = shape
+        self.code = code
+        self.source = code.source
+        self.iterable_unbound = iterable_unbound
+        self.body: SlidingCode | BatchCode = BatchCode(code) if shape.batches else SlidingCode(code)
+        extra = tuple(name for name in all_properties if name not in shape.properties) if shape.keeps_event else ()
+        self.columns = shape.properties + extra
+        self.all_properties = all_properties
+        self.contextual = shape.plan.context is not None
+
+    def write(self) -> None:
+        self._on_event()
+        self._run()
+        if self.shape.expiry_shows or self.shape.lazy or self.shape.batches:
+            self.body.timers()
+        with self.source.block("def settle(S, now):"):
+            self.body.settle()
+        self._rows()
+        self._new_state()  # last: now all window parameters are known
+
+    # -------------------------------------------------------------- new_state
+    def _new_state(self) -> None:
+        source, cells = self.source, self.code.aggregates
+        fresh_window = "{}" if self.shape.group_window else self.body.fresh
+        with source.block("def new_state(P, now):"):
+            source.line(f"S = [P, None, None, {{}}, {', '.join(self.code.parameters)}]")
+            source.line(f"S[1] = {fresh_window}")
+            if self.shape.aggregation is not None:
+                source.line("S[2] = {}" if self.shape.grouped else f"S[2] = {cells.fresh()}")
+            if isinstance(self.body, BatchCode):
+                self.body.start()
+            source.line("return S")
+
+    # -------------------------------------------------------------- one event
+    def _on_event(self) -> None:
+        source, shape = self.source, self.shape
+        condition = shape.source.filter
+        early = lower.properties(condition)
+        late = [name for name in shape.properties if name not in early]
+        for name, condition_applies in (("on_event", True), ("on_match", False)):
+            if not condition_applies:
+                if condition is None:
+                    source.line("on_match = on_event")
+                    continue
+                late = [n for n in shape.properties if n not in early or n in self._needed_after_filter()]
+            with source.block(f"def {name}(e, S=None):"):
+                if condition is not None and condition_applies:
+                    self._read(early)
+                    with source.block(f"if {lower.truth(self.code.arriving(), condition)}:", condition.span):
+                        self._read(late)
+                        self._arrival()
+                else:
+                    self._read(late)
+                    self._arrival()
+
+    def _needed_after_filter(self) -> set[str]:
+        shape = self.shape
+        window_keys = shape.window.args if shape.window is not None else ()
+        return set(shape.kept) | set(lower.properties(*shape.group_window, *window_keys))
+
+    def _read(self, names: Sequence[str]) -> None:
+        """Properties into locals; a property that the event lacks is null."""
+        if not names:
+            return
+        source = self.source
+        local = self.code.items.positions
+        keys = [(f"p{local[name]}", source.const(name, "n")) for name in names]
+        with source.block("try:"):
+            for target, key in keys:
+                source.line(f"{target} = e[{key}]")
+        with source.block("except KeyError:"):
+            for target, key in keys:
+                source.line(f"{target} = e.get({key})")
+
+    def _arrival(self) -> None:
+        if self.code.reads_now:
+            self.source.line("now = clock.now")
+        self.code.load_state()
+        self.body.arrival(
+            self._emitter("push({}, {}, {})", "now" if self.code.reads_now else "clock.now"), hoisted=False
+        )
+
+    def _emitter(self, form: str, now: str) -> Emit:
+        """Writes deliveries: which side goes where is the statement's stream selector."""
+        source, shape, arranged = self.source, self.shape, self.code.arranged
+
+        def emit(ins: str | None, rem: str | None) -> None:
+            if shape.plan.selector == "rstream":
+                ins, rem = rem, None
+            elif shape.plan.selector == "istream":
+                rem = None
+            if ins is None and rem is None:
+                return
+            if arranged:
+                targets = [(name, c) for name, c in (("ins", ins), ("rem", rem)) if c is not None]
+                for name, c in targets:
+                    source.line(f"{name} = arrange({c})")
+                ins = "ins" if ins is not None else None
+                rem = "rem" if rem is not None else None
+            names = [c for c in (ins, rem) if c is not None and c.isidentifier()]
+            conditions = ["push"] if form.startswith("push") else []  # nobody listens: build no rows
+            if names:
+                conditions.append(f"({' or '.join(names)})")
+            with source.block(f"if {' and '.join(conditions) or 'True'}:"):
+                source.line(form.format(now, _or_none(ins), _or_none(rem)), shape.projection.span)
+
+        return emit
+
+    # -------------------------------------------------------------- many events
+    def _run(self) -> None:
+        source, shape, code = self.source, self.shape, self.code
+        hoisted = not self.contextual and not shape.grouped and not shape.batches and shape.aggregation is not None
+        parameters = [f"c{i}_" for i in range(len(self.columns))]
+        locals_ = [f"p{i}" for i in range(len(self.columns))]
+        heads = ["times", "partitions"] if self.contextual else ["times"]
+        names = ["now", "P"] if self.contextual else ["now"]
+        signature = ", ".join(["times", "S", "out", "catch_up", "partitions", *parameters])
+        with source.block(f"def run({signature}):"):
+            source.line("emit = out.append")
+            if not self.contextual:
+                code.load_state()
+            if hoisted:
+                code.aggregates.load("A")
+            zipped = ", ".join([*heads, *parameters])
+            source.line(f"rows = zip({zipped})")
+            with source.block("while True:"):
+                with source.block("try:"):
+                    with source.block(
+                        f"for {', '.join([*names, *locals_])}{',' * (len(names + locals_) == 1)} in rows:"
+                    ):
+                        self._row_body(hoisted)
+                    source.line("break")
+                with source.block("except Exception as failure:"):
+                    source.line("failed(failure, now)")
+                if hoisted:
+                    with source.block("finally:"):
+                        code.aggregates.store("A")
+
+    def _row_body(self, hoisted: bool) -> None:
+        source, shape, code = self.source, self.shape, self.code
+        if shape.expiry_shows or shape.lazy:
+            with source.block("if now >= timed.due:"):
+                if hoisted:
+                    code.aggregates.store("A")
+                source.line("catch_up(now)")
+                if hoisted:
+                    code.aggregates.load("A")
+        if self.contextual:
+            with source.block("if P is None:"):
+                source.line("continue")
+            source.line("S = P.states[slot]")
+        emit = self._emitter("emit(({}, {}, {}))", "now")
+        condition = shape.source.filter
+        if condition is None:
+            self._row_arrival(emit, hoisted)
+            return
+        with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):
+            self._row_arrival(emit, hoisted)
+
+    def _row_arrival(self, emit: Emit, hoisted: bool) -> None:
+        source = self.source
+        if self.shape.keeps_event:
+            local = {name: f"p{i}" for i, name in enumerate(self.columns)}
+            pairs = ", ".join(f"{source.const(n, 'n')}: {local[n]}" for n in self.all_properties)
+            source.line(f"e = {{{pairs}}}")
+        if self.contextual:
+            self.code.load_state()
+        self.body.arrival(emit, hoisted=hoisted)
+
+    # -------------------------------------------------------------- iterator
+    def _rows(self) -> None:
+        source, shape = self.source, self.shape
+        with source.block("def rows(S, now):"):
+            source.line("settle(S, now)")
+            source.line("found = []")
+            self.code.load_state()
+            self._found()
+            source.line("return (arrange(found) or []) if arranged else found")
+        source.bind("arranged", self.code.arranged)
+        if not self.code.arranged:
+            source.bind("arrange", None)
+
+    def _found(self) -> None:
+        source, shape, code = self.source, self.shape, self.code
+        q = code.retained("now")
+        if shape.kind == "fully_aggregated":
+            code.aggregates.load("A")
+            code.append_row("found", q)
+            return
+        contents = self.body.contents()
+        if contents is None:
+            if self.iterable_unbound and shape.kind == "fully_aggregated_grouped":
+                with source.block("for k, G in groups.items():"):
+                    code.aggregates.load("G")
+                    code.append_row("found", q)
+            return
+        if shape.kind == "aggregated":
+            code.aggregates.load("A")
+        if shape.kind == "fully_aggregated_grouped":
+            source.line("seen = set()")
+        with source.block(f"for item in {contents}:"):
+            code.items.unpack(source, "item")
+            with code.where(q):
+                self._found_item(q)
+
+    def _found_item(self, q: Scope) -> None:
+        source, shape, code = self.source, self.shape, self.code
+        if shape.grouped:
+            source.line(f"k = {code.key(q)}")
+            if shape.kind == "fully_aggregated_grouped":
+                with source.block("if k in seen:"):
+                    source.line("continue")
+                source.line("seen.add(k)")
+            source.line("G = groups.get(k)")
+            code.aggregates.load(f"{code.aggregates.fresh()} if G is None else G")
+        code.append_row("found", q)
+
+
+def _or_none(code: str | None) -> str:
+    if code is None:
+        return "None"
+    return f"{code} or None" if code.isidentifier() else code

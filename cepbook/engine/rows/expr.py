@@ -1,0 +1,434 @@
+"""Bound expressions to Python source.
+
+Three readings of an expression: `value` gives its value (None for null); `truth` is a Python condition that holds
+exactly when the expression is true; `falsity` one that holds exactly when it is false. Conditions of filters, where
+and having use `truth`, so null needs no third value there and most null checks vanish.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.engine.rows import support
+from cepbook.engine.rows.source import Source
+from cepbook.errors import Refusal
+from cepbook.lang import expr as x
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.types import BITS, is_integral
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the parts of an expression are found at the place that the code is written for.
+
+    `props` maps property names of the stream to code, `event` is the whole event, `aggregates` and `keys` hold the
+    code of aggregate values and group keys, `partition` the context partition and `now` engine time.
+    """
+
+    source: Source
+    props: Mapping[str, str]
+    event: str | None = None
+    aggregates: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    partition: str = "S[0]"
+    now: str = "clock.now"
+    integer_division: bool = False
+    division_by_zero_null: bool = False
+    user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+
+    def at(self, **changes: object) -> Scope:
+        """The same scope with other places."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+def support_name(scope: Scope, function: Callable[..., object]) -> str:
+    """The name under which generated code calls one of `support`'s functions."""
+    return scope.source.bind(f"_{function.__name__}", function)
+
+
+# ------------------------------------------------------------------ null checks
+def nullable(e: x.Expr) -> bool:
+    """Whether the value can be null."""
+    if isinstance(e, x.Const):
+        return e.value is None
+    if isinstance(e, (x.Concat, x.Negate, x.Compare)):
+        return any(nullable(c) for c in x.children(e))
+    if isinstance(e, x.Arith):
+        return e.op in "/%" or nullable(e.left) or nullable(e.right)
+    return not isinstance(e, (x.CurrentTimestamp, x.Is, x.Between, x.ArrayOf, x.StructOf, x.TypeTest))
+
+
+def _operands(scope: Scope, *exprs: x.Expr) -> tuple[list[str], list[str]]:
+    """Code for each operand that may be repeated after its check, and the null checks in evaluation order."""
+    codes: list[str] = []
+    checks: list[str] = []
+    for e in exprs:
+        code = value(scope, e)
+        if not nullable(e):
+            codes.append(code)
+        elif code.isidentifier():
+            codes.append(code)
+            if f"{code} is not None" not in checks:
+                checks.append(f"{code} is not None")
+        else:
+            temporary = scope.source.temporary()
+            codes.append(temporary)
+            checks.append(f"({temporary} := {code}) is not None")
+    return codes, checks
+
+
+def _guarded(checks: list[str], code: str) -> str:
+    return code if not checks else f"({code} if {' and '.join(checks)} else None)"
+
+
+# ------------------------------------------------------------------ conditions
+_FLIPPED = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_PYTHON_OPS = {"=": "=="}
+
+
+def truth(scope: Scope, e: x.Expr) -> str:
+    """A Python condition: true exactly when `e` is true."""
+    if isinstance(e, x.Const):
+        return "True" if e.value is True else "False"
+    if isinstance(e, x.Logic):
+        return "(" + f" {e.op} ".join(truth(scope, o) for o in e.operands) + ")"
+    if isinstance(e, x.Not):
+        return falsity(scope, e.operand)
+    if isinstance(e, x.Compare):
+        return _comparison(scope, e, _PYTHON_OPS.get(e.op, e.op))
+    if isinstance(e, (x.Is, x.Between, x.TypeTest)):
+        return value(scope, e)
+    if isinstance(e, x.InList):
+        return falsity(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is True"
+    return f"{value(scope, e)} is True"
+
+
+def falsity(scope: Scope, e: x.Expr) -> str:
+    """A Python condition: true exactly when `e` is false (not when it is null)."""
+    if isinstance(e, x.Const):
+        return "True" if e.value is False else "False"
+    if isinstance(e, x.Logic):
+        other = "or" if e.op == "and" else "and"
+        return "(" + f" {other} ".join(falsity(scope, o) for o in e.operands) + ")"
+    if isinstance(e, x.Not):
+        return truth(scope, e.operand)
+    if isinstance(e, x.Compare):
+        floating = not (is_integral(e.left.type) and is_integral(e.right.type))
+        if e.op in ("=", "!=") or not floating:
+            return _comparison(scope, e, _FLIPPED[e.op])
+        codes, checks = _operands(scope, e.left, e.right)  # NaN compares false both ways
+        return "(" + " and ".join([*checks, f"not {codes[0]} {e.op} {codes[1]}"]) + ")"
+    if isinstance(e, (x.Is, x.Between, x.TypeTest)):
+        return f"not {value(scope, e)}"
+    if isinstance(e, x.InList):
+        return truth(scope, replace(e, negated=False)) if e.negated else f"{_in_list(scope, e)} is False"
+    return f"{value(scope, e)} is False"
+
+
+def _comparison(scope: Scope, e: x.Compare, op: str) -> str:
+    codes, checks = _operands(scope, e.left, e.right)
+    if op == "==" and any(isinstance(side, x.Const) and side.value is not None for side in (e.left, e.right)):
+        kept = [c for c in checks if ":=" in c]  # null never equals a constant: only evaluation remains
+        return f"({' and '.join([*kept, f'{codes[0]} == {codes[1]}'])})"
+    return f"({' and '.join([*checks, f'{codes[0]} {op} {codes[1]}'])})"
+
+
+def _in_list(scope: Scope, e: x.InList) -> str:
+    options = ", ".join(value(scope, o) for o in e.options)
+    return f"{support_name(scope, support.in_list)}({value(scope, e.operand)}, ({options},))"
+
+
+# ------------------------------------------------------------------ values
+def value(scope: Scope, e: x.Expr) -> str:
+    """A Python expression with the value of `e`."""
+    lower = _VALUES.get(type(e))
+    if lower is None:
+        raise Refusal("no-lowering", f"the row engine has no code for {type(e).__name__}")
+    return lower(scope, e)
+
+
+def _const(scope: Scope, e: x.Const) -> str:
+    v = e.value
+    if v is None or isinstance(v, bool):
+        return repr(v)
+    if isinstance(v, int) or (isinstance(v, float) and math.isfinite(v)):
+        return repr(v) if v >= 0 else f"({v!r})"
+    return scope.source.const(v)
+
+
+def _prop(scope: Scope, e: x.Prop) -> str:
+    return scope.props[e.name]
+
+
+def _event(scope: Scope, e: x.EventOf) -> str:
+    if scope.event is None:
+        raise Refusal("no-event", "the whole event is not retained here")
+    return scope.event
+
+
+def _member(scope: Scope, e: x.Member) -> str:
+    (target,), checks = _operands(scope, e.target)
+    return _guarded(checks, f"{support_name(scope, support.member)}({target}, {scope.source.const(e.name, 'n')})")
+
+
+def _index(scope: Scope, e: x.Index) -> str:
+    return f"{support_name(scope, support.element)}({value(scope, e.target)}, {value(scope, e.index)})"
+
+
+def _context_prop(scope: Scope, e: x.ContextProp) -> str:
+    if e.name in ("id", "name"):
+        return f"{scope.partition}.{e.name}"
+    return f"{scope.partition}.properties[{scope.source.const(e.name, 'n')}]"
+
+
+def _arith(scope: Scope, e: x.Arith) -> str:
+    codes, checks = _operands(scope, e.left, e.right)
+    if e.type.name == "bigdecimal":
+        to_decimal = f"{support_name(scope, support.convert)}({{}}, {scope.source.const(e.type, 'type')})"
+        codes = [
+            c if side.type.name in ("bigdecimal", *BITS) else to_decimal.format(c)
+            for c, side in zip(codes, (e.left, e.right), strict=True)
+        ]
+    return _guarded(checks, _arithmetic(scope, e, codes[0], codes[1]))
+
+
+def _arithmetic(scope: Scope, e: x.Arith, a: str, b: str) -> str:
+    if e.op == "/":
+        return _division(scope, e, a, b)
+    if e.op == "%":
+        both = is_integral(e.left.type) and is_integral(e.right.type)
+        call = f"{support_name(scope, support.remainder)}({a}, {b})"
+        if both:
+            return f"({call} if {b} else None)"
+        return call if not scope.division_by_zero_null else f"({call} if {b} else None)"
+    code = f"({a} {e.op} {b})"
+    if e.type.name in BITS and e.op in "+-*":
+        bits = BITS[e.type.name]
+        temporary, half = scope.source.temporary(), 1 << (bits - 1)
+        wrap = support_name(scope, support.wrap)
+        return f"({temporary} if -{half} <= ({temporary} := {a} {e.op} {b}) < {half} else {wrap}({temporary}, {bits}))"
+    if e.type.name == "float":
+        return f"{support_name(scope, support.single)}{code}"
+    return code
+
+
+def _division(scope: Scope, e: x.Arith, a: str, b: str) -> str:
+    if scope.integer_division and is_integral(e.left.type) and is_integral(e.right.type):
+        call = f"{support_name(scope, support.integer_divide)}({a}, {b})"
+        return f"({call} if {b} else None)" if scope.division_by_zero_null else call
+    if isinstance(e.right, x.Const) and e.right.value:
+        return f"({a} / {b})"
+    if e.type.name == "bigdecimal" or scope.division_by_zero_null:
+        return f"({a} / {b} if {b} else None)"
+    return f"({a} / {b} if {b} else {support_name(scope, support.divide_by_zero)}({a}))"
+
+
+def _negate(scope: Scope, e: x.Negate) -> str:
+    (operand,), checks = _operands(scope, e.operand)
+    return _guarded(checks, f"(-{operand})")
+
+
+def _concat(scope: Scope, e: x.Concat) -> str:
+    codes, checks = _operands(scope, *e.operands)
+    text = support_name(scope, support.text)
+    parts = [c if o.type.name in ("string", "char") else f"{text}({c})" for c, o in zip(codes, e.operands, strict=True)]
+    return _guarded(checks, "(" + " + ".join(parts) + ")")
+
+
+def _compare(scope: Scope, e: x.Compare) -> str:
+    codes, checks = _operands(scope, e.left, e.right)
+    return _guarded(checks, f"({codes[0]} {_PYTHON_OPS.get(e.op, e.op)} {codes[1]})")
+
+
+def _is(scope: Scope, e: x.Is) -> str:
+    left, right = value(scope, e.left), value(scope, e.right)
+    if right == "None" or left == "None":
+        other = left if right == "None" else right
+        return f"({other} is {'not ' if e.negated else ''}None)"
+    return f"({left} {'!=' if e.negated else '=='} {right})"
+
+
+def _logic(scope: Scope, e: x.Logic) -> str:
+    function = support.and3 if e.op == "and" else support.or3
+    return f"{support_name(scope, function)}({', '.join(value(scope, o) for o in e.operands)})"
+
+
+def _not(scope: Scope, e: x.Not) -> str:
+    (operand,), checks = _operands(scope, e.operand)
+    return _guarded(checks, f"(not {operand})")
+
+
+def _between(scope: Scope, e: x.Between) -> str:
+    codes, checks = _operands(scope, e.operand, e.low, e.high)
+    v, low, high = codes
+    if e.include_low and e.include_high and not e.ordered:
+        constant = isinstance(e.low, x.Const) and isinstance(e.high, x.Const)
+        if constant and e.low.value <= e.high.value:  # type: ignore[attr-defined]
+            inside = f"{low} <= {v} <= {high}"
+        else:
+            inside = f"({low} <= {v} <= {high} or {high} <= {v} <= {low})"
+    else:
+        in_range = support_name(scope, support.in_range)
+        inside = f"{in_range}({v}, {low}, {high}, {e.include_low}, {e.include_high})"
+        if not e.ordered:
+            inside = f"({inside} or {in_range}({v}, {high}, {low}, {e.include_low}, {e.include_high}))"
+    test = f"not {inside}" if e.negated else inside
+    if e.negated and not inside.startswith(("(", "_")):
+        test = f"not ({inside})"
+    return "(" + " and ".join([*checks, test]) + ")"
+
+
+def _in(scope: Scope, e: x.InList) -> str:
+    found = _in_list(scope, e)
+    if not e.negated:
+        return found
+    temporary = scope.source.temporary()
+    return f"(None if ({temporary} := {found}) is None else not {temporary})"
+
+
+def _like(scope: Scope, e: x.Like) -> str:
+    if e.regexp:
+        found = f"{support_name(scope, support.regexp)}({value(scope, e.operand)}, {value(scope, e.pattern)})"
+    else:
+        escape = "None" if e.escape is None else value(scope, e.escape)
+        operands = f"{value(scope, e.operand)}, {value(scope, e.pattern)}, {escape}"
+        found = f"{support_name(scope, support.like)}({operands})"
+    if not e.negated:
+        return found
+    temporary = scope.source.temporary()
+    return f"(None if ({temporary} := {found}) is None else not {temporary})"
+
+
+def _case(scope: Scope, e: x.Case) -> str:
+    code = "None" if e.default is None else value(scope, e.default)
+    for condition, result in reversed(e.branches):
+        code = f"({value(scope, result)} if {truth(scope, condition)} else {code})"
+    return code
+
+
+def _call(scope: Scope, e: x.Call) -> str:
+    row = FUNCTIONS[e.name]
+    args = [value(scope, a) for a in e.args]
+    if row.name == "coalesce":
+        return _coalesce(scope, e)
+    if row.nulls == "propagate":
+        args, checks = _operands(scope, *e.args)
+    else:
+        checks = []
+    if callable(row.py):
+        return _guarded(checks, f"{scope.source.const(row.py, 'f')}({', '.join(args)})")
+    return _guarded(checks, f"({row.py.format(*args)})")
+
+
+def _coalesce(scope: Scope, e: x.Call) -> str:
+    code = value(scope, e.args[-1])
+    for argument in reversed(e.args[:-1]):
+        (found,), checks = _operands(scope, argument)
+        code = f"({found} if {' and '.join(checks) or 'True'} else {code})"
+    return code
+
+
+def _user_call(scope: Scope, e: x.UserCall) -> str:
+    function = scope.user_functions.get(e.name)
+    if function is None:
+        raise Refusal("unknown-function", f"no function `{e.name}` is registered")
+    return f"{scope.source.const(function, 'u')}({', '.join(value(scope, a) for a in e.args)})"
+
+
+def _convert(scope: Scope, e: x.Convert) -> str:
+    source_type, to = e.operand.type, e.type
+    if (
+        source_type == to
+        or to.name == "object"
+        or (is_integral(source_type) and to.name in _WIDER.get(source_type.name, ()))
+    ):
+        return value(scope, e.operand)
+    if to.name == "double" and (is_integral(source_type) or source_type.name == "float"):
+        (operand,), checks = _operands(scope, e.operand)
+        return _guarded(checks, f"float({operand})")
+    return f"{support_name(scope, support.convert)}({value(scope, e.operand)}, {scope.source.const(to, 'type')})"
+
+
+_WIDER = {
+    "byte": ("short", "int", "long", "biginteger"),
+    "short": ("int", "long", "biginteger"),
+    "int": ("long", "biginteger"),
+    "long": ("biginteger",),
+}
+
+
+def _array(scope: Scope, e: x.ArrayOf) -> str:
+    return "[" + ", ".join(value(scope, o) for o in e.elements) + "]"
+
+
+def _struct(scope: Scope, e: x.StructOf) -> str:
+    return "{" + ", ".join(f"{scope.source.const(n, 'n')}: {value(scope, v)}" for n, v in e.columns) + "}"
+
+
+def _type_test(scope: Scope, e: x.TypeTest) -> str:
+    is_instance = support_name(scope, support.is_instance)
+    declared = scope.source.const(e.operand.type, "type")
+    return f"{is_instance}({value(scope, e.operand)}, {declared}, {scope.source.const(e.types, 'types')})"
+
+
+def _period(scope: Scope, e: x.Period) -> str:
+    if e.months is not None:
+        raise Refusal("calendar-period", "a calendar period has no fixed length here")
+    return "0" if e.millis is None else value(scope, e.millis)
+
+
+_VALUES: dict[type, Callable[..., str]] = {
+    x.Const: _const,
+    x.Prop: _prop,
+    x.EventOf: _event,
+    x.Member: _member,
+    x.Index: _index,
+    x.ContextProp: _context_prop,
+    x.CurrentTimestamp: lambda scope, e: scope.now,
+    x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
+    x.KeyRef: lambda scope, e: scope.keys[e.index],
+    x.Arith: _arith,
+    x.Negate: _negate,
+    x.Concat: _concat,
+    x.Compare: _compare,
+    x.Is: _is,
+    x.Logic: _logic,
+    x.Not: _not,
+    x.Between: _between,
+    x.InList: _in,
+    x.Like: _like,
+    x.Case: _case,
+    x.Call: _call,
+    x.UserCall: _user_call,
+    x.Convert: _convert,
+    x.ArrayOf: _array,
+    x.StructOf: _struct,
+    x.TypeTest: _type_test,
+    x.Period: _period,
+}
+
+
+def properties(*exprs: x.Expr | None) -> list[str]:
+    """Names of the stream's properties that the expressions read, in order of first use."""
+    found: dict[str, None] = {}
+    for e in exprs:
+        if e is not None:
+            for part in x.walk(e):
+                if isinstance(part, x.Prop):
+                    found[part.name] = None
+    return list(found)
+
+
+def reads_event(*exprs: x.Expr | None) -> bool:
+    """Whether an expression needs the whole event."""
+    return any(isinstance(part, x.EventOf) for e in exprs if e is not None for part in x.walk(e))
+
+
+def is_constant(e: x.Expr) -> bool:
+    """Whether the value is known when the statement starts and the same for all partitions."""
+    return not any(
+        isinstance(p, (x.Prop, x.EventOf, x.ContextProp, x.AggregateRef, x.KeyRef, x.CurrentTimestamp, x.UserCall))
+        for p in x.walk(e)
+    )

@@ -1,0 +1,275 @@
+"""What generated code calls: the arithmetic and text rules of EPL where Python's differ (Java's rules)."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from cepbook.lang.types import BITS, Type
+
+
+def wrap32(value: int) -> int:
+    """`value` as a Java int: the low 32 bits, signed."""
+    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
+def wrap64(value: int) -> int:
+    """`value` as a Java long: the low 64 bits, signed."""
+    return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
+def wrap(value: int, bits: int) -> int:
+    """`value` as a signed integer of `bits` bits."""
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def single(value: float) -> float:
+    """`value` rounded to a Java float (IEEE single)."""
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    return rounded
+
+
+def divide_by_zero(a: float) -> float:
+    """``a / 0`` in floating point: ±Infinity, or NaN for 0/0."""
+    if a != a or a == 0:
+        return math.nan
+    return math.inf if a > 0 else -math.inf
+
+
+def integer_divide(a: int, b: int) -> int:
+    """Java's integer division: truncates towards zero. Division by zero raises ZeroDivisionError."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def remainder(a: float, b: float) -> float:
+    """Java's ``%``: the sign of the dividend; NaN by a floating zero."""
+    if isinstance(a, float) or isinstance(b, float):
+        return math.fmod(a, b) if b and not math.isinf(a) else math.nan
+    return a - b * integer_divide(a, b)
+
+
+def and3(*operands: bool | None) -> bool | None:
+    """Three-valued conjunction of evaluated operands."""
+    if any(x is False for x in operands):
+        return False
+    return None if any(x is None for x in operands) else True
+
+
+def or3(*operands: bool | None) -> bool | None:
+    """Three-valued disjunction of evaluated operands."""
+    if any(x is True for x in operands):
+        return True
+    return None if any(x is None for x in operands) else False
+
+
+def text(value: Any) -> str:
+    """How Java prints a value in string concatenation."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return double_text(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(text(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}={text(v)}" for k, v in value.items()) + "}"
+    return "null" if value is None else str(value)
+
+
+def double_text(value: float) -> str:
+    """Java's Double.toString."""
+    if value != value:
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        shown = repr(value)
+        return shown if "e" not in shown else f"{value:f}"
+    mantissa, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+@lru_cache(maxsize=512)
+def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
+    """SQL ``like``: ``%`` any run, ``_`` any one character, `escape` before either takes it literally."""
+    out: list[str] = []
+    position = 0
+    while position < len(pattern):
+        char = pattern[position]
+        if escape is not None and char == escape and position + 1 < len(pattern):
+            position += 1
+            out.append(re.escape(pattern[position]))
+        else:
+            out.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
+        position += 1
+    return re.compile("".join(out), re.DOTALL)
+
+
+def like(value: Any, pattern: Any, escape: Any = None) -> bool | None:
+    """``value like pattern escape e``; numbers match by their text."""
+    if value is None or pattern is None:
+        return None
+    return like_pattern(str(pattern), escape).fullmatch(text(value)) is not None
+
+
+@lru_cache(maxsize=512)
+def regexp_pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def regexp(value: Any, pattern: Any) -> bool | None:
+    """``value regexp pattern``: the whole text must match."""
+    if value is None or pattern is None:
+        return None
+    return regexp_pattern(str(pattern)).fullmatch(text(value)) is not None
+
+
+def in_list(value: Any, options: Sequence[Any]) -> bool | None:
+    """``value in (…)``, elements of arrays and keys of maps among the options; null if undecided by a null."""
+    if value is None:
+        return None
+    undecided = False
+    for option in options:
+        if option is None:
+            undecided = True
+        elif isinstance(option, (list, dict)):
+            if value in option:
+                return True
+        elif value == option:
+            return True
+    return None if undecided else False
+
+
+def between(value: Any, low: Any, high: Any) -> bool:
+    """``value between low and high``: bounds in either order, both included; false with any null."""
+    if value is None or low is None or high is None:
+        return False
+    return bool(low <= value <= high or high <= value <= low)
+
+
+def in_range(value: Any, low: Any, high: Any, include_low: bool, include_high: bool) -> bool:
+    """``value in [low:high)``; false with any null."""
+    if value is None or low is None or high is None:
+        return False
+    return bool((low < value or (include_low and low == value)) and (value < high or (include_high and value == high)))
+
+
+def element(target: Any, index: Any) -> Any:
+    """``target[index]`` of an array or map; null when absent or out of range."""
+    if target is None or index is None:
+        return None
+    if isinstance(target, dict):
+        return target.get(index)
+    return target[index] if 0 <= index < len(target) else None
+
+
+def member(target: Any, name: str) -> Any:
+    """``target.name`` of a nested event; null when the target is null or has no such property."""
+    return target.get(name) if isinstance(target, dict) else getattr(target, name, None)
+
+
+def convert(value: Any, to: Type) -> Any:
+    """``cast(value, to)``: parses strings, truncates floats towards zero, wraps integers; null stays null.
+
+    Errors: ValueError when a string is no number of that type, TypeError when there is no such conversion.
+    """
+    if value is None:
+        return None
+    name = to.name
+    if name == "string":
+        return text(value)
+    if name in BITS:
+        return wrap(_whole(value), BITS[name])
+    if name == "biginteger":
+        return _whole(value)
+    if name == "double":
+        return float(value)
+    if name == "float":
+        return single(float(value))
+    if name == "bigdecimal":
+        return value if isinstance(value, Decimal) else Decimal(str(value))
+    if name == "boolean":
+        return value.strip().lower() == "true" if isinstance(value, str) else bool(value)
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, str):
+        return int(value.strip())
+    if isinstance(value, float):
+        if value != value:
+            return 0
+        if math.isinf(value):
+            return (1 << 63) - 1 if value > 0 else -(1 << 63)
+    return int(value)
+
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "string": (str,),
+    "char": (str,),
+    "double": (float,),
+    "float": (float,),
+    "bigdecimal": (Decimal,),
+}
+
+
+def is_instance(value: Any, declared: Type, types: Sequence[Type]) -> bool:
+    """``instanceof``: by the declared type where the value's own type cannot tell int from long."""
+    if value is None:
+        return False
+    for wanted in types:
+        if wanted.name == "object" or wanted == declared:
+            return True
+        if declared.name == "object":
+            accepted = _PYTHON_TYPES.get(wanted.name, (int,))
+            if isinstance(value, accepted) and not (isinstance(value, bool) and bool not in accepted):
+                return True
+    return False
+
+
+def add_months(t: int, months: int) -> int:
+    """`t` (ms, UTC) moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29)."""
+    days, ms = divmod(t, 86_400_000)
+    year, month, day = _civil(days)
+    total = year * 12 + (month - 1) + months
+    year, month = divmod(total, 12)
+    month += 1
+    day = min(day, _DAYS[month - 1] + (1 if month == 2 and _leap(year) else 0))
+    return _days(year, month, day) * 86_400_000 + ms
+
+
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def _leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    from_epoch = days + 719468
+    era, day_of_era = divmod(from_epoch, 146097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    year = year_of_era + era * 400 + (1 if month <= 2 else 0)
+    return year, month, day_of_year - (153 * shifted + 2) // 5 + 1
+
+
+def _days(year: int, month: int, day: int) -> int:
+    shifted_year = year - (1 if month <= 2 else 0)
+    era, year_of_era = divmod(shifted_year, 400)
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * 146097 + day_of_era - 719468

@@ -1,0 +1,16 @@
+"""``lastevent``: the last event only; delivers as ``length(1)`` does."""
+
+from __future__ import annotations
+
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.form import Sliding
+
+
+def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
+    if drops:
+        code.source.line(f"old = {w}[0] if {w} else GONE")
+    code.source.line(f"{w}[:] = ({item},)")
+    return "old" if drops else None
+
+
+WINDOW = Sliding(fresh=lambda code: "[]", arrive=_arrive, contents=lambda w: w)

@@ -1,0 +1,36 @@
+"""``length(n)``: the last n events; an arrival pushes out the oldest.
+
+::
+
+    length(2)
+    arrivals   a   b   c   d
+    contents   a   ab  bc  cd
+    leaves             a   b
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.form import Sliding
+
+
+def _fresh(code: Code) -> str:
+    return f"{code.source.bind('_deque', deque)}()"
+
+
+def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
+    window = code.shape.window
+    assert window is not None
+    size = code.parameter(window.args[0])
+    code.source.line(f"{w}.append({item})")
+    if drops:
+        code.source.line(f"old = {w}.popleft() if len({w}) > {size} else GONE")
+        return "old"
+    with code.source.block(f"if len({w}) > {size}:"):
+        code.source.line(f"{w}.popleft()")
+    return None
+
+
+WINDOW = Sliding(fresh=_fresh, arrive=_arrive, contents=lambda w: w)

@@ -1,0 +1,488 @@
+"""`Runtime`: compile, deploy, send, advance, iterate. One kernel-side engine with an external clock.
+
+One event takes this way: ``send`` → filter index → context partition → generated ``on_event`` → listeners and sinks;
+rows of ``insert into`` queue up and follow, one event at a time, when all statements have seen the event before.
+Time is an input: ``advance(t)`` fires everything due, statement by statement, and nothing here reads a wall clock.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from cepbook.engine.batch import Batch
+from cepbook.engine.clock import NEVER, Clock
+from cepbook.engine.compiler import Compiled, bind_text, compile_plan
+from cepbook.engine.config import Config
+from cepbook.engine.contexts import KeyedContext
+from cepbook.engine.delta import Row
+from cepbook.engine.filters import Handler, Subscriber, dispatcher
+from cepbook.engine.statement import Statement
+from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.lang.catalog import Catalog, EventType
+from cepbook.lang.plan import CreateContextStatement, ModulePlan, SelectStatement
+from cepbook.lang.types import OBJECT, Type
+
+__all__ = ["Config", "Deployment", "Runtime", "Statement"]
+
+ErrorListener = Callable[[StatementError], object]
+_ERRORS_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What one module put into the runtime. `source` is its EPL."""
+
+    id: str
+    statements: tuple[Statement, ...]
+    event_types: tuple[str, ...]
+    contexts: tuple[str, ...]
+    source: str
+    plan: ModulePlan
+
+
+class Route:
+    """Where events of one type go. `dispatch` is built at the first event after a change."""
+
+    __slots__ = ("dispatch", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.dispatch: Handler = _unbuilt
+
+
+def _unbuilt(event: Any) -> None:
+    raise AssertionError("a route is built before its first event")
+
+
+class Runtime:
+    """A running engine.
+
+    `now` is engine time in ms, `catalog` what modules may refer to. `errors` holds the last run-time failures of
+    statements; with an error listener they are reported to it, without one `send` and `advance` raise the first of them
+    after everything else was done.
+    """
+
+    def __init__(
+        self, config: Config = Config(), *, start: int = 0, functions: Mapping[str, Callable[..., Any]] | None = None
+    ) -> None:
+        self.config = config
+        self.clock = Clock(start)
+        self.catalog = Catalog()
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self.errors: deque[StatementError] = deque(maxlen=_ERRORS_KEPT)
+        self.version = 0
+        self._statements: dict[str, Statement] = {}
+        self._deployments: dict[str, Deployment] = {}
+        self._contexts: dict[str, KeyedContext] = {}
+        self._routes: dict[str, Route] = {}
+        self._queue: deque[tuple[Route, list[Row]]] = deque()
+        self._error_listeners: list[ErrorListener] = []
+        self._unraised: list[StatementError] = []
+        self._serial = 0
+        for name, function in (functions or {}).items():
+            self.register_function(name, function)
+
+    # -------------------------------------------------------------- catalogue
+    @property
+    def now(self) -> int:
+        """Engine time in ms."""
+        return self.clock.now
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next timer is due, in ms; None if none is."""
+        self.clock.settle()
+        return None if self.clock.due >= NEVER else self.clock.due
+
+    def register_function(self, name: str, function: Callable[..., Any], *, returns: Type = OBJECT) -> None:
+        """Make `function` callable in EPL; it gets plain values, None for null."""
+        self.functions[name] = function
+        self.catalog.functions[name] = returns
+
+    def define(self, event_type: EventType, *, replace: bool = False) -> None:
+        """Add an event type that does not come from EPL.
+
+        Errors: UsageError when a type of that name exists, unless `replace` and no statement uses it.
+        """
+        name = event_type.name
+        if name in self.catalog.event_types:
+            users = self._users([("event type", name)])
+            if users and self.catalog.event_types[name] != event_type:
+                raise UsageError(f"event type `{name}` is used by {_listing(users)}; drop these first")
+            if not replace and not users:
+                raise UsageError(f"event type `{name}` exists already")
+        self.catalog.event_types[name] = event_type
+        self.rewired()
+
+    # -------------------------------------------------------------- deploying
+    @property
+    def statements(self) -> Mapping[str, Statement]:
+        """The select statements that run, by name, in deployment order."""
+        return self._statements
+
+    @property
+    def deployments(self) -> Mapping[str, Deployment]:
+        """The deployments, by id, in order."""
+        return self._deployments
+
+    def statement(self, name: str) -> Statement:
+        """The running statement `name`. Errors: UsageError with the nearest known name."""
+        found = self._statements.get(name)
+        if found is None:
+            raise UsageError(f"there is no statement `{name}`{_did_you_mean(name, self._statements)}")
+        return found
+
+    def compile(self, epl: str) -> ModulePlan:
+        """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""
+        return bind_text(epl, self.catalog, self.config, self._statements.keys())
+
+    def deploy(self, epl: str | ModulePlan, *, deployment_id: str | None = None) -> Deployment:
+        """Compile a module and start it: all of it, or on any error nothing.
+
+        Errors: ParseError, BindError; UsageError when `deployment_id` is taken.
+        """
+        id_ = deployment_id if deployment_id is not None else self._fresh_id()
+        if id_ in self._deployments:
+            raise UsageError(f"a deployment `{id_}` exists already")
+        plan = self.compile(epl) if isinstance(epl, str) else epl
+        return self._install(self._programs(plan, self.catalog), id_)
+
+    def undeploy(self, deployment_id: str, *, cascade: bool = False) -> None:
+        """Stop a deployment and forget what it created.
+
+        Errors: UsageError when there is none, or when others depend on it (named); `cascade` stops these too.
+        """
+        deployment = self._deployment(deployment_id)
+        dependants = self._dependants([deployment])
+        if dependants and not cascade:
+            raise UsageError(f"deployment `{deployment_id}` is used by {_listing(dependants)}; drop these first")
+        for each in (*reversed(dependants), deployment):
+            self._remove(each)
+
+    def redeploy(self, deployment_id: str, epl: str) -> Deployment:
+        """Replace a deployment by a new module; deployments that depend on it are started afresh from their source.
+
+        All are compiled before anything stops: on an error (ParseError, BindError, of the module or of a dependant that
+        no longer fits) everything runs on as it was.
+        """
+        old = self._deployment(deployment_id)
+        dependants = self._dependants([old])
+        trial = self._catalog_without([old, *dependants])
+        gone = {s.name for d in (old, *dependants) for s in d.statements}
+        names = {n for n in self._statements if n not in gone}
+        compiled: list[tuple[str, Compiled]] = []
+        for id_, source in [(deployment_id, epl), *((d.id, d.source) for d in dependants)]:
+            made = self._programs(bind_text(source, trial, self.config, names), trial)
+            compiled.append((id_, made))
+            trial = made.catalog
+            names |= set(made.programs)
+        for each in (*reversed(dependants), old):
+            self._remove(each)
+        return [self._install(made, id_) for id_, made in compiled][0]
+
+    def _programs(self, plan: ModulePlan, catalog: Catalog) -> Compiled:
+        return compile_plan(plan, catalog, self.clock, self.config, self.functions)
+
+    def _install(self, compiled: Compiled, id_: str) -> Deployment:
+        statements: list[Statement] = []
+        self.catalog = compiled.catalog
+        for plan in compiled.plan.statements:
+            self._serial += 1
+            if isinstance(plan, CreateContextStatement):
+                self._contexts[plan.context.name] = KeyedContext(plan, self._order(0))
+            elif isinstance(plan, SelectStatement):
+                order = self._order(plan.priority)
+                statement = Statement(self, plan, compiled.programs[plan.name], order, id_)
+                statement.start(None if plan.context is None else self._contexts[plan.context])
+                self._statements[plan.name] = statement
+                statements.append(statement)
+        provided = compiled.plan.provides
+        deployment = Deployment(
+            id_,
+            tuple(statements),
+            tuple(n for kind, n in provided if kind == "event type"),
+            tuple(n for kind, n in provided if kind == "context"),
+            compiled.plan.source,
+            compiled.plan,
+        )
+        self._deployments[id_] = deployment
+        self.rewired()
+        return deployment
+
+    def _order(self, priority: int) -> tuple[int, int]:
+        return (-priority if self.config.prioritized else 0, self._serial)
+
+    def _remove(self, deployment: Deployment) -> None:
+        for statement in reversed(deployment.statements):
+            statement.stop()
+            linecache.cache.pop(statement.program["__filename__"], None)
+            del self._statements[statement.name]
+        for name in deployment.contexts:
+            self._contexts.pop(name, None)
+        self.catalog = self._catalog_without([deployment])
+        del self._deployments[deployment.id]
+        self.clock.settle()
+        self.rewired()
+
+    def _catalog_without(self, deployments: Sequence[Deployment]) -> Catalog:
+        catalog = self.catalog.copy()
+        for deployment in deployments:
+            for name in deployment.event_types:
+                catalog.event_types.pop(name, None)
+            for name in deployment.contexts:
+                catalog.contexts.pop(name, None)
+        return catalog
+
+    def _deployment(self, id_: str) -> Deployment:
+        found = self._deployments.get(id_)
+        if found is None:
+            raise UsageError(f"there is no deployment `{id_}`{_did_you_mean(id_, self._deployments)}")
+        return found
+
+    def _users(self, provided: Sequence[tuple[str, str]]) -> list[Deployment]:
+        wanted = set(provided)
+        return [d for d in self._deployments.values() if wanted & set(d.plan.requires)]
+
+    def _dependants(self, deployments: list[Deployment]) -> list[Deployment]:
+        """Deployments that need what `deployments` create, directly or not, in deployment order."""
+        found = {d.id for d in deployments}
+        grew = True
+        while grew:
+            provided = [p for id_ in found for p in self._deployments[id_].plan.provides]
+            more = {d.id for d in self._users(provided)} - found
+            found |= more
+            grew = bool(more)
+        given = {d.id for d in deployments}
+        return [d for d in self._deployments.values() if d.id in found - given]
+
+    def _fresh_id(self) -> str:
+        number = len(self._deployments) + 1
+        while f"deployment_{number}" in self._deployments:
+            number += 1
+        return f"deployment_{number}"
+
+    # -------------------------------------------------------------- events
+    def send(self, type_name: str, event: dict[str, Any]) -> None:
+        """Process one event. The dict is the event: it is not copied, and a property that it lacks is null.
+
+        Errors: EventError for an unknown type; StatementError when a statement failed and nobody listens for errors.
+        """
+        route = self._routes.get(type_name)
+        if route is None:
+            route = self._route(type_name)
+        try:
+            route.dispatch(event)
+        except Exception as failure:
+            self._caught(failure)
+        if self._queue:
+            self._drain()
+        if self._unraised:
+            self._raise()
+
+    def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]:
+        """`send` with the routing resolved once; stays valid when statements come and go."""
+        route, queue = self._route(type_name), self._queue
+
+        def send(event: dict[str, Any]) -> None:
+            try:
+                route.dispatch(event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                self._caught(failure)
+            if queue:
+                self._drain()
+            if self._unraised:
+                self._raise()
+
+        return send
+
+    def enqueue(self, type_name: str, rows: list[Row]) -> None:
+        """Rows of ``insert into`` wait here until all statements have seen the present event."""
+        self._queue.append((self._route(type_name), rows))
+
+    def batch(self, types: Sequence[str]) -> Batch:
+        """The entry for many events of `types` at once, as columns: what replays use. See `Batch`."""
+        for name in types:
+            self._route(name)
+        return Batch(self, types)
+
+    def _drain(self) -> None:
+        queue = self._queue
+        while queue:
+            route, rows = queue.popleft()
+            for row in rows:
+                try:
+                    route.dispatch(row)
+                except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                    self._caught(failure)
+                if len(queue) > 100_000:
+                    queue.clear()
+                    raise UsageError("insert into feeds itself without end; the queue of derived events was dropped")
+
+    def _route(self, type_name: str) -> Route:
+        route = self._routes.get(type_name)
+        if route is None:
+            if type_name not in self.catalog.event_types:
+                hint = _did_you_mean(type_name, self.catalog.event_types)
+                raise EventError(f"there is no event type `{type_name}`{hint}")
+            route = self._routes[type_name] = Route(type_name)
+            self._reset(route)
+        return route
+
+    def _reset(self, route: Route) -> None:
+        def first(event: Any) -> None:
+            if route.name not in self.catalog.event_types:
+                raise EventError(f"event type `{route.name}` was dropped")
+            route.dispatch = dispatcher(self.takers(route.name), self._caught)
+            route.dispatch(event)
+
+        route.dispatch = first
+
+    def rewired(self) -> None:
+        """Statements or their listeners changed: routes are built anew at their next event."""
+        self.version += 1
+        for name in [n for n in self._routes if n not in self.catalog.event_types]:
+            self._reset(self._routes.pop(name))
+        for route in self._routes.values():
+            self._reset(route)
+
+    def takers(self, type_name: str) -> list[Subscriber]:
+        """Everything that must see events of `type_name`: statements, and before them their contexts."""
+        found: list[Subscriber] = []
+        for context in self._contexts.values():
+            listed = next((t for t in context.streams if self.catalog.is_a(type_name, t)), None)
+            if listed is None or not any(context.statements):
+                continue
+            own = [s for s in self.readers(type_name) if s.context is context]
+            handler = context.handler(listed, [(s, s.program["on_event"]) for s in own])
+            found.append(Subscriber(context.order, None, handler, handler))
+        for statement in self.readers(type_name):
+            checked, matched = statement.handlers()
+            found.append(Subscriber(statement.order, statement.program.shape.source.filter, checked, matched))
+        return found
+
+    def readers(self, type_name: str) -> list[Statement]:
+        """The statements that read events of `type_name`, in delivery order."""
+        found = [
+            s for s in self._statements.values() if self.catalog.is_a(type_name, s.program.shape.source.event_type)
+        ]
+        return sorted(found, key=lambda s: s.order)
+
+    @property
+    def contexts(self) -> Mapping[str, KeyedContext]:
+        """The contexts, by name."""
+        return self._contexts
+
+    def context(self, name: str) -> KeyedContext:
+        """The running context `name`. Errors: UsageError with the nearest known name."""
+        found = self._contexts.get(name)
+        if found is None:
+            raise UsageError(f"there is no context `{name}`{_did_you_mean(name, self._contexts)}")
+        return found
+
+    # -------------------------------------------------------------- time
+    def advance(self, t: int, *, stepping: bool = False) -> None:
+        """Set the clock to `t` ms. Everything due fires once, at `t`; with `stepping` the clock stops at every due time.
+
+        Going back is allowed and fires nothing. Errors: StatementError as for `send`.
+        """
+        clock = self.clock
+        if t < clock.due:
+            clock.now = t
+            return
+        while stepping and clock.due < t:
+            self._fire(clock.due)
+        self._fire(t)
+        if self._unraised:
+            self._raise()
+
+    def _fire(self, t: int) -> None:
+        self.clock.now = t
+        for timed in self.clock.take_due(t):
+            try:
+                timed.fire(t)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                self._caught(failure)
+        if self._queue:
+            self._drain()
+
+    # -------------------------------------------------------------- reading
+    def iterate(self, statement: str) -> list[Row]:
+        """The rows that the statement's iterator gives now; of a context's partitions by ascending id."""
+        return [row for _, rows in self.iterate_partitions(statement) for row in rows]
+
+    def iterate_partitions(self, statement: str) -> list[tuple[int | None, list[Row]]]:
+        """(partition id, rows) of every live partition; one entry with id None without a context."""
+        found = self.statement(statement)
+        rows = found.program["rows"]
+        return [(id_, rows(state, self.now)) for id_, state in found.states()]
+
+    def partitions(self, context: str) -> list[dict[str, Any]]:
+        """The live partitions of a context, by id: built-in properties, and under ``statements`` who uses them."""
+        found = self.context(context)
+        names = [s.name for s in found.statements if s is not None]
+        return [{**properties, "statements": names} for properties in found.describe()]
+
+    def state(self, statement: str) -> list[dict[str, Any]]:
+        """Plain data about what a statement holds, one entry per partition: retained events, groups, timers.
+
+        Inspection settles lazily expired windows, which nobody can see, and changes nothing else.
+        """
+        found = self.statement(statement)
+        return found.inspect(self.now)
+
+    # -------------------------------------------------------------- errors
+    def add_error_listener(self, listener: ErrorListener) -> None:
+        """Call `listener(StatementError)` for run-time failures; `send` and `advance` then do not raise them."""
+        self._error_listeners.append(listener)
+
+    def remove_error_listener(self, listener: ErrorListener) -> None:
+        """Errors: ValueError if `listener` was not added."""
+        self._error_listeners.remove(listener)
+
+    def report(self, error: StatementError) -> None:
+        """Record a statement's failure and tell whoever listens."""
+        self.errors.append(error)
+        if not self._error_listeners:
+            self._unraised.append(error)
+        for listener in list(self._error_listeners):
+            listener(error)
+
+    def raise_unraised(self) -> None:
+        """Raise the first failure that no error listener was told of."""
+        if self._unraised:
+            self._raise()
+
+    def _raise(self) -> None:
+        first, self._unraised = self._unraised[0], []
+        raise first from first.cause
+
+    def _caught(self, failure: Exception) -> None:
+        """Attribute an exception to the statement whose generated code it passed; our own errors go on."""
+        files = list(_files(failure))
+        for statement in self._statements.values():
+            if statement.program["__filename__"] in files:
+                statement.failed(failure, self.now)
+                return
+        raise failure
+
+
+def _files(failure: Exception) -> Iterator[str]:
+    trace = failure.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_code.co_filename
+        trace = trace.tb_next
+
+
+def _did_you_mean(name: str, known: Mapping[str, object]) -> str:
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def _listing(deployments: Sequence[Deployment]) -> str:
+    names = [f"`{s.name}`" for d in deployments for s in d.statements] or [f"`{d.id}`" for d in deployments]
+    return ", ".join(names)

@@ -1,0 +1,292 @@
+"""A running statement: its generated program, its state, its timers and who listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.clock import NEVER, Timed
+from cepbook.engine.contexts import KeyedContext, Partition
+from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
+from cepbook.engine.rows.compile import Program
+from cepbook.errors import StatementError
+from cepbook.lang.catalog import EventType
+from cepbook.lang.plan import SelectStatement
+
+if TYPE_CHECKING:
+    from cepbook.engine.runtime import Runtime
+
+Push = Callable[[int, Rows, Rows], None]
+# (due, partition id, ordinal of the groupwin group, tie breaker, state, window)
+Timer = tuple[int, int, int, int, Any, Any]
+
+
+class Statement:
+    """One deployed select statement.
+
+    `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
+    feeds use. `output_type` names and types the columns of its rows.
+    """
+
+    def __init__(
+        self, runtime: Runtime, plan: SelectStatement, program: Program, order: tuple[int, int], deployment_id: str
+    ) -> None:
+        self.plan = plan
+        self.name = plan.name
+        self.epl = plan.epl
+        self.kind = "select"
+        self.query_kind = plan.kind
+        self.deployment_id = deployment_id
+        self.output_type: EventType = plan.output_type
+        self.order = order
+        self.program = program
+        self.timed = Timed(order, self.fire)
+        self.context: KeyedContext | None = None
+        self.state: Any = None
+        self._runtime = runtime
+        self._timers: list[Timer] = []
+        self._serial = count()
+        self._listeners: list[Listener] = []
+        self._sinks: list[Sink] = []
+        namespace = program.namespace
+        namespace.update(timed=self.timed, arm=self._arm, failed=self.failed, push=None, slot=0)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Output columns: name -> EPL type."""
+        return {name: str(type_) for name, type_ in self.output_type.properties.items()}
+
+    # -------------------------------------------------------------- life
+    def start(self, context: KeyedContext | None) -> None:
+        """Make the state: one for the whole statement, or one per partition of its context."""
+        self.context = context
+        if context is None:
+            self.state = self.new_state(None)
+            for name in ("on_event", "on_match"):
+                self.program[name].__defaults__ = (self.state,)
+        else:
+            self.program.namespace["slot"] = context.join(self)
+        self._rewire()
+
+    def stop(self) -> None:
+        """Forget all state, timers and listeners."""
+        self._runtime.clock.disarm(self.timed)
+        self._timers.clear()
+        if self.context is not None:
+            self.context.part(self)
+        self.state = None
+        self.program.namespace["push"] = None
+
+    def new_state(self, partition: Partition | None) -> Any:
+        """A fresh state, for `partition` or for the whole statement."""
+        return self.program["new_state"](partition, self._runtime.clock.now)
+
+    def states(self) -> list[tuple[int | None, Any]]:
+        """(partition id, state) of every live partition, by id; id None without a context."""
+        if self.context is None:
+            return [(None, self.state)]
+        slot = self.program.namespace["slot"]
+        live = sorted(self.context.partitions.values(), key=lambda p: p.id)
+        return [(p.id, p.states[slot]) for p in live]
+
+    # -------------------------------------------------------------- listeners
+    def add_listener(self, listener: Listener) -> None:
+        """Call `listener(Delta)` for every delivery, synchronously."""
+        self._listeners.append(listener)
+        self._rewire()
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Stop calling `listener`. Errors: ValueError if it was not added."""
+        self._listeners.remove(listener)
+        self._rewire()
+
+    def add_sink(self, sink: Sink) -> None:
+        """Feed `sink` every delivery: ``push`` one by one, or ``extend`` with those of a batch."""
+        self._sinks.append(sink)
+        self._rewire()
+
+    def remove_sink(self, sink: Sink) -> None:
+        """Stop feeding `sink`. Errors: ValueError if it was not added."""
+        self._sinks.remove(sink)
+        self._rewire()
+
+    @property
+    def listened(self) -> bool:
+        """Whether a plain listener wants deliveries one by one, as they happen."""
+        return bool(self._listeners)
+
+    def _rewire(self) -> None:
+        pushes: list[Push] = [sink.push for sink in self._sinks]
+        pushes += [_delta_push(listener) for listener in self._listeners]
+        if self.plan.insert is not None:
+            pushes.append(self._insert)
+        self.program.namespace["push"] = _fan_out(pushes)
+        self._runtime.rewired()
+
+    def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
+        rows = self.inserted(insert, remove)
+        if rows:
+            assert self.plan.insert is not None
+            self._runtime.enqueue(self.plan.insert.target, rows)
+
+    def inserted(self, insert: Rows, remove: Rows) -> list[Row]:
+        """The rows of one delivery that ``insert into`` hands on, in order."""
+        if self.plan.insert is not None and self.plan.insert.selector == "irstream":
+            return (insert or []) + (remove or [])
+        return insert or []
+
+    def deliver_batch(self, out: list[RawDelta]) -> None:
+        """Hand the deliveries of a replayed slice to the sinks."""
+        for sink in self._sinks:
+            sink.extend(out)
+
+    # -------------------------------------------------------------- time
+    def _arm(self, due: int, state: Any, window: Any, ordinal: int) -> None:
+        partition = state[0]
+        id_ = 0 if partition is None else partition.id
+        heappush(self._timers, (due, id_, ordinal, next(self._serial), state, window))
+        self._runtime.clock.arm(self.timed, due)
+
+    def fire(self, now: int) -> None:
+        """Run the timers that are due: at most one delivery."""
+        found = self.collect(now)
+        if found is not None:
+            push = self.program.namespace["push"]
+            if push is not None:
+                push(now, *found)
+
+    def collect(self, now: int) -> tuple[Rows, Rows] | None:
+        """Run the timers that are due and return their rows; None if there is nothing to deliver."""
+        self.timed.due = NEVER
+        due: list[Timer] = []
+        while self._timers and self._timers[0][0] <= now:
+            due.append(heappop(self._timers))
+        ins: list[Row] = []
+        rem: list[Row] = []
+        forced = self._tick(due, now, ins, rem) if self.program.shape.batches else self._expire(due, now, ins, rem)
+        if self._timers:
+            self._runtime.clock.arm(self.timed, self._timers[0][0])
+        return self._selected(ins, rem, forced)
+
+    def _tick(self, due: list[Timer], now: int, ins: list[Row], rem: list[Row]) -> bool:
+        forced = False
+        tick = self.program["tick"]
+        for _, _, ordinal, _, state, window in due:
+            forced |= tick(state, window, now, ins, rem, ordinal)
+        return forced
+
+    def _expire(self, due: list[Timer], now: int, ins: list[Row], rem: list[Row]) -> bool:
+        expire, leave_rows = self.program["expire"], self.program["leave_rows"]
+        gone: dict[int, tuple[Any, list[Any]]] = {}
+        for _, _, ordinal, _, state, window in due:
+            _, items = gone.setdefault(id(state), (state, []))
+            expire(state, window, now, items, ordinal)
+        for state, items in gone.values():
+            if items:
+                leave_rows(state, items, now, ins, rem)
+        return False
+
+    def _selected(self, ins: list[Any], rem: list[Any], forced: bool) -> tuple[Rows, Rows] | None:
+        selector = self.plan.selector
+        insert: list[Any] | None = rem if selector == "rstream" else ins
+        remove: list[Any] | None = rem if selector == "irstream" else None
+        arrange = self.program.namespace["arrange"]
+        if arrange is not None:
+            insert, remove = arrange(insert), arrange(remove)
+        if not insert and not remove and not forced:
+            return None
+        return insert or None, remove or None
+
+    def drop_timers_of(self, partition: Partition) -> None:
+        """Forget the timers of a partition that ended."""
+        self._timers = [t for t in self._timers if t[4][0] is not partition]
+        heapify(self._timers)
+
+    def inspect(self, now: int) -> list[dict[str, Any]]:
+        """Plain data about the state of every partition: id, retained events, groups, next timer."""
+        found = []
+        for id_, state in self.states():
+            self.program["settle"](state, now)
+            due = [t[0] for t in self._timers if t[4] is state]
+            found.append(
+                {
+                    "partition": id_,
+                    "retained": _retained(state[1], self.program.shape.batches, bool(self.program.shape.group_window)),
+                    "groups": len(state[2]) if self.program.shape.grouped and state[2] is not None else None,
+                    "next_timer": min(due) if due else None,
+                }
+            )
+        return found
+
+    # -------------------------------------------------------------- events
+    def guarded(self, take: Callable[[Any, Any], None], event: Any, partition: Partition) -> None:
+        """Hand `event` to the statement's state in `partition`; a failure is reported and stops nothing."""
+        try:
+            take(event, partition.states[self.program.namespace["slot"]])
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure, self._runtime.clock.now)
+
+    def handlers(self) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
+        """(checks the filter itself, relies on the index) takers of one event."""
+        checked, matched = self.program["on_event"], self.program["on_match"]
+        context = self.context
+        if context is None:
+            return checked, matched
+        slot: int = self.program.namespace["slot"]
+
+        def within(take: Callable[[Any, Any], None]) -> Callable[[Any], None]:
+            def on_event(event: Any) -> None:
+                partition = context.current
+                if partition is not None and not context.fresh:
+                    take(event, partition.states[slot])
+
+            return on_event
+
+        return within(checked), within(matched)
+
+    # -------------------------------------------------------------- errors
+    def failed(self, failure: Exception, now: int) -> None:
+        """Report a run-time failure, pointing at the EPL that the failing line was made from."""
+        self._runtime.report(self.error(failure))
+
+    def error(self, failure: Exception) -> StatementError:
+        """`failure` as the user is shown it."""
+        span = None
+        trace = failure.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.program["__filename__"]:
+                span = self.program.spans.get(trace.tb_lineno, span)
+            trace = trace.tb_next
+        text = f"statement `{self.name}` failed on an event: {type(failure).__name__}: {failure}"
+        return StatementError(self.name, text, span, failure)
+
+
+def _delta_push(listener: Listener) -> Push:
+    def push(time: int, insert: Rows, remove: Rows) -> None:
+        listener(Delta(time, insert, remove))
+
+    return push
+
+
+def _fan_out(pushes: list[Push]) -> Push | None:
+    if not pushes:
+        return None
+    if len(pushes) == 1:
+        return pushes[0]
+
+    def push(time: int, insert: Rows, remove: Rows) -> None:
+        for each in pushes:
+            each(time, insert, remove)
+
+    return push
+
+
+def _retained(window: Any, batches: bool, grouped: bool) -> int:
+    """How many events a window holds."""
+    if window is None:
+        return 0
+    if grouped:
+        return sum(_retained(each, batches, False) for each in window.values())
+    return len(window[0]) + len(window[1]) if batches else len(window)
