@@ -102,6 +102,12 @@ class LiveWidget(anywidget.AnyWidget):
         """Remember where the widget is shown, for `refresh_output`."""
         self._handle = handle
 
+    def show(self, display: Callable[..., DisplayHandle | None]) -> None:
+        """Display by `IPython.display.display`, so that `refresh_output` finds the output again."""
+        handle = display(self, display_id=True)
+        if handle is not None:
+            self.attach_display(handle)
+
     def refresh_output(self) -> None:
         """Bring the browser up to date and put the last state into the saved notebook (needs `attach_display`)."""
         self.flush(urgent=True)

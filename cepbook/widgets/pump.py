@@ -64,6 +64,11 @@ class Pump:
         if self._loop is not None and self._reminder is None:
             self._reminder = self._loop.call_later(delay, self._reminded)
 
+    def soon(self, fn: Callable[[], object]) -> None:
+        """Call `fn` at the next turn of the loop, where one is known. May be called from any thread."""
+        if self._find_loop() and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(fn)
+
     def open(self) -> None:
         """A browser listens: frames may flow, the first one at once."""
         self._is_open = True

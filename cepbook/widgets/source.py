@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cepbook.feeds import Feed
 from cepbook.widgets.encode import Column
+from cepbook.widgets.live import Controllable
 
 if TYPE_CHECKING:
     from cepbook.session import Workbench
@@ -42,6 +43,9 @@ class ViewSource(Protocol):
     def partitions(self) -> Rows | None:
         """One row per context partition: ``id``, its keys, ``rows`` (how many). None without a context."""
 
+    def replay(self) -> Controllable | None:
+        """The replay that is under way, which the view then follows to its end."""
+
 
 class WorkbenchSource:
     """A `ViewSource` over statement `name` of a workbench. Raises UsageError when there is no such statement."""
@@ -49,8 +53,11 @@ class WorkbenchSource:
     def __init__(self, workbench: Workbench, name: str) -> None:
         self._workbench = workbench
         self._statement = name
-        self._runtime: Any = workbench.runtime
         self._runtime.statement(name)
+
+    @property
+    def _runtime(self) -> Any:
+        return self._workbench.runtime  # `reset` makes a new one
 
     @property
     def name(self) -> str:
@@ -94,3 +101,6 @@ class WorkbenchSource:
             }
             for partition in self._runtime.partitions(context)
         ]
+
+    def replay(self) -> Controllable | None:
+        return self._workbench.replaying

@@ -128,6 +128,7 @@ class StatementView(LiveWidget):
             return
         if self._state == "dropped":
             self._state = "ready"
+        self._find_replay()
         if (epl, columns) != (self._epl, self._columns):
             self._epl, self._columns = epl, columns
             self.info = self._describe()
@@ -136,8 +137,25 @@ class StatementView(LiveWidget):
             self._feed = feed
             self._next = 0
             self._sent.clear()
-            self._unsubscribe = feed.subscribe(self._pump.touch)
+            self._unsubscribe = feed.subscribe(self._on_news)
             self._pump.touch()
+
+    def _on_news(self) -> None:
+        """The feed has something new; it says so once, until someone reads it."""
+        self._pump.touch()
+        self._find_replay()
+        if self._replay is None and not self._pump.is_open:
+            self._pump.soon(self._rearm)
+
+    def _rearm(self) -> None:
+        """Without a page nobody reads the feed, but the replay that comes later must be noticed."""
+        if self._feed is not None and not self._pump.is_open:
+            self._feed.since(self._feed.deliveries)
+
+    def _find_replay(self) -> None:
+        replay = self._source.replay()
+        if replay is not None and replay is not self._replay:
+            self.follow(replay)
 
     def _stop_following(self) -> None:
         if self._unsubscribe is not None:

@@ -28,6 +28,10 @@ class FakeStatement:
     parts: dict[int, list[Row]] | None = None
     reads: int = 0
     dropped: bool = False
+    replaying: FakeReplay | None = None
+
+    def replay(self) -> FakeReplay | None:
+        return self.replaying
 
     def clock(self) -> int:
         return self.now

@@ -231,3 +231,22 @@ def test_on_a_loop_the_view_updates_by_itself() -> None:
         return len(browser.frames)
 
     assert asyncio.run(run()) == 2
+
+
+def test_a_replay_that_starts_later_is_found_even_without_a_page() -> None:
+    async def run() -> None:
+        source, handle = FakeStatement(), FakeHandle()
+        view = StatementView(source)
+        view.show(lambda _, display_id: handle if display_id else None)
+        source.tick()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        replay = source.replaying = FakeReplay()
+        source.tick()
+        assert len(replay.subscribers) == 1
+        replay.slice(1)
+        replay.slice(1, "finished")
+        assert handle.shown == [view] and view.state == "finished"
+        assert "2 insert rows" in view.snapshot
+
+    asyncio.run(run())

@@ -112,6 +112,7 @@ class VirtualTable {
     if (this.body.style.height !== height) this.body.style.height = height;
     setText(this.empty, count ? "" : nothing);
     if (bottom) this.node.scrollTop = this.node.scrollHeight;
+    this.top = Math.round(this.node.scrollTop / ROW);
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW));
     const visible = Math.ceil(this.node.clientHeight / ROW) + 1;
     while (this.pool.length < visible) this.grow(columns.length);
@@ -134,6 +135,8 @@ class VirtualTable {
     if (this.template !== template) {
       this.template = template;
       this.node.style.setProperty("--cv-columns", template);
+      const width = columns.reduce((sum, c) => sum + c.chars + (c.extra ?? 0), 1);
+      this.node.style.setProperty("--cv-width", `${width}ch`); // the rows are absolute and widen nothing by themselves
     }
     const signature = columns.map((c) => `${c.name}|${c.right}`).join("\u0001");
     if (signature === this.signature) return;

@@ -344,7 +344,7 @@ class Panel {
       setAttribute(chip, "aria-pressed", String(ui[key]));
       setAttribute(chip, "aria-label", `${plural(count, `${noun} row`)}, ${ui[key] ? "shown" : "hidden"}`);
     }
-    setText(this.rate, store.rate >= 0.5 ? `${compact.format(store.rate)} rows/s` : "");
+    setText(this.rate, store.state === "live" && store.rate >= 0.5 ? `${compact.format(store.rate)} rows/s` : "");
     setAttribute(this.follow, "aria-pressed", String(ui.follow));
     this.follow.hidden = ui.pane !== "stream";
     this.chosen.hidden = ui.partition === null || ui.pane !== "window";
@@ -390,7 +390,7 @@ class Panel {
       const r = at(i);
       const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
       const insert = rows.insert[r];
-      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}`);
+      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""}`);
       setText(cells[0], timeText(rows.time[r], store.withMillis));
       setText(cells[1], insert ? "+" : "−");
       store.columns.forEach((column, c) => fillCell(cells[c + 2], column, rows.cells[c][r]));

@@ -1,0 +1,83 @@
+"""The adapter between a view and a workbench, against the smallest workbench that keeps its contract."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.feeds import Feed
+from cepbook.lang.types import DOUBLE, STRING
+from cepbook.widgets import StatementView, WorkbenchSource, view
+from cepbook.widgets.encode import Column
+
+ROWS = {3: [{"symbol": "A", "price": 1.0}], 5: [{"symbol": "B", "price": 2.0}, {"symbol": "B", "price": 3.0}]}
+
+
+class FakeRuntime:
+    now = 1500
+
+    def __init__(self, context: str | None = "PerSymbol") -> None:
+        properties = {"symbol": STRING, "price": DOUBLE}
+        self._statement = SimpleNamespace(
+            name="out",
+            epl="select * from Tick",
+            output_type=SimpleNamespace(properties=properties),
+            plan=SimpleNamespace(context=context),
+        )
+
+    def statement(self, name: str) -> Any:
+        if name != "out":
+            raise UsageError(f"no statement {name}; did you mean out?")
+        return self._statement
+
+    def iterate(self, name: str) -> list[dict[str, Any]]:
+        return [row for rows in ROWS.values() for row in rows]
+
+    def iterate_partitions(self, name: str) -> list[tuple[int, list[dict[str, Any]]]]:
+        return list(ROWS.items())
+
+    def partitions(self, context: str) -> list[dict[str, Any]]:
+        assert context == "PerSymbol"
+        keys = {3: "A", 5: "B", 7: "C"}
+        return [{"id": i, "name": context, "key1": k, "statements": ["out"]} for i, k in keys.items()]
+
+
+def workbench(**options: Any) -> Any:
+    runtime, feed = FakeRuntime(**options), Feed(10)
+    return SimpleNamespace(runtime=runtime, feed=lambda name: feed, replaying=None)
+
+
+def test_what_a_view_reads() -> None:
+    source = WorkbenchSource(workbench(), "out")
+    assert (source.name, source.epl, source.clock()) == ("out", "select * from Tick", 1500)
+    assert source.columns == (Column("symbol", "string"), Column("price", "double"))
+    assert len(source.rows()) == 3
+    assert source.rows(5) == ROWS[5]
+    assert source.rows(99) == []
+    assert source.partitions() == [
+        {"id": 3, "key1": "A", "rows": 1},
+        {"id": 5, "key1": "B", "rows": 2},
+        {"id": 7, "key1": "C", "rows": 0},
+    ]
+
+
+def test_without_a_context_there_are_no_partitions() -> None:
+    assert WorkbenchSource(workbench(context=None), "out").partitions() is None
+
+
+def test_an_unknown_statement_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="did you mean out"):
+        view(workbench(), "oot")
+
+
+def test_a_dropped_statement_is_said_to_be_dropped() -> None:
+    bench = workbench()
+    shown = view(bench, "out")
+    bench.runtime._statement = None
+    bench.runtime.statement = lambda name: (_ for _ in ()).throw(UsageError("gone"))
+    shown.flush()
+    assert isinstance(shown, StatementView) and shown.state == "dropped"
+    assert str(shown.freeze()) == "out: this statement was dropped"
