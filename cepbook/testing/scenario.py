@@ -25,7 +25,8 @@ CHECK_FENCES = ("trace", "invalid", "invalid-query")
 FENCES = (*SUBJECT_FENCES, *CHECK_FENCES, "config", "error")
 
 _REFUSES = re.compile(r"(?P<engine>\S+?)(?:\s+(?:—|–|--|-)\s+|:\s+)(?P<reason>.+)\Z")
-_COLLECTED = re.compile(r"^ {0,3}(?:`{3,}|~{3,})[ \t]*(?:epl|apama|streamcruncher)\b", re.MULTILINE)
+_SUBJECT = r"(?:invalid[ \t]+)?(?:epl|apama|streamcruncher)\b"
+_COLLECTED = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*{_SUBJECT}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def is_scenario(source: str) -> bool:
     if _COLLECTED.search(source) is None:
         return False
     found = case_sections(source)
-    return any(_kind(block) in SUBJECT_FENCES for section in found for block in section.blocks)
+    return any(re.match(_SUBJECT, block.info) for section in found for block in section.blocks)
 
 
 def case_sections(source: str) -> tuple[Section, ...]:

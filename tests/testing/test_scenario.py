@@ -247,6 +247,7 @@ def test_malformed_fences(blocks: str, message: str) -> None:
         ("```epl\nselect 1\n```\n```trace\n```\n", False),
         ("# how to\n\n````markdown\n## a\n\n```epl\n```\n```trace\n```\n````\n", False),
         ("# a\n\n```invalid\nselect\n```\n", False),
+        ("# a\n\n```invalid apama\nselect\n```\n", True),
         ("# a\n```streamcruncher out\n```\n```trace\n```\n", True),
         ("no Markdown at all", False),
         ("", False),
