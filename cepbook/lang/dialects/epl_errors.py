@@ -125,6 +125,8 @@ def expected_text(accepted: frozenset[str], spelled: dict[str, str]) -> str:
         return "an expression"
     if "IDENT" in rest:
         wanted.append("a name")
+    if "UNIT" in rest and "EVENTS" in rest:
+        wanted.append("`events`")
     rest -= {"IDENT", "SOFT", "EVENTS", "_AND_WHEN", "_COMMA_CONTEXT", "NAMED", "DOT_NS", "QUANTIFIER"}
     if "$END" in rest:
         wanted.append("the end of the statement")
@@ -184,6 +186,7 @@ def missing_part(stop: Stop) -> str | None:
         return "say what to select, for example * or the names of properties"
     missing = {
         "from": "name an event type behind from",
+        "into": "name a stream behind into",
         "where": "write a condition behind where",
         "having": "write a condition behind having",
         "by": "write an expression behind by",
@@ -236,7 +239,8 @@ def unclosed_bracket(stop: Stop) -> str | None:
             if range_end and len(brackets) == 1 and "RSQB" in stop.accepted
             else f"close {brackets[-1].kind} with {closing}"
         )
-    if stop.ended or (stop.opens_clause() and stop.text() not in ("select", "order")):
+    in_subquery = stop.text() == "select" and stop.kind(-1) in OPENING
+    if stop.ended or stop.kind() == "->" or (stop.opens_clause() and not in_subquery and stop.text() != "order"):
         i = stop.tokens.index(brackets[-1])
         behind = f" behind {stop.tokens[i - 1].text}" if i else ""
         return f"close the bracket {brackets[-1].kind}{behind} with {closing}"
@@ -246,7 +250,8 @@ def unclosed_bracket(stop: Stop) -> str | None:
 def time_unit(stop: Stop) -> str | None:
     if stop.kind() != "word" or "UNIT" not in stop.accepted:
         return None
-    close = get_close_matches(stop.text(), list(UNITS), n=1, cutoff=0.7)
+    candidates = [*UNITS, "events"] if "EVENTS" in stop.accepted else list(UNITS)
+    close = get_close_matches(stop.text(), candidates, n=1, cutoff=0.7)
     if not close and stop.kind(-1) != "NUMBER":
         return None
     if close:
@@ -257,6 +262,8 @@ def time_unit(stop: Stop) -> str | None:
 def rate_without_unit(stop: Stop) -> str | None:
     if "UNIT" in stop.accepted and "EVENTS" in stop.accepted:
         return f"add a unit: every {stop.text(-1)} seconds, or every {stop.text(-1)} events"
+    if stop.accepted == {"UNIT"}:
+        return f"add a time unit: {stop.text(-1)} seconds"
     return None
 
 
@@ -266,17 +273,19 @@ def keyword_typo(stop: Stop) -> str | None:
         close = get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7)
         if close and stop.text() not in RESERVED:
             return f"did you mean {close[0]}?"
-    before = stop.text(-1)
-    if stop.kind(-1) == "word" and before not in RESERVED | SOFT and stop.at >= 2:
-        close = get_close_matches(before, (*CLAUSES, "as", "unidirectional", "inner", "left", "join"), n=1, cutoff=0.7)
+    for offset in (-1, -2):
+        before = stop.text(offset)
+        if stop.kind(offset) != "word" or before in RESERVED | SOFT or stop.at + offset < 1:
+            continue
+        close = get_close_matches(before, (*CLAUSES, "schema", "context", "unidirectional", "inner"), n=1, cutoff=0.7)
         if close and close[0] != before:
-            return f"did you mean {close[0]} instead of {stop.tokens[stop.at - 1].text}?"
+            return f"did you mean {close[0]} instead of {stop.tokens[stop.at + offset].text}?"
     return None
 
 
 def missing_from(stop: Stop) -> str | None:
     clauses = stop.clauses_before()
-    if "select" not in clauses or "from" in clauses or stop.open_brackets():
+    if "select" not in clauses or stop.open_brackets() or any(t.text.lower() == "from" for t in stop.tokens):
         return None
     if (
         stop.kind() in ("word", "tick")
@@ -347,6 +356,30 @@ def subquery(stop: Stop) -> str | None:
     return "a subquery reads one event type, named window or table and has only where, group by and having"
 
 
+def missing_word(stop: Stop) -> str | None:
+    """A keyword that this place needs."""
+    if "END" in stop.accepted and stop.opens_clause():
+        return "a case ends with end"
+    if stop.text(-1) == "insert" and "INTO" in stop.accepted:
+        return "write insert into"
+    if stop.text() == "then" and any(t.text.lower() == "merge" for t in stop.tokens[: stop.at]):
+        return "write when matched then … or when not matched then …"
+    if stop.at == 0 and not get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7):
+        return "a statement begins with select, insert into, create, on, update, delete, context or an annotation"
+    return None
+
+
+def missing_separator(stop: Stop) -> str | None:
+    """Two values or names without a sign between them."""
+    if stop.kind() not in ("word", "tick", "NUMBER", "STRING") or stop.text() in RESERVED:
+        return None
+    if any(t.text.lower() == "pattern" for t in stop.tokens[: stop.at]):
+        return "join parts of a pattern with ->, and, or" if "UNTIL" in stop.accepted else None
+    if "COMMA" in stop.accepted and stop.kind(-1) in ("word", "tick", "NUMBER", "STRING", ")", "]"):
+        return "is a comma missing before it?"
+    return None
+
+
 def join_kind(stop: Stop) -> str | None:
     if stop.text() in ("outer", "join") and stop.text(-1) != "outer":
         return "write left outer join, right outer join, full outer join or inner join"
@@ -357,7 +390,8 @@ def keyword_as_name(stop: Stop) -> str | None:
     word = stop.text()
     if stop.kind() != "word" or word not in RESERVED | SOFT | NOT_BEFORE.keys() or "IDENT" not in stop.accepted:
         return None
-    if "NUMBER" in stop.accepted and (stop.opens_clause() or word in STATEMENTS):
+    named_before = stop.text(-1) in ("as", "(", ",") and "NUMBER" not in stop.accepted
+    if not named_before and (stop.opens_clause() or word in STATEMENTS):
         return None
     return f"{word} is a keyword; as a name write it in backticks: `{stop.found}`"
 
@@ -382,10 +416,12 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     limit_value,
     nested_context,
     subquery,
+    missing_word,
     join_kind,
     unclosed_bracket,
     keyword_as_name,
     time_unit_as_name,
     keyword_typo,
     missing_from,
+    missing_separator,
 )
