@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from cepbook.widgets.progress import ReplayControl
+from cepbook.widgets.progress import ReplayControl, show_live
 from cepbook.widgets.source import ViewSource, WorkbenchSource
 from cepbook.widgets.view import StatementView, view
 
-__all__ = ["ReplayControl", "StatementView", "ViewSource", "WorkbenchSource", "view"]
+__all__ = ["ReplayControl", "StatementView", "ViewSource", "WorkbenchSource", "show_live", "view"]

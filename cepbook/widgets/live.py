@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,8 +25,11 @@ def asset(*names: str) -> str:
 class DisplayHandle(Protocol):
     """What `IPython.display.display(..., display_id=True)` returns."""
 
-    def update(self, obj: object) -> None:
-        """Show `obj` in place of what is shown."""
+    def update(self, obj: object, *, raw: bool) -> None:
+        """Put `obj`, a mime bundle, in place of what is shown."""
+
+
+Display = Callable[..., DisplayHandle | None]  # IPython.display.display, which this package does not import
 
 
 ENDED = ("finished", "stopped", "failed")
@@ -70,7 +74,7 @@ class LiveWidget(anywidget.AnyWidget):
     snapshot = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, *, rate: float, now: Callable[[], float] = time.monotonic, **traits: object) -> None:
-        self._handle: DisplayHandle | None = None
+        self._handles: deque[DisplayHandle] = deque(maxlen=8)
         self._now = now
         self._replay: Controllable | None = None
         self._unfollow: Callable[[], None] | None = None
@@ -98,22 +102,21 @@ class LiveWidget(anywidget.AnyWidget):
             self._pump.touch()
         return self._pump.flush(urgent=urgent)
 
-    def attach_display(self, handle: DisplayHandle) -> None:
-        """Remember where the widget is shown, for `refresh_output`."""
-        self._handle = handle
-
-    def show(self, display: Callable[..., DisplayHandle | None]) -> None:
-        """Display by `IPython.display.display`, so that `refresh_output` finds the output again."""
-        handle = display(self, display_id=True)
+    def show(self, display: Display) -> None:
+        """Display the widget by `IPython.display.display`, so that `refresh_output` finds the output again."""
+        data, _ = self._repr_mimebundle_()
+        # A ready bundle, because IPython may call this method for every widget that it is to display.
+        handle = display(data, raw=True, display_id=True)
         if handle is not None:
-            self.attach_display(handle)
+            self._handles.append(handle)
 
     def refresh_output(self) -> None:
-        """Bring the browser up to date and put the last state into the saved notebook (needs `attach_display`)."""
+        """Bring the browser up to date, and the last state into the saved notebook where `show` displayed it."""
         self.flush(urgent=True)
         self.snapshot = self.freeze().html
-        if self._handle is not None:
-            self._handle.update(self)
+        data, _ = self._repr_mimebundle_()
+        for handle in self._handles:
+            handle.update(data, raw=True)
 
     def follow(self, replay: Controllable) -> None:
         """Keep up with `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
@@ -146,9 +149,7 @@ class LiveWidget(anywidget.AnyWidget):
         frozen = self.freeze()
         static = {"text/plain": frozen.text, "text/html": frozen.html}
         bundle = super()._repr_mimebundle_(**kwargs)
-        if bundle is None:
-            return static
-        data, metadata = bundle
+        data, metadata = bundle if bundle is not None else ({}, {})  # None: closed, only the picture is left
         return {**data, **static}, metadata
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:

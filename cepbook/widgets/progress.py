@@ -7,8 +7,9 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from cepbook.session import Replay
 from cepbook.widgets.encode import time_text
-from cepbook.widgets.live import ENDED, Controllable, LiveWidget, asset
+from cepbook.widgets.live import ENDED, Controllable, Display, LiveWidget, asset
 from cepbook.widgets.render import Frozen
 
 
@@ -16,7 +17,7 @@ class ReplayControl(LiveWidget):
     """Progress bar and buttons of one replay; asks `replay.progress` at most `rate` times per second.
 
     It looks after every slice of the replay, and by itself while an event loop runs. When the replay ends, the saved
-    output is brought up to date (see `attach_display`).
+    output is brought up to date (see `LiveWidget.show`).
     """
 
     _esm = asset("table.js", "progress.js")
@@ -72,3 +73,23 @@ class ReplayControl(LiveWidget):
                 self._controlled.step(n)
         if content.get("kind") == "order":
             self._pump.touch()
+
+
+def show_live(formatter: Any, display: Display) -> Callable[[], None]:
+    """Make a shell display live widgets so that their saved output can follow them, and a `Replay` by its control.
+
+    `formatter` is the shell's ``display_formatter.ipython_display_formatter``, `display` is
+    `IPython.display.display`. Returns the function that takes it back.
+    """
+    shown: dict[type, Callable[[Any], None]] = {
+        LiveWidget: lambda widget: widget.show(display),
+        Replay: lambda replay: ReplayControl(replay).show(display),
+    }
+    for kind, show in shown.items():
+        formatter.for_type(kind, show)
+
+    def undo() -> None:
+        for kind in shown:
+            formatter.pop(kind, None)
+
+    return undo

@@ -130,10 +130,22 @@ class FakeHandle:
     """A display handle that remembers what it was asked to show."""
 
     def __init__(self) -> None:
-        self.shown: list[object] = []
+        self.shown: list[Any] = []
 
-    def update(self, obj: object) -> None:
+    def update(self, obj: object, *, raw: bool) -> None:
+        assert raw
         self.shown.append(obj)
+
+    def display(self, obj: object, *, raw: bool, display_id: bool) -> FakeHandle:
+        """Stands for `IPython.display.display`."""
+        assert raw and display_id
+        self.shown.append(obj)
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        """The first line of every bundle, in the order in which they were shown."""
+        return [bundle["text/plain"].splitlines()[0] for bundle in self.shown]
 
 
 def opened(source: FakeStatement | None = None, **options: Any) -> tuple[FakeStatement, StatementView, FakeBrowser]:

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import asyncio
 
-from cepbook.widgets import ReplayControl
+from IPython.core.formatters import DisplayFormatter
+
+from cepbook.session import Workbench
+from cepbook.widgets import ReplayControl, show_live, view
 from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeTime
 
 
@@ -58,10 +61,13 @@ def test_without_news_no_frame_is_sent() -> None:
 def test_at_the_end_the_saved_output_is_brought_up_to_date() -> None:
     replay, control, browser, _ = opened()
     handle = FakeHandle()
-    control.attach_display(handle)
+    control.show(handle.display)
     replay.slice(10, "finished")
     assert browser.frames[-1]["state"] == "finished"
-    assert handle.shown == [control]
+    assert handle.texts == [
+        "replay ready: 0 of 10 events, clock 00:00:00.000",
+        "replay finished: 10 of 10 events, clock 00:00:10.000",
+    ]
     assert replay.subscribers == []
 
 
@@ -79,3 +85,24 @@ def test_on_a_loop_a_pause_between_slices_is_noticed() -> None:
         return [frame["state"] for frame in browser.frames]
 
     assert asyncio.run(run()) == ["running", "paused"]
+
+
+def test_a_shell_shows_widgets_and_replays_so_that_they_can_be_brought_up_to_date() -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(price double, ts long); @name('out') select * from Tick#lastevent")
+    handle, formatter = FakeHandle(), DisplayFormatter()
+    undo = show_live(formatter.ipython_display_formatter, handle.display)
+    replay = cep.replay([{"price": 1.0, "ts": 1000}, {"price": 2.0, "ts": 2000}], type="Tick", time="ts")
+    for thing in (replay, view(cep, "out")):
+        assert formatter.format(thing) == ({}, {})
+    replay.run()
+    assert handle.texts[:2] == [
+        "replay ready: 0 of 2 events, clock 00:00:00.000",
+        "out: 0 insert rows, 0 remove rows  (clock 00:00:00.000)",
+    ]
+    assert set(handle.texts[2:]) == {
+        "replay finished: 2 of 2 events, clock 00:00:02.000",
+        "out: 2 insert rows, 0 remove rows  (clock 00:00:02.000)",
+    }
+    undo()
+    assert formatter.format(replay)[0]["text/plain"].startswith("Replay of Tick")
