@@ -442,7 +442,7 @@ def number(text: str) -> tuple[int | float, str]:
     """Value and type of a number as written: suffix L, f or d; too large an int is a long."""
     if text[-2:-1] and text.lower().lstrip("-").startswith("0x"):
         value = int(text, 16)
-        return value, "int" if -(2**31) <= value < 2**31 else "long"
+        return value, "int" if -(2**31) < value < 2**31 else "long"
     suffix = text[-1].lower()
     if suffix == "l":
         return int(text[:-1]), "long"
@@ -452,7 +452,7 @@ def number(text: str) -> tuple[int | float, str]:
         return float(text[:-1]), "double"
     if text.lstrip("-").isdigit():
         value = int(text)
-        return value, "int" if -(2**31) <= value < 2**31 else "long"
+        return value, "int" if -(2**31) < value < 2**31 else "long"
     return float(text), "double"
 
 
