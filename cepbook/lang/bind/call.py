@@ -23,6 +23,8 @@ UNSUPPORTED = frozenset(
     " event_identity_equals".split()
 )
 
+SYNONYMS = {"total": "sum", "average": "avg", "mean": "avg", "ifnull": "coalesce", "nvl": "coalesce", "std": "stddev"}
+
 
 def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     """A call by simple name; raises Refused (reported) if there is no such function."""
@@ -48,7 +50,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     if step.name in scope.module.dropped:
         return error_at(step.span)
     known = [name for name in (*FUNCTIONS, *AGGREGATES) if "." not in name and " " not in name]
-    hint = did_you_mean(step.name, [*known, *scope.module.catalog.functions])
+    hint = did_you_mean(SYNONYMS.get(lower, step.name), [*known, *scope.module.catalog.functions])
     scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 

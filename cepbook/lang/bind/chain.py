@@ -214,7 +214,11 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
     if target.type == t.MAP or step.optional:
         return x.Member(t.OBJECT, target, step.name, span=span)
     hint = did_you_mean(step.name, members) if members is not None else None
-    scope.problems.fail("unknown-property", f"no property `{step.name}` in {describe(target.type)}", step.span, hint)
+    scope.problems.fail("unknown-property", f"no property `{step.name}` in {_shown(target.type)}", step.span, hint)
+
+
+def _shown(type_: Type) -> str:
+    return f"`{type_.event}`" if type_.event is not None else describe(type_)
 
 
 def _indexed(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:

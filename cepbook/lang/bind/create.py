@@ -18,7 +18,9 @@ from cepbook.lang.types import Type
 def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
     """The declared event type, entered into the module's catalog."""
     if node.name in module.catalog.event_types:
-        module.problems.add("duplicate-name", f"event type `{node.name}` exists already", node.span)
+        module.problems.add(
+            "duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span)
+        )
     if node.representation == "variant":
         module.problems.unsupported("variant streams", node.span)
         module.dropped.add(node.name)
@@ -96,7 +98,9 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
 def bind_context(node: ast.CreateContext, module: Module) -> tuple[ContextType, KeyedContextSpec] | None:
     """The keyed context, entered into the module's catalog; None when refused."""
     if node.name in module.catalog.contexts:
-        module.problems.add("duplicate-name", f"context `{node.name}` exists already", node.span)
+        module.problems.add(
+            "duplicate-name", f"context `{node.name}` exists already", module.word(node.name, node.span)
+        )
     if not isinstance(node.spec, ast.KeyedContext):
         kind = type(node.spec).__name__.removesuffix("Context").lower()
         shown = {"nonoverlapping": "start/end", "overlapping": "initiated/terminated"}.get(kind, kind)
@@ -156,11 +160,12 @@ def _check_keys(items: Sequence[ast.KeyedItem], streams: Sequence[KeyedStream | 
         name = item.stream.type_name
         if name in seen:
             module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span)
+            continue
         seen.add(name)
         if stream is None or model is None:
             continue
         if len(stream.keys) != len(model.keys):
-            message = f"`{name}` has {len(stream.keys)} keys, `{model.event_type}` {len(model.keys)}"
+            message = f"number of keys: {len(stream.keys)} for `{name}`, {len(model.keys)} for `{model.event_type}`"
             module.problems.add("type-mismatch", message, item.span)
             continue
         for key, other in zip(stream.keys, model.keys, strict=True):

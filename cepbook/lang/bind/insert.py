@@ -26,7 +26,11 @@ def bind_insert(
         module.problems.unsupported("event-precedence", node.event_precedence.span)
     feeding = _selector(node, selector, module)
     if node.columns:
-        columns = _renamed(node, columns, wildcard, module)
+        named = _renamed(node, columns, wildcard, module)
+        if named is None:
+            failed = EventType(node.target, row_type(columns, source if wildcard else None))
+            return Insert(node.target, feeding, False, span=node.span), rows, failed
+        columns = named
     target = module.catalog.event_types.get(node.target)
     if target is None and node.target in module.dropped:
         target = EventType(node.target, row_type(columns, source if wildcard else None))
@@ -59,20 +63,22 @@ def _selector(node: ast.InsertInto, selector: Selector, module: Module) -> Selec
             "wrong-parameter",
             f"`insert {feeding}` of a statement that selects istream",
             node.span,
-            f"select {feeding} …",
+            f"write select {feeding} …",
         )
     return feeding
 
 
-def _renamed(node: ast.InsertInto, columns: Sequence[Column], wildcard: bool, module: Module) -> tuple[Column, ...]:
+def _renamed(
+    node: ast.InsertInto, columns: Sequence[Column], wildcard: bool, module: Module
+) -> tuple[Column, ...] | None:
     if wildcard:
         module.problems.add("wrong-parameter", "a column list does not go with a wildcard", node.span)
-        return tuple(columns)
+        return None
     if len(node.columns) != len(columns):
         module.problems.add(
-            "wrong-parameter", f"{len(node.columns)} columns listed, {len(columns)} selected", node.span
+            "wrong-parameter", f"number of columns: {len(node.columns)} listed, {len(columns)} selected", node.span
         )
-        return tuple(columns)
+        return None
     return tuple(Column(name, c.value, span=c.span) for name, c in zip(node.columns, columns, strict=True))
 
 

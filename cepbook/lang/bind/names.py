@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -77,6 +78,12 @@ class Module:
         if (kind, name) not in self.provides:
             self.requires[kind, name] = None
 
+    def word(self, name: str, span: Span) -> Span:
+        """Where `name` stands in the text of `span`, for nodes that keep no span of their names."""
+        for found in re.finditer(rf"(?<![\w]){re.escape(name)}(?![\w])", self.source[span.start : span.end]):
+            return Span(span.start + found.start(), span.start + found.end())
+        return span
+
     def event_type(self, name: str, span: Span) -> EventType | None:
         """The event type; None (reported, unless its own statement was refused) when there is none."""
         found = self.catalog.event_types.get(name)
@@ -85,7 +92,10 @@ class Module:
             return found
         if name not in self.dropped:
             self.problems.add(
-                "unknown-type", f"no event type `{name}`", span, did_you_mean(name, self.catalog.event_types)
+                "unknown-type",
+                f"no event type `{name}`",
+                self.word(name, span),
+                did_you_mean(name, self.catalog.event_types),
             )
         return None
 
@@ -160,7 +170,7 @@ def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) 
         module.problems.unsupported(f"the type {name}", span)
         return ERROR
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
-    module.problems.add("unknown-type", f"no type `{name}`", span, did_you_mean(name, known))
+    module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), did_you_mean(name, known))
     return ERROR
 
 

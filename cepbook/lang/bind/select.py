@@ -151,14 +151,9 @@ def _context(name: str | None, span: Span, module: Module) -> tuple[ContextType 
         module.need("context", name)
     elif name not in module.dropped:
         hint = did_you_mean(name, module.catalog.contexts)
-        at = _find_word(module.source, name, span)
+        at = module.word(name, span)
         module.problems.add("unknown-context", f"no context `{name}`", at, hint)
     return found, found is None
-
-
-def _find_word(source: str, word: str, span: Span) -> Span:
-    start = source.find(word, span.start, span.end)
-    return Span(start, start + len(word)) if start >= 0 else span
 
 
 def _check_context(node: ast.Select, scope: Scope) -> None:

@@ -41,7 +41,12 @@ def _bind_window(node: ast.Window, scope: Scope) -> WindowSpec | None:
     if row is None or node.namespace not in (None, row.namespace):
         shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
         known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
-        scope.problems.add("unknown-window", f"no data window `{shown}`", node.span, did_you_mean(shown, known))
+        scope.problems.add(
+            "unknown-window",
+            f"no data window `{shown}`",
+            scope.module.word(node.name, node.span),
+            did_you_mean(shown, known),
+        )
         return None
     try:
         spec = _bind_parameters(row, node, scope.without_aggregates("a data window"))

@@ -1,0 +1,104 @@
+"""The printed stages."""
+
+from __future__ import annotations
+
+import pytest
+
+from cepbook.errors import BindError, UsageError
+from cepbook.lang.explain import show
+from tests.lang.binding import CATALOG
+
+EPL = (
+    "@name('out') context PerSymbol insert into Sums select irstream symbol, volume, sum(price) as s"
+    " from Tick(price > 1 + 1)#time_batch(1 min, 'FORCE_UPDATE') where volume in [1:5) and true"
+    " group by symbol having sum(price) > 5"
+)
+
+
+def test_ast() -> None:
+    shown = show("ast", EPL, CATALOG)
+    assert shown.startswith("Module")
+    assert "Window name=time_batch" in shown
+
+
+def test_plan() -> None:
+    assert show("plan", EPL, CATALOG).splitlines() == [
+        "select statement `out` (aggregated_grouped, irstream)",
+        "  in context PerSymbol",
+        "  project",
+        "    symbol: string = symbol",
+        "    volume: int = volume",
+        "    s: double = sum(price)",
+        "    having sum(price) > 5",
+        "      aggregate by symbol",
+        "        sum(price): double",
+        "        where (volume in [1:5)) and true",
+        "          window time_batch(60000 ms, FORCE_UPDATE)",
+        "            from Tick",
+        "              filter price > (1 + 1)",
+        "  gives Sums(symbol string, volume int, s double) inserted by istream, created here",
+        "",
+        "requires context PerSymbol, event type Tick",
+        "",
+        "provides event type Sums",
+    ]
+
+
+def test_rewritten() -> None:
+    shown = show("rewritten", EPL, CATALOG)
+    assert "where volume in [1:5)\n" in shown
+    assert "filter price > 2\n" in shown
+
+
+def test_create_statements() -> None:
+    shown = show("plan", "create schema A(x int) inherits Inn; create context C partition by x from A(x > 1)", CATALOG)
+    assert "A(p int, q string, x int)\n  inherits Inn" in shown
+    assert "create context `C` (keyed)\n  partition by x: int from A filter x > 1" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "price * 2",
+        "'x' || symbol",
+        "not (volume > 1)",
+        "volume in (1, 2)",
+        "symbol like 'a%' escape '!'",
+        "case when volume > 1 then 1 else 2 end",
+        "Math.max(price, 1.0)",
+        "symbol.substring(0, 1)",
+        "cast(price, int)",
+        "{1, 2}",
+        "new {a = price}",
+        "info['k']",
+        "flags[0]",
+        "symbol is not null",
+        "typeof(price)",
+        "computeHash(symbol)",
+        "current_timestamp",
+    ],
+)
+def test_expressions_print_as_they_are_written(text: str) -> None:
+    assert f"v: {_type(text)} = {text}" in show("plan", f"select {text} as v from Tick", CATALOG)
+
+
+def _type(text: str) -> str:
+    shown = show("plan", f"select {text} as v from Tick", CATALOG)
+    return next(line for line in shown.splitlines() if line.startswith("    v: ")).split(": ")[1].split(" = ")[0]
+
+
+def test_stages_of_the_engines() -> None:
+    printers = {"python": lambda module: f"{len(module.statements)} functions"}
+    assert show("python", EPL, CATALOG, printers=printers) == "1 functions"
+    with pytest.raises(UsageError, match="no engine"):
+        show("coverage", EPL, CATALOG, printers=printers)
+
+
+def test_unknown_stage() -> None:
+    with pytest.raises(UsageError, match="did you mean `plan`"):
+        show("plam", EPL, CATALOG)
+
+
+def test_errors_pass_through() -> None:
+    with pytest.raises(BindError):
+        show("plan", "select nosuch from Tick", CATALOG)
