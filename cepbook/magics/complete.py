@@ -36,13 +36,14 @@ _TYPED = re.compile(r"(?P<type>[\w.$]+)(?:\s*=\s*\{|\s)")
 def make_matcher(host: Host) -> Callable[[CompletionContext], Any]:
     """The matcher for the workbench of `host`."""
 
-    @context_matcher(identifier="cepbook.epl", priority=1000)
     def matcher(context: CompletionContext) -> Any:
         lines = context.full_text.split("\n")
         cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
         return complete(host, context.full_text, cursor)
 
-    return matcher
+    decorate: Any = context_matcher  # IPython does not annotate what it returns
+    dressed: Callable[[CompletionContext], Any] = decorate(identifier="cepbook.epl", priority=1000)(matcher)
+    return dressed
 
 
 def complete(host: Host, code: str, cursor: int) -> Any:

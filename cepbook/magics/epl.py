@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-
-from IPython.display import display
+from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
 from cepbook.magics import topics
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options, did_you_mean, pairs, words
-from cepbook.magics.show import text
+from cepbook.magics.options import Options, did_you_mean, pairs, variable_name, words
+from cepbook.magics.show import table, text
+from cepbook.session import RunResult
+from cepbook.session.validate import is_missing
 from cepbook.widgets.render import Frozen
 
 STAGES = ("ast", "plan", "rewritten", "python", "coverage")
@@ -26,7 +26,7 @@ def _with_spark(options: Options) -> Options:
         )
         .add("--sequence", help="the column that orders events of the same time")
         .add("--until", help="where the clock stops after the last event")
-        .add("--into", help="put the result into this variable instead of showing it")
+        .add("--into", type=variable_name, help="put the result into this variable instead of showing it")
     )
 
 
@@ -56,10 +56,25 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     run_on_spark = _on_spark(host, options, "%%epl --on spark") if options.on is not None else None
     result = host.workbench.run(cell, cell=options.name or host.cell_id)
     if not options.quiet:
-        display(result)
+        host.show(shown_result(result, host))
     if run_on_spark is None:
         return None
     return run_on_spark([s.name for s in result.statements if s.kind == "select"])
+
+
+def shown_result(result: RunResult, host: Host) -> Frozen:
+    """What the cell deployed, a line each: event types and contexts, then statements, with what they are made of."""
+    types = host.workbench.runtime.catalog.event_types
+    rows = [(name, "event type", _columns_text(types[name].properties)) for name in result.deployment.event_types]
+    rows += [(name, "context", "") for name in result.deployment.contexts]
+    rows += [(s.name, s.kind, _columns_text(s.output_type.properties)) for s in result.statements]
+    verb = "replaced" if result.replaced else "deployed"
+    names = ", ".join(dict.fromkeys(row[0] for row in rows)) or "nothing"
+    return table(f"{verb} {names}", ("name", "kind", "columns"), rows, notes=result.messages)
+
+
+def _columns_text(properties: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {of}" for name, of in properties.items())
 
 
 def _refuse_spark_options(options: argparse.Namespace) -> None:
@@ -103,8 +118,9 @@ def run_line(host: Host, line: str) -> object:
 
 def list_statements(host: Host, rest: list[str]) -> object:
     _no_more("list", rest)
-    found = host.workbench.statements()
-    return text("no statements") if not len(found) else found
+    frame = host.workbench.statements().astype(object).drop(columns="epl")
+    rows = [["" if is_missing(value) else str(value) for value in row] for row in frame.itertuples(index=False)]
+    return table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",))
 
 
 def show_stage(host: Host, rest: list[str]) -> object:

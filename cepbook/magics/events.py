@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from IPython.display import display
-
 from cepbook.engine.delta import Delta
 from cepbook.errors import CepbookError, Diagnostic, Span, StatementError
 from cepbook.lang.catalog import EventType
@@ -22,7 +20,7 @@ from cepbook.magics.options import Options, did_you_mean
 from cepbook.magics.scenario_cell import ORIGIN, EventsError, Part, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
-from cepbook.session.validate import Mismatch, converter
+from cepbook.session.validate import Mismatch, converter, is_missing
 from cepbook.testing.report import failure_report
 from cepbook.testing.runner import Result, StepResult, same_reactions
 from cepbook.testing.scenario import Case
@@ -85,7 +83,7 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     results = [_judged(result, checked) for result in results] if checked else results
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
-        display(_shown(observer.caused, parts, workbench, checked if not wrong else None))
+        host.show(_shown(observer.caused, parts, workbench, checked if not wrong else None))
     if wrong:
         raise ExpectationError(_differences(results))
     failed = next((c.reaction for c in observer.caused if isinstance(c.reaction, Failure)), None)
@@ -162,6 +160,12 @@ def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench) -> Iterato
             yield from _known(name, "statement", workbench.runtime.statements, part)
         case Partitions(name):
             yield from _known(name, "context", workbench.runtime.catalog.contexts, part)
+        case Query(epl):
+            try:
+                workbench.query(epl)  # it reads only; its answer at its turn is another one
+            except CepbookError as error:
+                message = str(error).partition("\n")[0]
+                yield Diagnostic("query", message, part.span)
         case _ if not isinstance(stimulus, STIMULI):
             word = part.step.text.split(None, 1)[0]
             yield Diagnostic("not-supported-yet", f"not supported yet in a cell: `{word}`", part.span)
@@ -235,8 +239,14 @@ class Observer:
                 found = runtime.partitions(name)
                 self._note(Rows(tuple({k: v for k, v in p.items() if k != "statements"} for p in found)))
             case Query(epl):
-                self._note(Rows(tuple(self.workbench.query(epl).astype(object).to_dict("records"))))
+                self._note(Rows(_rows_of(self.workbench.query(epl))))
         return StepResult(step, tuple(c.reaction for c in self.caused[first:]), agrees=True)
+
+
+def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
+    """The rows of a DataFrame, nulls as None."""
+    records = frame.astype(object).to_dict("records")
+    return tuple({str(name): None if is_missing(value) else value for name, value in row.items()} for row in records)
 
 
 # ---------------------------------------------------------------- checking

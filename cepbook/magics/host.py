@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import keyword
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
+from IPython.display import display
 
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
@@ -67,10 +67,12 @@ class Host:
         return self.shell.user_ns[name]
 
     def assign(self, name: str, value: object) -> None:
-        """Set a variable of the user; UsageError when `name` cannot be one."""
-        if not name.isidentifier() or keyword.iskeyword(name):
-            raise UsageError(f"`{name}` cannot be the name of a variable")
+        """Set a variable of the user."""
         self.shell.user_ns[name] = value
+
+    def show(self, thing: object) -> None:
+        """Display `thing` as output of the running cell, beside what the magic returns."""
+        display(thing)  # type: ignore[no-untyped-call]  # IPython does not annotate it
 
     @property
     def cell_id(self) -> str | None:

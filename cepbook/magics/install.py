@@ -38,7 +38,7 @@ class Installed:
     def _magic(self, kind: str, name: str, function: Callable[..., object]) -> None:
         table: dict[str, Any] = self._host.shell.magics_manager.magics[kind]
         before = table.get(name, _GONE)
-        self._host.shell.register_magic_function(function, kind, name)
+        self._host.shell.magics_manager.register_function(function, magic_kind=kind, magic_name=name)
 
         def undo() -> None:
             if table.get(name) is not function:

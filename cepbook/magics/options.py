@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import keyword
 import re
 import shlex
 from collections.abc import Iterable
@@ -66,6 +67,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
     return f"; did you mean `{by_lower[close[0]]}`?" if close else ""
+
+
+def variable_name(text: str) -> str:
+    """An argparse type: the name of a Python variable."""
+    if not text.isidentifier() or keyword.iskeyword(text):
+        raise argparse.ArgumentTypeError(f"`{text}` cannot be the name of a variable")
+    return text
 
 
 def pairs(text: str, magic: str, option: str) -> dict[str, str]:

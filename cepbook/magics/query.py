@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options, clean
+from cepbook.magics.options import Options, clean, variable_name
 
-OPTIONS = Options("%%query").add("--into", help="put the DataFrame into this variable instead of showing it")
+OPTIONS = Options("%%query").add(
+    "--into", type=variable_name, help="put the DataFrame into this variable instead of showing it"
+)
 
 
 def run_line(host: Host, line: str) -> object:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from cepbook.widgets.encode import text_of, time_text
-from cepbook.widgets.render import Frozen, Table, counted, table_html, table_text
+from cepbook.widgets.render import Frozen, Table, counted, table_html
 
 ROWS_SHOWN = 200  # a longer table says how many rows it leaves out
 NOTE = "opacity:.75"
@@ -42,9 +42,23 @@ def table(
             tuple(signs[:ROWS_SHOWN]),
         )
         html.append(table_html(made))
-        plain.append(table_text(made))
+        plain.append(_lines(made))
     html += [f'<div style="{NOTE}">{escape(note)}</div>' for note in after]
     return Frozen("".join(html), "\n".join([*plain, *after]))
+
+
+def _lines(made: Table) -> str:
+    """The table as text in full: what help and checks show must not be cut, unlike the text of a live view."""
+    lines = [made.headings, *made.cells]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(made.headings))]
+    shown = (
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, made.right, strict=True)
+        )
+        for line in lines
+    )
+    return "\n".join(f"  {line}".rstrip() for line in shown)
 
 
 def together(parts: Sequence[Frozen]) -> Frozen:

@@ -38,7 +38,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         verb = "replaced" if self.replaced else "deployed"
-        names = ", ".join(s.name for s in self.statements) or "nothing"
+        made = (*self.deployment.event_types, *self.deployment.contexts, *(s.name for s in self.statements))
+        names = ", ".join(dict.fromkeys(made)) or "nothing"
         return "\n".join((f"{verb} {names}", *self.messages))
 
     def _repr_html_(self) -> str:

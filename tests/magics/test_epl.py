@@ -69,7 +69,7 @@ def test_a_named_cell(trades: Notebook) -> None:
     ("cell", "kind"),
     [
         ("%%epl\nselect symbol form Trade", ParseError),
-        ("%%epl\n@name('all') select nothing from Trade", BindError),
+        ("%%epl\n@name('mine') select nothing from Trade", BindError),
         ("%%epl\n@name('x') select * from Trad", BindError),
         ("%%epl\n@name('ok') select * from Trade; @name('bad') select * from Nowhere", BindError),
     ],

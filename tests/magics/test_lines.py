@@ -18,7 +18,7 @@ def test_clock_moves_forward_only(trades: Notebook) -> None:
     assert trades.cep.runtime.now == 1704096000000
 
 
-@pytest.mark.parametrize("line", ["%clock soon", "%clock +soon", "%clock 10 sec", "%clock -5"])
+@pytest.mark.parametrize("line", ["%clock soon", "%clock +soon", "%clock 10 parsecs", "%clock -5"])
 def test_malformed_times(trades: Notebook, line: str) -> None:
     assert trades.error(line)
     assert trades.cep.runtime.now == 0
