@@ -22,6 +22,7 @@ ROWS = [
     for kind, registry in (("window", WINDOWS), ("aggregate", AGGREGATES), ("function", FUNCTIONS))
     for row in registry.values()
 ]
+WITHOUT_MODULE = {"groupwin"}  # keeps no events of its own; it gives each key an instance of the windows behind it
 WINDOW_ROWS = [pytest.param(row, id=row.name) for row in WINDOWS.values() if row.supported and not row.derived]
 
 
@@ -77,7 +78,8 @@ def test_example_runs_or_is_refused(row: Any) -> None:
 @pytest.mark.parametrize("row", WINDOW_ROWS)
 def test_window_has_a_module_and_a_case(row: Any) -> None:
     """One file per window, named as in EPL, and at least one scenario that uses it."""
-    assert (ROOT / "cepbook" / "engine" / "rows" / "windows" / f"{row.name}.py").is_file()
+    if row.name not in WITHOUT_MODULE:
+        assert (ROOT / "cepbook" / "engine" / "rows" / "windows" / f"{row.name}.py").is_file()
     assert re.search(rf"[#:]{row.name}\b", corpus()), f"no scenario uses {row.name}"
 
 
