@@ -439,9 +439,11 @@ class ExpressionReader:
 
 
 def number(text: str) -> tuple[int | float, str]:
-    """Value and type of a number as written: suffix L, f or d; too large an int is a long."""
+    """Value and type of a number as written: suffix L, f or d; small hexadecimal: byte; too large an int: long."""
     if text[-2:-1] and text.lower().lstrip("-").startswith("0x"):
         value = int(text, 16)
+        if -128 <= value < 128:
+            return value, "byte"
         return value, "int" if -(2**31) < value < 2**31 else "long"
     suffix = text[-1].lower()
     if suffix == "l":
