@@ -52,7 +52,8 @@ class ScenarioItem(pytest.Item):
             raise CaseFailed(report.failure_report(result, self._origin()))
         declared = result.case.refusal_of(ENGINE)
         if declared is not None:
-            pytest.skip(f"refused by the {ENGINE} engine: {declared.reason}")
+            # Told at the place of the case: at the place of this line, pytest -rs would fold all cases into one.
+            raise pytest.skip.Exception(f"refused by the {ENGINE} engine: {declared.reason}", _use_item_location=True)
 
     def _record(self, result: Result) -> bool:
         """Keep what must change in the file; true if the case is right afterwards."""

@@ -122,7 +122,7 @@ def test_a_declared_refusal_is_skipped_with_its_reason(pytester: pytest.Pytester
     write(pytester, "refused.md", REFUSED.format(epl="unsupported"))
     result = run_pytest("-rs")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*refused by the rows engine: guards are missing*"])
+    result.stdout.fnmatch_lines(["SKIPPED * refused.md:1: refused by the rows engine: guards are missing"])
 
 
 def test_a_refusal_fails_when_declaration_and_engine_disagree(pytester: pytest.Pytester, run_pytest: Run) -> None:
