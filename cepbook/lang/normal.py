@@ -65,22 +65,25 @@ def _render(expr: ast.Expr, functions: Collection[str]) -> tuple[str, int]:
                 return _join(text, _steps(steps, functions), steps), UNARY
             return _join(f"({text})", _steps(steps, functions), steps), UNARY
         case ast.Unary("not", operand):
-            return f"not {inner(operand, NEGATED)}", NEGATED
+            return f"not {inner(operand, EQUALS)}", NEGATED
         case ast.Unary("-", operand):
             return f"-1*{inner(operand, MULTIPLY)}", MULTIPLY
         case ast.Unary(_, operand):
             return inner(operand, UNARY), UNARY
         case ast.Binary(op, left, right):
             strength = BINARY[op]
-            right_needs = strength + 1 if op in NOT_ASSOCIATIVE else strength
-            return f"{inner(left, strength)}{op}{inner(right, right_needs)}", strength
+            if strength == BITWISE:  # only one kind of bitwise operator per chain
+                needs = [BITWISE if isinstance(o, ast.Binary) and o.op == op else NEGATED for o in (left, right)]
+            else:
+                needs = [strength, strength + 1 if op in NOT_ASSOCIATIVE else strength]
+            return f"{inner(left, needs[0])}{op}{inner(right, needs[1])}", strength
         case ast.Logical(op, operands):
             strength = AND if op == "and" else OR
             return f" {op} ".join(inner(o, strength) for o in operands), strength
         case ast.Compare(op, left, right):
             strength = EQUALS if op in ("=", "!=", "is", "is not") else RELATIONAL
             sign = f" {op} " if op[0] == "i" else op
-            return f"{inner(left, strength)}{sign}{inner(right, strength)}", strength
+            return f"{inner(left, strength + 1)}{sign}{inner(right, strength + 1)}", strength
         case ast.Between() | ast.In() | ast.InSubquery() | ast.Like() | ast.QuantifiedCompare():
             return _relation(expr, functions), RELATIONAL
         case ast.Case(operand, branches, default):
@@ -94,7 +97,7 @@ def _render(expr: ast.Expr, functions: Collection[str]) -> tuple[str, int]:
 
 def _relation(expr: ast.Expr, functions: Collection[str]) -> str:
     def inner(operand: ast.Expr) -> str:
-        return _text(operand, RELATIONAL, functions)
+        return _text(operand, CONCAT, functions)
 
     match expr:
         case ast.Between(operand, low, high, negated):

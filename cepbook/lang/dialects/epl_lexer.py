@@ -116,6 +116,9 @@ def scan(source: str) -> tuple[tuple[Piece, ...], tuple[Diagnostic, ...]]:
             diagnostic, end = _unreadable(source, position, text)
             bad.append(diagnostic)
             tokens.append(Raw("bad", source[position:end], position, end))
+            if ";" in source[position:end]:  # most likely the statement ended there
+                pieces.append(Piece(tuple(tokens), end))
+                tokens = []
         elif kind != "skip":
             tokens.append(Raw(kind, text, position, end))
         position = end
@@ -256,7 +259,7 @@ class EplLexer(Lexer):
             ):
                 return "_AND_WHEN", "and when"
             if keyword in accepts and self._is_keyword(lower, accepts, following):
-                return keyword, lower
+                return keyword, text if lower == "events" else lower
             if lower == "all" and "QUANTIFIER" in accepts and following.kind == "(":
                 return "QUANTIFIER", lower
             if following.kind in NOT_BEFORE.get(lower, ()):

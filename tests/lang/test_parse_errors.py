@@ -1,0 +1,65 @@
+"""What a user sees for typical mistakes: the texts in ``parse_errors.md``; ``--record`` writes them anew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cepbook.errors import ParseError
+from cepbook.lang.dialects.epl import parse
+
+FILE = Path(__file__).with_name("parse_errors.md")
+CASE = re.compile(r"```text\n(?P<epl>.*?)```\n\n```error\n(?P<error>.*?)```", re.DOTALL)
+
+
+def refusal(text: str) -> ParseError:
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("epl", "error"), CASE.findall(FILE.read_text(encoding="utf-8")), ids=lambda text: text.splitlines()[0][:60]
+)
+def test_recorded_text(epl: str, error: str, request: pytest.FixtureRequest) -> None:
+    shown = f"{refusal(epl.rstrip())}\n"
+    if shown != error and request.config.getoption("--record", default=False):
+        content = FILE.read_text(encoding="utf-8")
+        FILE.write_text(
+            content.replace(f"{epl}```\n\n```error\n{error}", f"{epl}```\n\n```error\n{shown}"), encoding="utf-8"
+        )
+        return
+    assert shown == error
+
+
+def test_every_statement_reports_its_first_error() -> None:
+    text = "selct a from A;\nselect b from B;\nselect c, from C; select 'd from D;\nselect e from"
+    diagnostics = refusal(text).diagnostics
+    assert [d.code for d in diagnostics] == ["syntax"] * 4
+    assert [d.span.line_column(text) for d in diagnostics] == [(1, 1), (3, 11), (3, 26), (4, 14)]
+
+
+def test_end_of_statement_is_behind_its_last_token() -> None:
+    text = "select a from  /* nothing */ ; select b from B"
+    (diagnostic,) = refusal(text).diagnostics
+    assert (diagnostic.span.start, diagnostic.span.end) == (13, 13)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("select x from A where x == 1", "single ="),
+        ("select x from A where x !== 1", "!="),
+        ("select order from A", "backticks: `order`"),
+        ("select * from A#time(5 hourz)", "did you mean hour?"),
+        ("select * from A#length(5", "close the bracket ( behind length"),
+        ("selct x from A", "did you mean select?"),
+        ("select x A", "write from before"),
+        ("select x from A order by x where x > 1", "put where before order by"),
+    ],
+)
+def test_hints_name_the_remedy(text: str, hint: str) -> None:
+    (diagnostic,) = refusal(text).diagnostics
+    assert diagnostic.hint is not None and hint in diagnostic.hint

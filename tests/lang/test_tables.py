@@ -1,0 +1,34 @@
+"""The parser's tables: cached per user, and never needed from the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cepbook.lang.dialects.epl import GRAMMAR
+from cepbook.lang.dialects.epl_lexer import EplLexer, scan
+from cepbook.lang.dialects.tables import parser_for
+
+
+def parses(cache: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setenv("CEPBOOK_CACHE", str(cache))
+    pieces, _ = scan("select x from A#length(5)")
+    tree = parser_for("epl", GRAMMAR, EplLexer).parse(pieces[0])  # type: ignore[arg-type]
+    return tree.data == "start"
+
+
+def test_cache_is_written_read_and_rewritten_when_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parses(tmp_path / "new", monkeypatch)
+    (file,) = (tmp_path / "new").iterdir()
+    assert parses(tmp_path / "new", monkeypatch)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert parses(tmp_path / "new", monkeypatch)
+    assert len(file.read_bytes()) > 0.9 * len(whole)
+
+
+def test_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no directory")
+    assert parses(blocked / "cache", monkeypatch)
