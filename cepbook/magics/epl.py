@@ -67,7 +67,8 @@ def shown_result(result: RunResult, host: Host) -> Frozen:
     types = host.workbench.runtime.catalog.event_types
     rows = [(name, "event type", _columns_text(types[name].properties)) for name in result.deployment.event_types]
     rows += [(name, "context", "") for name in result.deployment.contexts]
-    rows += [(s.name, s.kind, _columns_text(s.output_type.properties)) for s in result.statements]
+    selects = [s for s in result.statements if s.kind == "select"]  # the others made the types and contexts above
+    rows += [(s.name, s.kind, _columns_text(s.output_type.properties)) for s in selects]
     verb = "replaced" if result.replaced else "deployed"
     names = ", ".join(dict.fromkeys(row[0] for row in rows)) or "nothing"
     return table(f"{verb} {names}", ("name", "kind", "columns"), rows, notes=result.messages)

@@ -38,7 +38,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         verb = "replaced" if self.replaced else "deployed"
-        made = (*self.deployment.event_types, *self.deployment.contexts, *(s.name for s in self.statements))
+        selects = (s.name for s in self.statements if s.kind == "select")
+        made = (*self.deployment.event_types, *self.deployment.contexts, *selects)
         names = ", ".join(dict.fromkeys(made)) or "nothing"
         return "\n".join((f"{verb} {names}", *self.messages))
 

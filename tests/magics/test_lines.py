@@ -25,7 +25,7 @@ def test_malformed_times(trades: Notebook, line: str) -> None:
 
 
 def test_clock_shows_what_is_due(trades: Notebook) -> None:
-    trades.run("%%epl\n@name('w') select * from Trade#time(5 sec)")
+    trades.run("%%epl\n@name('w') select irstream * from Trade#time(5 sec)")
     trades.run('%%events\n@1000\nTrade symbol="A"')
     assert trades.run("%clock").splitlines()[1] == "next due: 00:00:06.000 (6000 ms)"
 
