@@ -91,6 +91,7 @@ def _binary(node: ast.Binary, scope: Scope) -> x.Expr:
     type_ = _arithmetic_type(node.op, left.type, right.type, scope)
     if type_ is None:
         hint = "use || to join strings" if node.op == "+" and t.STRING in (left.type, right.type) else None
+        hint = "cast it: cast(…, double)" if t.OBJECT in (left.type, right.type) else hint
         scope.problems.fail(
             "type-mismatch",
             f"`{node.op}` is not defined for {describe(left.type)} and {describe(right.type)}",

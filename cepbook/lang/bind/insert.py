@@ -89,8 +89,14 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
     given = {name: Column(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)}
     given.update({column.name: column for column in columns})
     found: dict[str, Column] = {}
+    selected = {column.name for column in columns}
+    extra = [f"`{name}`" for name in given if name not in target.properties and name not in selected]
+    if extra:
+        module.problems.add("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
     for name, column in given.items():
         type_ = target.properties.get(name)
+        if type_ is None and name not in selected:
+            continue
         if type_ is None:
             hint = did_you_mean(name, target.properties)
             module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
@@ -111,6 +117,10 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
         for name, type_ in target.properties.items()
     )
     return rows, False
+
+
+def _properties_text(names: Sequence[str]) -> str:
+    return f"property {names[0]}" if len(names) == 1 else f"properties {', '.join(names)}"
 
 
 def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:

@@ -1,0 +1,134 @@
+"""What a user sees for wrong names, types and combinations: ``bind_errors.md``; ``--record`` writes the texts anew."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cepbook.errors import BindError
+from cepbook.lang.bind import bind
+from cepbook.lang.dialects.epl import parse
+from tests.lang.binding import CATALOG, SCHEMAS, bound
+
+FILE = Path(__file__).with_name("bind_errors.md")
+CASE = re.compile(r"```text\n(?P<epl>.*?)```\n\n```error\n(?P<error>.*?)```", re.DOTALL)
+SOURCES = Path(__file__).parents[2] / "cepbook" / "lang" / "bind"
+
+
+def refusal(text: str) -> BindError:
+    with pytest.raises(BindError) as caught:
+        bound(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("epl", "error"), CASE.findall(FILE.read_text(encoding="utf-8")), ids=lambda text: text.splitlines()[0][:60]
+)
+def test_recorded_text(epl: str, error: str, request: pytest.FixtureRequest) -> None:
+    shown = f"{refusal(epl.rstrip())}\n"
+    if shown != error and request.config.getoption("--record", default=False):
+        content = FILE.read_text(encoding="utf-8")
+        FILE.write_text(
+            content.replace(f"{epl}```\n\n```error\n{error}", f"{epl}```\n\n```error\n{shown}"), encoding="utf-8"
+        )
+        return
+    assert shown == error
+
+
+def test_the_schemas_shown_are_those_used() -> None:
+    assert SCHEMAS.strip() in FILE.read_text(encoding="utf-8")
+
+
+def test_every_code_is_recorded() -> None:
+    used = set()
+    for file in SOURCES.glob("*.py"):
+        used.update(re.findall(r"(?:add|fail)\(\s*\"([a-z]+(?:-[a-z]+)+)\"", file.read_text(encoding="utf-8")))
+    recorded = set(re.findall(r"```error\n([a-z-]+):", FILE.read_text(encoding="utf-8")))
+    assert used <= recorded | {"not-supported-yet"}
+    assert "not-supported-yet" in recorded
+
+
+def test_a_genuine_error_is_reported_beside_what_is_not_supported() -> None:
+    epl = "select prise from Tick#keepall as a, Alert#keepall as b where a.symbl = b.symbol output every 2 events"
+    codes = [d.code for d in refusal(epl).diagnostics]
+    assert codes == ["unknown-property", "not-supported-yet", "unknown-property", "not-supported-yet"]
+
+
+def test_what_follows_from_an_error_is_not_reported() -> None:
+    epl = (
+        "insert into X select prise * 2 + 1 as p from Tick; select p + 1, sum(p) from X where p > 5 and p || 'a' = 'b'"
+    )
+    assert [d.message for d in refusal(epl).diagnostics] == ["no property `prise` in `Tick`"]
+
+
+def test_what_a_refused_statement_declares_is_not_missed() -> None:
+    epl = (
+        "create variable int V = 5; create window W#keepall as Tick; create table T(k string primary key);"
+        " create context C start @now end after 5 sec; create expression E {1};"
+        " on Tick insert into Made select *;"
+        " select V, E() from W where V > 1;"
+        " context C select context.id from Made; insert into T select symbol as k from W"
+    )
+    assert {d.code for d in refusal(epl).diagnostics} == {"not-supported-yet"}
+
+
+@pytest.mark.parametrize(
+    ("clause", "what"),
+    [
+        ("select * from Tick output every 2 events", "output rate limiting"),
+        ("select * from Tick#keepall as a, Alert#keepall as b", "joins"),
+        ("select * from Tick#keepall as a left outer join Alert#keepall as b on a.symbol = b.symbol", "joins"),
+        ("select * from pattern [every a=Tick]", "patterns"),
+        ("select * from sql:db ['select 1']", "sql streams"),
+        ("select * from Tick[flags]", "contained-event selection"),
+        ("select * from Tick#length(2)#time(5)", "several data windows on one stream"),
+        ("select * from Tick#length(2)#unique(symbol) retain-union", "retain-union"),
+        ("select * from Tick#sort(3, price desc)", "the data window sort"),
+        ("select symbol, sum(price) from Tick group by rollup(symbol)", "rollup"),
+        ("select symbol, sum(price) from Tick group by grouping sets(symbol, ())", "grouping sets"),
+        ("select (select max(level) from Alert#keepall) from Tick", "subqueries"),
+        ("select * from Tick where symbol in (select symbol from Alert#keepall)", "subqueries"),
+        ("select * from Tick where exists (select * from Alert#keepall)", "subqueries"),
+        ("select * from Tick where price > all (select level from Alert#keepall)", "subqueries"),
+        ("select prev(1, price) from Tick#length(2)", "the function prev"),
+        ("select sum(price, group_by:symbol) from Tick", "group_by in an aggregate"),
+        ("select median(price) from Tick", "the aggregate median"),
+        ("select flags.where(f => f > 1) from Tick", "the method where"),
+        ("select ts.plus(1 day) from Tick", "the method plus"),
+        ("select cast(symbol, date, dateformat: 'yyyy') from Tick", "cast with dateformat"),
+        ("select new Tick(symbol) from Tick", "new with a type name"),
+        ("expression e {1} select e() from Tick", "expression declarations"),
+        ("create expression e {1}", "create expression"),
+        ("create variable int v = 1", "variables"),
+        ("create window W#keepall as Tick", "named windows"),
+        ("create table T(k string primary key)", "tables"),
+        ("into table T select count(*) as c from Tick", "tables"),
+        ("create context C group price > 1 as big from Tick", "category contexts"),
+        ("create context C start @now end after 5 sec", "start/end contexts"),
+        ("create context C initiated by Tick terminated after 5 sec", "initiated/terminated contexts"),
+        ("create context C partition by symbol from Tick terminated after 5 sec", "conditions that begin or end"),
+        ("create context C coalesce by consistent_hash_crc32(symbol) from Tick granularity 4", "hash contexts"),
+        ("create variant schema V as Tick, Alert", "variant streams"),
+        ("create schema X as own.pack.Class", "event types from classes"),
+        ("create schema X(a localdatetime)", "the type localdatetime"),
+        ("on Tick set v = 1", "on-triggers"),
+        ("update istream Tick set price = 1", "update istream"),
+        ("context PerSymbol select context.id", "select without a from-clause"),
+        ("@Hint('reclaim_group_aged=10') select * from Tick#groupwin(symbol)#length(2)", "reclaim_group hints"),
+    ],
+)
+def test_not_supported_yet(clause: str, what: str) -> None:
+    messages = [d.message for d in refusal(clause).diagnostics if d.code == "not-supported-yet"]
+    assert any(m.startswith(f"not supported yet: {what}") for m in messages), messages
+
+
+@pytest.mark.parametrize(
+    "epl", ["create schema Tick2(a int); select b from Tick2", "select * from Tick; select x from Tick"]
+)
+def test_a_failed_module_leaves_no_trace(epl: str) -> None:
+    before = set(CATALOG.event_types)
+    with pytest.raises(BindError):
+        bind(parse(epl), CATALOG, epl)
+    assert set(CATALOG.event_types) == before
