@@ -25,7 +25,7 @@ class Expr(Node):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """`type` is one of int long float double string boolean null (types by suffix: 5L, 5f, 5.0, 1e3)."""
+    """`type` is one of byte int long float double string boolean null (by form: 0x10, 5, 5L, 5f, 5.0, 1e3)."""
 
     value: object
     type: str

@@ -329,8 +329,6 @@ class ExpressionReader:
             elif kind == "distinct_arg":
                 distinct = True
                 args.append(self.expr(child.children[0]))
-            elif kind == "all_arg":
-                args.append(self.expr(child.children[0]))
             elif kind == "star" and position == 0:
                 wildcard = True
             else:
@@ -349,6 +347,15 @@ class ExpressionReader:
 
     def star(self, node: Node) -> ast.Expr:
         return ast.Star(span=span_of(node))
+
+    def distinct_arg(self, node: Node) -> ast.Expr:
+        raise Misplaced("distinct stands only before the first argument of a function", span_of(node))
+
+    def all_arg(self, node: Node) -> ast.Expr:
+        return self.expr(node.children[0])
+
+    def named_arg(self, node: Node) -> ast.Expr:
+        raise Misplaced("a named parameter cannot stand here", span_of(node))
 
     def stream_star(self, node: Node) -> ast.Expr:
         *steps, _ = node.children
