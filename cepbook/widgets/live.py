@@ -76,6 +76,8 @@ class LiveWidget(anywidget.AnyWidget):
     def __init__(self, *, rate: float, now: Callable[[], float] = time.monotonic, **traits: object) -> None:
         self._handles: deque[DisplayHandle] = deque(maxlen=8)
         self._now = now
+        self._clients: set[object] = set()
+        self._saved: object = None
         self._replay: Controllable | None = None
         self._unfollow: Callable[[], None] | None = None
         self._pump = Pump(self._build, rate=rate, now=now)
@@ -84,6 +86,10 @@ class LiveWidget(anywidget.AnyWidget):
 
     def freeze(self) -> Frozen:
         """The present state as plain HTML and text: the same for the same state of the engine."""
+        raise NotImplementedError
+
+    def _mark(self) -> object:
+        """A value that is cheap to get and changes whenever `freeze` would."""
         raise NotImplementedError
 
     def _build(self, number: int) -> bool:
@@ -104,6 +110,7 @@ class LiveWidget(anywidget.AnyWidget):
 
     def show(self, display: Display) -> None:
         """Display the widget by `IPython.display.display`, so that `refresh_output` finds the output again."""
+        self._saved = self._mark()
         data, _ = self._repr_mimebundle_()
         # A ready bundle, because IPython may call this method for every widget that it is to display.
         handle = display(data, raw=True, display_id=True)
@@ -113,10 +120,17 @@ class LiveWidget(anywidget.AnyWidget):
     def refresh_output(self) -> None:
         """Bring the browser up to date, and the last state into the saved notebook where `show` displayed it."""
         self.flush(urgent=True)
+        self._saved = self._mark()
         self.snapshot = self.freeze().html
         data, _ = self._repr_mimebundle_()
         for handle in self._handles:
             handle.update(data, raw=True)
+
+    def refresh_if_stale(self) -> None:
+        """`refresh_output`, if what was saved is no longer so and no replay is under way that will do it."""
+        busy = self._replay is not None and self._replay.progress.state == "running"
+        if self._handles and not busy and self._mark() != self._saved:
+            self.refresh_output()
 
     def follow(self, replay: Controllable) -> None:
         """Keep up with `replay` while it runs, even when it blocks the event loop, and `refresh_output` at its end."""
@@ -128,6 +142,7 @@ class LiveWidget(anywidget.AnyWidget):
         if progress.state in ENDED:
             self._stop_following_replay()
             self.refresh_output()
+            self._saved = None  # to be repeated after the cell: see `progress.show_live`
         else:
             self.flush()
 
@@ -160,7 +175,13 @@ class LiveWidget(anywidget.AnyWidget):
                 self._receive(content)
                 self._pump.ack(number)
             case {"kind": "hello"}:
+                self._clients.add(content.get("client"))
                 self._receive(content)
                 self._pump.open()
+            case {"kind": "bye"}:
+                self._clients.discard(content.get("client"))
+                self._receive(content)
+                if not self._clients:
+                    self._pump.shut()
             case _:
                 self._receive(content)

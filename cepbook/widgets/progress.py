@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from html import escape
 from typing import Any
+from weakref import WeakSet
 
 from cepbook.session import Replay
 from cepbook.widgets.encode import time_text
@@ -43,6 +44,9 @@ class ReplayControl(LiveWidget):
         text = f"replay {progress.state}: {progress.events:,}{total} {noun}, clock {time_text(progress.clock)}"
         return Frozen(f"<div>{escape(text)}</div>", text)
 
+    def _mark(self) -> object:
+        return self.freeze().text
+
     def _build(self, number: int) -> bool:
         progress = self._controlled.progress
         shown: dict[str, object] = {
@@ -75,21 +79,35 @@ class ReplayControl(LiveWidget):
             self._pump.touch()
 
 
-def show_live(formatter: Any, display: Display) -> Callable[[], None]:
-    """Make a shell display live widgets so that their saved output can follow them, and a `Replay` by its control.
+def show_live(shell: Any, display: Display) -> Callable[[], None]:
+    """Make an IPython shell display live widgets so that saved outputs follow them, and a `Replay` by its control.
 
-    `formatter` is the shell's ``display_formatter.ipython_display_formatter``, `display` is
-    `IPython.display.display`. Returns the function that takes it back.
+    `display` is `IPython.display.display`. An output is brought up to date when the replay that it shows ends, and
+    after each cell: what a background task sends belongs to the cell that started it, and programs that execute
+    notebooks ignore it once that cell is done. Returns the function that takes everything back.
     """
-    shown: dict[type, Callable[[Any], None]] = {
-        LiveWidget: lambda widget: widget.show(display),
-        Replay: lambda replay: ReplayControl(replay).show(display),
+    formatter = shell.display_formatter.ipython_display_formatter
+    shown: WeakSet[LiveWidget] = WeakSet()
+
+    def show(widget: LiveWidget) -> None:
+        shown.add(widget)
+        widget.show(display)
+
+    def after_cell(_result: object = None) -> None:
+        for widget in tuple(shown):
+            widget.refresh_if_stale()
+
+    printers: dict[type, Callable[[Any], None]] = {
+        LiveWidget: show,
+        Replay: lambda replay: show(ReplayControl(replay)),
     }
-    for kind, show in shown.items():
-        formatter.for_type(kind, show)
+    for kind, printer in printers.items():
+        formatter.for_type(kind, printer)
+    shell.events.register("post_run_cell", after_cell)
 
     def undo() -> None:
-        for kind in shown:
+        shell.events.unregister("post_run_cell", after_cell)
+        for kind in printers:
             formatter.pop(kind, None)
 
     return undo

@@ -78,6 +78,10 @@ class Pump:
         self._dirty = True
         self._wake()
 
+    def shut(self) -> None:
+        """No browser listens any more, until `open`."""
+        self._is_open = False
+
     def ack(self, number: int) -> None:
         """The browser has drawn frame `number`."""
         if self._acked < number <= self._number:

@@ -109,6 +109,12 @@ class StatementView(LiveWidget):
         self._stop_following()
         super().close()
 
+    def _mark(self) -> object:
+        self._follow_source()
+        if self._state == "dropped" or self._feed is None:
+            return self._state
+        return self._source.clock(), self._feed.deliveries, self._feed.rows, self._epl
+
     def _describe(self) -> dict[str, object]:
         return {
             "name": self._source.name,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from IPython.core.formatters import DisplayFormatter
+from IPython.core.interactiveshell import InteractiveShell
 
 from cepbook.session import Workbench
 from cepbook.widgets import ReplayControl, show_live, view
@@ -90,8 +90,9 @@ def test_on_a_loop_a_pause_between_slices_is_noticed() -> None:
 def test_a_shell_shows_widgets_and_replays_so_that_they_can_be_brought_up_to_date() -> None:
     cep = Workbench()
     cep.run("create schema Tick(price double, ts long); @name('out') select * from Tick#lastevent")
-    handle, formatter = FakeHandle(), DisplayFormatter()
-    undo = show_live(formatter.ipython_display_formatter, handle.display)
+    handle, shell = FakeHandle(), InteractiveShell()
+    formatter = shell.display_formatter
+    undo = show_live(shell, handle.display)
     replay = cep.replay([{"price": 1.0, "ts": 1000}, {"price": 2.0, "ts": 2000}], type="Tick", time="ts")
     for thing in (replay, view(cep, "out")):
         assert formatter.format(thing) == ({}, {})
@@ -100,9 +101,19 @@ def test_a_shell_shows_widgets_and_replays_so_that_they_can_be_brought_up_to_dat
         "replay ready: 0 of 2 events, clock 00:00:00.000",
         "out: 0 insert rows, 0 remove rows  (clock 00:00:00.000)",
     ]
+    shell.run_cell("1")
+    assert len(handle.shown) == 6, "once when the replay ends, once after the cell"
     assert set(handle.texts[2:]) == {
         "replay finished: 2 of 2 events, clock 00:00:02.000",
         "out: 2 insert rows, 0 remove rows  (clock 00:00:02.000)",
     }
+    shell.run_cell("1")
+    assert len(handle.shown) == 6, "nothing has changed"
+    cep.send("Tick", price=3.0)
+    shell.run_cell("1")
+    assert handle.texts[6:] == ["out: 3 insert rows, 0 remove rows  (clock 00:00:02.000)"]
     undo()
+    cep.send("Tick", price=3.0)
+    shell.run_cell("1")
+    assert len(handle.shown) == 7
     assert formatter.format(replay)[0]["text/plain"].startswith("Replay of Tick")

@@ -251,3 +251,17 @@ def test_a_replay_that_starts_later_is_found_even_without_a_page() -> None:
         assert "2 insert rows" in view.snapshot
 
     asyncio.run(run())
+
+
+def test_a_view_that_is_no_longer_displayed_costs_no_frames() -> None:
+    source, view, browser = opened()
+    browser.say(kind="hello", client="second")
+    browser.say(kind="bye", client="second")
+    source.tick()
+    assert view.flush(), "the first page still looks"
+    browser.say(kind="bye")
+    browser.ack()
+    source.tick()
+    assert not view.flush(urgent=True)
+    browser.hello()
+    assert view.flush() and prices(browser) == [1.0, 2.0]

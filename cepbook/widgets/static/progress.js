@@ -11,7 +11,15 @@ class Control {
     Object.assign(this, { rate: 0, at: 0 });
     this.onMessage = (message) => message?.kind === "frame" && this.receive(message);
     model.on("msg:custom", this.onMessage);
-    model.send({ kind: "hello" });
+    this.client = Math.random().toString(36).slice(2);
+  }
+  attach(draw) {
+    this.draws.add(draw);
+    if (this.draws.size === 1) this.model.send({ kind: "hello", client: this.client });
+  }
+  detach(draw) {
+    this.draws.delete(draw);
+    if (this.draws.size === 0) this.model.send({ kind: "bye", client: this.client });
   }
   receive(frame) {
     const now = performance.now();
@@ -80,9 +88,9 @@ function show(control, el) {
     setText(pause, now === "paused" ? "Resume" : "Pause");
     for (const node of [pause, step, size, stop]) node.disabled = ended;
   };
-  control.draws.add(draw);
+  control.attach(draw);
   draw();
-  return () => control.draws.delete(draw);
+  return () => control.detach(draw);
 }
 
 export default () => {

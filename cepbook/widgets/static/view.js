@@ -15,13 +15,21 @@ class Store {
     this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
     this.described();
     this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
-    this.onInfo = () => (this.described(), this.changed(), this.hello());
+    this.onInfo = () => (this.described(), this.changed(), this.panels.size && this.hello());
     model.on("msg:custom", this.onMessage);
     model.on("change:info", this.onInfo);
     this.beat = setInterval(() => this.decay(), 500);
     this.born = performance.now();
     this.answered = false;
-    this.hello();
+  }
+  // Only what is displayed somewhere costs frames.
+  attach(panel) {
+    this.panels.add(panel);
+    if (this.panels.size === 1) this.hello();
+  }
+  detach(panel) {
+    this.panels.delete(panel);
+    if (this.panels.size === 0) this.send({ kind: "bye", client: this.client });
   }
   // A saved notebook may hold the widget's state but has no kernel: then the last static picture is all there is.
   get still() {
@@ -51,7 +59,7 @@ class Store {
   }
   hello() {
     this.fresh = true;
-    this.send({ kind: "hello" });
+    this.send({ kind: "hello", client: this.client });
     this.show();
   }
   show() {
@@ -170,7 +178,7 @@ class Panel {
     this.cursor = 0;
     this.held = null;
     this.build();
-    store.panels.add(this);
+    store.attach(this);
     // Sizes are known only when the output is in the page, and change when the user drags the corner.
     this.observer = new ResizeObserver(() => this.schedule());
     for (const table of Object.values(this.tables)) this.observer.observe(table.node);
@@ -450,7 +458,7 @@ class Panel {
   }
   dispose() {
     this.observer.disconnect();
-    this.store.panels.delete(this);
+    this.store.detach(this);
   }
 }
 
