@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepbook.errors import BindError, CepbookError, ParseError
+from cepbook.session import Workbench
 from tests.magics.conftest import TRADES, Notebook
 
 BIG = "%%epl\n@name('big') select * from Trade(volume > 100)"
@@ -164,3 +165,27 @@ def test_output_repeats_exactly(notebook: Notebook) -> None:
     first = notebook.run(TRADES)
     notebook.run("%epl reset")
     assert notebook.run(TRADES) == first
+
+
+def test_on_spark_hands_over_frames_and_options(trades: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def spark(self: Workbench, frames: object, **options: object) -> str:
+        seen.append((frames, options))
+        return "the run"
+
+    monkeypatch.setattr(Workbench, "spark", spark)
+    trades.shell.user_ns["df"] = frame = object()
+    line = "%%epl --on spark --frames Trade=df --time Trade=ts,Quote=at --sequence n --until 5000 --into found"
+    shown = trades.run(f"{line}\n@name('big') select * from Trade(volume > 100)")
+    expected = {"time": {"Trade": "ts", "Quote": "at"}, "sequence": "n", "statements": ["big"], "until": 5000}
+    assert seen == [({"Trade": frame}, expected)]
+    assert trades.shell.user_ns["found"] == "the run" and shown.startswith("deployed big")
+    assert "the run" in trades.run("%epl spark --frames Trade=df --time ts")
+    assert seen[1] == ({"Trade": frame}, {"time": "ts", "sequence": None, "statements": None, "until": None})
+
+
+def test_wrong_spark_options_deploy_nothing(trades: Notebook) -> None:
+    before = trades.deployed()
+    assert "no variable `df`" in trades.error("%%epl --on spark --frames Trade=df\n@name('n') select * from Trade")
+    assert trades.deployed() == before
