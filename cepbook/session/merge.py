@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import accumulate
 
-from cepbook.session.sources import Chunk, Row, Source
+import numpy as np
+
+from cepbook.session.columns import Values
+from cepbook.session.sources import Chunk, Source
 
 
-class Run(NamedTuple):
-    """A stretch of the total order in which all events come from source number `source`; times ascend."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive events of source number `source`: `times` ascending (ms), columns on demand.
+
+    `ranks` are the places of these events among all events that were taken together; None when they are alone.
+    """
 
     source: int
+    type_name: str
     times: list[int]
-    rows: list[Row]
+    chunk: Chunk
+    start: int
+    ranks: list[int] | None = None
+
+    def column(self, name: str) -> Values:
+        """The values of one property, as long as `times`."""
+        values = self.chunk.column(name)
+        end = self.start + len(self.times)
+        return values if len(self.times) == len(values) else values[self.start : end]
+
+    def after(self, count: int) -> Part:
+        """Without the first `count` events."""
+        ranks = None if self.ranks is None else self.ranks[count:]
+        return Part(self.source, self.type_name, self.times[count:], self.chunk, self.start + count, ranks)
 
 
 class _Head:
@@ -26,21 +48,33 @@ class _Head:
         self.number = number
         self.source = source
         self.chunks = source.chunks()
-        self.chunk = Chunk([], [])
+        self.chunk: Chunk | None = None
         self.at = 0
+
+    @property
+    def times(self) -> list[int]:
+        return [] if self.chunk is None else self.chunk.times
 
     def fill(self) -> bool:
         """Whether there is an unread event, fetching the next chunk when this one is used up."""
-        while self.at >= len(self.chunk.times):
-            found = next(self.chunks, None)
-            if found is None:
+        while self.at >= len(self.times):
+            self.chunk = next(self.chunks, None)
+            self.at = 0
+            if self.chunk is None:
                 return False
-            self.chunk, self.at = found, 0
         return True
+
+    def part(self, count: int, ranks: list[int] | None = None) -> Part:
+        assert self.chunk is not None  # only filled heads are read
+        start, end = self.at, self.at + count
+        self.at = end
+        times = self.chunk.times
+        times = times if count == len(times) else times[start:end]
+        return Part(self.number, self.source.type_name, times, self.chunk, start, ranks)
 
 
 class Merge:
-    """Hands out runs of the total order; nothing later than `until` (inclusive).
+    """Hands out the total order piece by piece; nothing later than `until` (inclusive).
 
     An EventError of a source is raised when its last good event was handed out and the next one is needed.
     """
@@ -54,49 +88,54 @@ class Merge:
         heads = self._filled()
         if not heads:
             return None
-        time = min(head.chunk.times[head.at] for head in heads)
+        time = min(head.times[head.at] for head in heads)
         return None if self._until is not None and time > self._until else time
 
-    def take(self, most: int, upto: int | None = None) -> Run | None:
-        """The next run of at most `most` events (at least 1), none later than `upto`. None: there is no such event."""
+    def take(self, most: int, upto: int | None = None) -> list[Part]:
+        """The next events, at most `most` and none later than `upto`: one part per source that has some.
+
+        Empty when there is no such event. Less than `most` may come although there are more: parts end with chunks.
+        """
         heads = self._filled()
         if not heads:
-            return None
-        first = heads[0]
-        if len(heads) > 1:
-            first = min(heads, key=_place)
-        times, rows, _ = first.chunk
-        start = first.at
-        end = min(len(times), start + most)
-        for limit in (upto, self._until):
-            if limit is not None and times[end - 1] > limit:
-                end = bisect_right(times, limit, start, end)
-        for other in heads:
-            if other is not first and end > start:
-                bound = other.chunk.times[other.at]
-                # At equal times the earlier source goes first.
-                search = bisect_right if first.number < other.number else bisect_left
-                end = search(times, bound, start, end)
-        if end <= start:
-            return None
-        first.at = end
-        if end - start == len(times):
-            return Run(first.number, times, rows)
-        return Run(first.number, times[start:end], rows[start:end])
+            return []
+        limit = min((t for t in (upto, self._until) if t is not None), default=None)
+        if len(heads) == 1:
+            (head,) = heads
+            end = min(len(head.times), head.at + most)
+            if limit is not None and head.times[end - 1] > limit:
+                end = bisect_right(head.times, limit, head.at, end)
+            return [head.part(end - head.at)] if end > head.at else []
+        return self._take_merged(heads, most, limit)
 
-    def reread(self, number: int, columns: tuple[str, ...]) -> None:
-        """From now on rows of source `number` have these columns, the chunk that is partly read included."""
-        for head in self._heads:
-            if head.number == number:
-                head.chunk = head.source.reread(head.chunk, columns)
+    def _take_merged(self, heads: list[_Head], most: int, limit: int | None) -> list[Part]:
+        # Beyond the end of the chunk that ends first its source may have more, so the order is not known yet.
+        bound = min((head.times[-1], head.number) for head in heads)
+        ends = []
+        for head in heads:
+            search = bisect_right if head.number <= bound[1] else bisect_left
+            end = search(head.times, bound[0], head.at)
+            if limit is not None:
+                end = bisect_right(head.times, limit, head.at, end)
+            ends.append(min(end, head.at + most))
+        counts = [end - head.at for head, end in zip(heads, ends, strict=True)]
+        if sum(1 for count in counts if count) <= 1:
+            return [head.part(count) for head, count in zip(heads, counts, strict=True) if count]
+        times = np.concatenate([np.array(h.times[h.at : end], "int64") for h, end in zip(heads, ends, strict=True)])
+        order = np.argsort(times, kind="stable")[:most]  # stable: at equal times the earlier source goes first
+        places = np.full(len(times), len(times))
+        places[order] = np.arange(len(order))
+        parts = []
+        for head, count, offset in zip(heads, counts, accumulate(counts, initial=0), strict=False):
+            ranks = places[offset : offset + count]
+            ranks = ranks[ranks < len(times)]
+            if len(ranks):
+                parts.append(head.part(len(ranks), ranks.tolist()))
+        return parts
 
     def _filled(self) -> list[_Head]:
         for head in self._heads:
-            if head.at >= len(head.chunk.times) and not head.fill():
+            if head.at >= len(head.times) and not head.fill():
                 self._heads = [h for h in self._heads if h is not head]
                 return self._filled()
         return self._heads
-
-
-def _place(head: _Head) -> tuple[int, int]:
-    return head.chunk.times[head.at], head.number

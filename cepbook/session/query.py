@@ -15,9 +15,10 @@ import pandas as pd
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
-from cepbook.lang.bind import bind
+from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
+from cepbook.lang.rewrite import rewrite
 from cepbook.lang.types import Type
 from cepbook.session.tables import frame_of
 from cepbook.session.validate import EventTypes, did_you_mean
@@ -40,7 +41,8 @@ def query(epl: str, runtime: Runtime, config: Config, functions: Functions) -> p
         scratch.define(needed)
     for of in types:
         scratch.define(replace(of, time_property=None, end_time_property=None))
-    deployment = scratch.deploy(bind(ast.Module((select,)), scratch.catalog, epl))
+    options = Options(integer_division=config.integer_division, microseconds=config.microseconds)
+    deployment = scratch.deploy(rewrite(bind(ast.Module((select,)), scratch.catalog, epl, options=options)))
     for name in names:
         send = scratch.sender(name)
         for row in runtime.iterate(name):

@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 from cepbook.errors import EventError, UsageError
 from cepbook.session.clock import show
-from cepbook.session.merge import Merge, Run
+from cepbook.session.merge import Merge, Part
 from cepbook.session.results import Progress, ReplayResult
-from cepbook.session.sources import Late, Row, Source
+from cepbook.session.sources import Late, Source
 
 SLICE = 0.010  # seconds of work between two turns of the event loop
 CALL = 0.002  # seconds of work per call of the engine that the piece size aims at
@@ -43,16 +43,9 @@ class Target(Protocol):
     def now(self) -> int: ...
     @property
     def next_due(self) -> int | None: ...
-    @property
-    def version(self) -> int:
-        """Changes whenever statements come or go."""
-
     def advance_to(self, time: int) -> None: ...
-    def needed(self, type_name: str) -> tuple[str, ...]:
-        """The columns of `type_name` that running statements can observe."""
-
-    def feed_rows(self, type_name: str, columns: tuple[str, ...], times: list[int], rows: list[Row]) -> None:
-        """One run of events with ascending times, none before `now`; the clock advances before each."""
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
+        """The function that takes parts of these event types, in total order; before each event the clock advances."""
 
     def counts(self) -> tuple[dict[str, int], int]:
         """Deliveries by statement, number of statement errors; both since the workbench began."""
@@ -90,7 +83,7 @@ class Replay:
                 if source.first_time is not None and source.first_time < stage.now:
                     raise _before_clock(source.type_name, source.first_time, stage.now)
         self._merge = Merge(self._sources, until)
-        self._seen_version = stage.version
+        self._feed_parts = stage.feeder([source.type_name for source in sources])
         self._events = 0
         self._late = 0
         self._end: str | None = None
@@ -296,7 +289,6 @@ class Replay:
         return pause
 
     def _work(self, deadline: float, steps: int | None) -> float:
-        self._adapt_columns()
         while True:
             if self._stop:
                 self._finish("stopped")
@@ -324,12 +316,11 @@ class Replay:
             most = min(most, self._limit - self._events)
         real_time = self._speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
-        run = self._merge.take(1 if real_time else most, upto) if most > 0 else None
-        if run is not None:
+        parts = self._merge.take(1 if real_time else most, upto) if most > 0 else []
+        if parts:
             if real_time:
-                self._visit_due_times(run.times[0])
-            self._feed(run)
-            return len(run.times), 0.0
+                self._visit_due_times(parts[0].times[0])
+            return self._feed(parts, most), 0.0
         following = self._merge.peek() if most > 0 else None
         if following is None:
             following = self._until
@@ -340,37 +331,33 @@ class Replay:
         self._visit_due_times(upto)
         return 0, max(0.001, (following - upto) / (1000 * self._speed))
 
-    def _feed(self, run: Run) -> None:
-        _, times, rows = run
-        source = self._sources[run.source]
+    def _feed(self, parts: list[Part], most: int) -> int:
+        """Hand `parts` to the engine; how many events that were, late ones included."""
+        taken = sum(len(part.times) for part in parts)
         now = self._stage.now
-        if times[0] < now:
-            if self._late_rule == "error":
-                raise _before_clock(source.type_name, times[0], now)
-            keep = bisect_left(times, now)
-            self._late += keep
-            times, rows = times[keep:], rows[keep:]
-            if not times:
-                return
+        if any(part.times[0] < now for part in parts):
+            parts = self._without_late(parts, now)
         started = wall.perf_counter()
-        self._stage.feed_rows(source.type_name, source.columns, times, rows)
-        self._events += len(times)
+        self._feed_parts(parts)
+        self._events += sum(len(part.times) for part in parts)
         elapsed = wall.perf_counter() - started
         if elapsed > CALL:
             self._piece = max(PIECES[0], self._piece // 2)
-        elif len(times) == self._piece and elapsed < CALL / 2:
+        elif taken == most == self._piece and elapsed < CALL / 2:
             self._piece = min(PIECES[1], self._piece * 2)
+        return taken
 
-    def _adapt_columns(self) -> None:
-        """When statements came or went since the last slice, rows may need other columns."""
-        version = self._stage.version
-        if version == self._seen_version:
-            return
-        self._seen_version = version
-        for number, source in enumerate(self._sources):
-            needed = self._stage.needed(source.type_name)
-            if not set(needed) <= set(source.columns):
-                self._merge.reread(number, needed)
+    def _without_late(self, parts: list[Part], now: int) -> list[Part]:
+        if self._late_rule == "error":
+            first = min(parts, key=lambda part: part.times[0])
+            raise _before_clock(first.type_name, first.times[0], now)
+        kept = []
+        for part in parts:
+            count = bisect_left(part.times, now)
+            self._late += count
+            if count < len(part.times):
+                kept.append(part.after(count))
+        return kept
 
     # ---- real time
 

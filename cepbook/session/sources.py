@@ -1,7 +1,7 @@
-"""Where replayed events come from: DataFrames, Parquet and CSV files, iterables. All become chunks of rows.
+"""Where replayed events come from: DataFrames, Parquet and CSV files, iterables. All become chunks of columns.
 
-A row is a tuple of the columns that the engine asked for. Chunks are made when they are needed, so a replay never
-holds a second copy of its input. Rules:
+A chunk makes the columns that the engine asks for when it asks, so a replay never holds a second copy of its input.
+Rules:
 
 - A DataFrame (or file) must have a column for every property; more columns are ignored. It is a set of rows: with
   ``sort=True`` (default) rows are taken in the order of (time, position), so an unsorted frame is no error.
@@ -12,12 +12,11 @@ holds a second copy of its input. Rules:
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, Literal, NamedTuple, Protocol
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,22 +26,31 @@ from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
 from cepbook.session.clock import to_ms
-from cepbook.session.columns import Read, column_reader, event_times, row_name
+from cepbook.session.columns import Read, Values, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, did_you_mean, is_missing
 
-Row = tuple[Any, ...]
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 2_000  # rows; measured: fewer cost more per row, more fall out of the processor's cache
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
 
-class Chunk(NamedTuple):
-    """Rows of one event type with their event times in ms, ascending. `start` is the number of the first one."""
+class Chunk:
+    """Consecutive events of one source: `times` ascending in ms, and any property as a list of engine values."""
 
-    times: list[int]
-    rows: list[Row]
-    start: int = 0
+    __slots__ = ("_columns", "_read", "times")
+
+    def __init__(self, times: list[int], read: Callable[[str], Values]) -> None:
+        self.times = times
+        self._read = read
+        self._columns: dict[str, Values] = {}
+
+    def column(self, name: str) -> Values:
+        """The values of property `name`, one per event."""
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = self._read(name)
+        return found
 
 
 class Source(Protocol):
@@ -50,10 +58,6 @@ class Source(Protocol):
 
     @property
     def type_name(self) -> str: ...
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its rows."""
-
     @property
     def total(self) -> int | None: ...
     @property
@@ -65,16 +69,12 @@ class Source(Protocol):
     def chunks(self) -> Iterator[Chunk]:
         """The events. An EventError comes after the last good row."""
 
-    def reread(self, chunk: Chunk, columns: tuple[str, ...]) -> Chunk:
-        """`chunk`, and all chunks that come after it, with rows of these columns."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a replay asks of a source: the type, the columns of a row, the time column and the rules of order."""
+    """What a replay asks of a source: the type, the time column and the rules of order."""
 
     event_type: EventType
-    columns: tuple[str, ...]
     time: str
     types: EventTypes
     sort: bool = True
@@ -112,7 +112,6 @@ class FrameSource:
         # Where the time is a property that holds just these milliseconds, it need not be read twice.
         property_type = wanted.event_type.properties.get(wanted.time)
         self._time_column = wanted.time if property_type == LONG else None
-        self.columns = wanted.columns
         self.late = 0
         times = event_times(f"time column `{wanted.time}` of `{name}`", time)
         self._times, self._order = self._in_order(times, wanted, frame.index)
@@ -140,25 +139,13 @@ class FrameSource:
     def chunks(self) -> Iterator[Chunk]:
         for start in range(0, self.total, FRAME_CHUNK):
             times = self._times[start : start + FRAME_CHUNK].tolist()
-            yield Chunk(times, self._rows(start, times), start)
+            yield Chunk(times, partial(self._column, start, times))
 
-    def reread(self, chunk: Chunk, columns: tuple[str, ...]) -> Chunk:
-        self.columns = columns
-        return chunk._replace(rows=self._rows(chunk.start, chunk.times))
-
-    def _rows(self, start: int, times: list[int]) -> list[Row]:
-        if not self.columns:
-            return [()] * len(times)
-        end = start + len(times)
-        parts = []
-        for column in self.columns:
-            if column == self._time_column:
-                parts.append(times)
-            else:
-                values, read = self._in_event_order(column)
-                parts.append(read(values.iloc[start:end]))
-        with _NoCollection():
-            return list(zip(*parts, strict=True))
+    def _column(self, start: int, times: list[int], name: str) -> Values:
+        if name == self._time_column:
+            return times
+        values, read = self._in_event_order(name)
+        return read(values.iloc[start : start + len(times)])
 
     def _in_event_order(self, column: str) -> tuple[pd.Series[Any], Read]:
         """A column that is in use, sorted once: taking rows here and there costs several times as much."""
@@ -167,18 +154,6 @@ class FrameSource:
             self._readers[column] = values, read = values.take(self._order), read
             self._sorted.add(column)
         return values, read
-
-
-class _NoCollection:
-    """Rows are tuples of scalars and form no cycles; collecting garbage while making them costs a third more time."""
-
-    def __enter__(self) -> None:
-        self._was = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *exc: object) -> None:
-        if self._was:
-            gc.enable()
 
 
 def _backwards(place: str, name: str, time: int, before: int) -> EventError:
@@ -209,7 +184,7 @@ def _check_present(frame: pd.DataFrame, wanted: Wanted) -> None:
 
 
 class EventSource:
-    """Dicts, dataclass instances or named tuples, read a few ahead. Its rows always have all columns."""
+    """Dicts, dataclass instances or named tuples, read a few ahead."""
 
     def __init__(self, events: Iterable[object], wanted: Wanted) -> None:
         self.type_name = wanted.event_type.name
@@ -218,14 +193,12 @@ class EventSource:
         self.first_time = None
         self._events = events
         self._wanted = wanted
-        self.columns = tuple(wanted.event_type.properties)
         self._check = EventCheck(wanted.event_type, wanted.types, also=(wanted.time,))
 
     def chunks(self) -> Iterator[Chunk]:
         number, last = 0, None
         times: list[int] = []
-        rows: list[Row] = []
-        pick = row_picker(self.columns)
+        rows: list[dict[str, Any]] = []
         failure: EventError | None = None
         events = iter(self._events)
         while failure is None:
@@ -239,7 +212,7 @@ class EventSource:
                 break
             try:
                 time = self._time(event)
-                row = pick(self._check(event))
+                row = self._check(event)
                 if last is not None and time < last:
                     if self._wanted.late == "error":
                         raise _backwards(f"row {number}", self.type_name, time, last)
@@ -253,15 +226,12 @@ class EventSource:
                 failure = EventError(f"{prefix}{error}")
             number += 1
             if len(times) >= EVENT_CHUNK:
-                yield Chunk(times, rows)
+                yield Chunk(times, partial(_pick, rows))
                 times, rows = [], []
         if times:
-            yield Chunk(times, rows)
+            yield Chunk(times, partial(_pick, rows))
         if failure is not None:
             raise failure
-
-    def reread(self, chunk: Chunk, columns: tuple[str, ...]) -> Chunk:
-        return chunk  # nothing to do: the columns never change
 
     def _time(self, event: object) -> int:
         given = as_mapping(event)
@@ -274,14 +244,8 @@ class EventSource:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
 
-def row_picker(columns: Sequence[str]) -> Any:
-    """The function from an event dict to its row tuple."""
-    if not columns:
-        return lambda event: ()
-    if len(columns) == 1:
-        only = columns[0]
-        return lambda event: (event[only],)
-    return itemgetter(*columns)
+def _pick(rows: list[dict[str, Any]], name: str) -> Values:
+    return [row[name] for row in rows]
 
 
 _CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")

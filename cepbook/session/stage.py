@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import RLock
 
-from cepbook.engine.delta import Delta
+from cepbook.engine.batch import Slice
+from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
-from cepbook.session.sources import Row
+from cepbook.session.merge import Part
 from cepbook.session.validate import did_you_mean
-
-Listener = Callable[[Delta], object]
 
 
 class Stage:
@@ -44,21 +44,35 @@ class Stage:
         """One advance of the clock."""
         self.runtime.advance(time)
 
-    def needed(self, type_name: str) -> tuple[str, ...]:
-        """The columns of `type_name` that a replay must send."""
-        return tuple(self.runtime.catalog.event_types[type_name].properties)
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
+        """The function that takes parts of these event types, in total order; before each event the clock advances."""
+        batch = self.runtime.batch(types)
 
-    def feed_rows(self, type_name: str, columns: tuple[str, ...], times: list[int], rows: list[Row]) -> None:
-        """One run of events with ascending times, none before `now`; the clock advances before each."""
-        send = self.runtime.sender(type_name)
-        advance = self.runtime.advance
-        for time, row in zip(times, rows, strict=True):
-            advance(time)
-            send(dict(zip(columns, row, strict=True)))
+        def feed(parts: Sequence[Part]) -> None:
+            columns = batch.columns  # may change whenever statements come or go
+            batch.run(
+                [
+                    Slice(part.type_name, part.times, {c: part.column(c) for c in columns[part.type_name]}, part.ranks)
+                    for part in parts
+                ]
+            )
+
+        return feed
 
     def counts(self) -> tuple[dict[str, int], int]:
         """Deliveries by statement, number of statement errors."""
         return {name: feed.deliveries for name, (_, feed) in self._feeds.items()}, self.failures
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raise the first run-time failure of a statement within, after everything else was done."""
+        before = self.failures
+        yield
+        new = self.failures - before
+        if new:
+            failures = self.runtime.errors
+            first = failures[max(0, len(failures) - new)]
+            raise first from first.cause
 
     # ---- feeds and listeners
 
@@ -71,7 +85,7 @@ class Stage:
                 del self._feeds[name]
                 feed.wake()  # whoever shows it looks for its successor
         for name, statement in live.items():
-            if name not in self._feeds and statement.kind == "select":
+            if name not in self._feeds:
                 feed = Feed(self._capacity)
                 statement.add_sink(feed)
                 self._feeds[name] = (statement, feed)
@@ -84,12 +98,9 @@ class Stage:
             feed.wake()
 
     def feed(self, name: str) -> Feed:
-        """The feed of a statement; UsageError when it has none."""
-        found = self._feeds.get(name)
-        if found is None:
-            self.statement(name)
-            raise UsageError(f"`{name}` delivers nothing: it is no select statement")
-        return found[1]
+        """The feed of a statement; UsageError when there is no such statement."""
+        self.statement(name)
+        return self._feeds[name][1]
 
     def statement(self, name: str) -> Statement:
         """The statement, or a UsageError with the nearest known name."""

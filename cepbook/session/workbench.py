@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import RLock
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cepbook import spark as bridge
+from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Deployment, Runtime
 from cepbook.errors import EventError, StatementError, UsageError
 from cepbook.feeds import Feed
-from cepbook.lang import explain, plan
+from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.types import LONG, OBJECT, STRING, Type
@@ -26,13 +27,22 @@ from cepbook.session.query import query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult, columns_text
 from cepbook.session.sources import Late, Wanted, open_source
-from cepbook.session.stage import Listener, Stage
+from cepbook.session.stage import Stage
+from cepbook.session.stages import explain
 from cepbook.session.tables import changes_of, frame_of, partitions_of
 from cepbook.session.validate import EventCheck, did_you_mean, find_type
+from cepbook.spark.placement import source_of
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
     from cepbook.spark.result import SparkRun
+
+
+_KINDS: dict[type[plan.StatementPlan], str] = {
+    plan.SelectStatement: "select",
+    plan.CreateSchemaStatement: "create schema",
+    plan.CreateContextStatement: "create context",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,7 @@ class Workbench:
 
     >>> cep = Workbench()
     >>> cep.run("create schema Tick(symbol string, price double)")
-    deployed stmt_1
+    deployed Tick
     """
 
     def __init__(self, *, start: Moment = 0, feed_capacity: int = 100_000, config: Config | None = None) -> None:
@@ -174,24 +184,26 @@ class Workbench:
 
         Stages: ``ast``, ``plan``, ``rewritten``, ``python`` (the generated code), ``coverage`` (which engines run it).
         """
-        return explain.show(stage, name_or_epl, self.runtime)
+        return explain(self.runtime, name_or_epl, stage)
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
         lines = []
-        for statement in self.runtime.statements.values():
-            feed = self._stage.feed(statement.name) if statement.kind == "select" else None
-            lines.append(
-                {
-                    "name": statement.name,
-                    "kind": statement.kind,
-                    "context": getattr(statement.plan, "context", None) if feed is not None else None,
-                    "reads": ", ".join(_reads(statement.plan)),
-                    "columns": columns_text(statement.output_type.properties) if feed is not None else "",
-                    "delivered": 0 if feed is None else feed.total_insert + feed.total_remove,
-                    "epl": statement.epl,
-                }
-            )
+        for deployment in self.runtime.deployments.values():
+            for one in deployment.plan.statements:
+                line: dict[str, object] = {"name": one.name, "kind": _KINDS[type(one)], "epl": one.epl, "delivered": 0}
+                if isinstance(one, plan.SelectStatement):
+                    feed = self._stage.feed(one.name)
+                    line |= {"context": one.context, "reads": source_of(one).event_type}
+                    line |= {"columns": columns_text(one.output_type.properties)}
+                    line |= {"delivered": feed.total_insert + feed.total_remove}
+                elif isinstance(one, plan.CreateSchemaStatement):
+                    line |= {"name": one.name if one.named else one.event_type.name}
+                    line |= {"columns": columns_text(one.event_type.properties)}
+                elif isinstance(one, plan.CreateContextStatement):
+                    line |= {"name": one.name if one.named else one.context.name}
+                    line |= {"reads": ", ".join(one.context.event_types)}
+                lines.append(line)
         texts = ("name", "kind", "context", "reads", "columns")
         properties = {**dict.fromkeys(texts, STRING), "delivered": LONG, "epl": STRING}
         return frame_of(lines, properties)
@@ -230,7 +242,9 @@ class Workbench:
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")
         with self._lock:
-            self.runtime.send(type_name, self._check(type_name)(properties if event is None else event))
+            checked = self._check(type_name)(properties if event is None else event)
+            with self._stage.raising():
+                self.runtime.send(type_name, checked)
 
     def _check(self, type_name: str) -> EventCheck:
         types = self.runtime.catalog.event_types
@@ -264,7 +278,8 @@ class Workbench:
                 time = to_ms(to)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time)}")
-            self.runtime.advance(time)
+            with self._stage.raising():
+                self.runtime.advance(time)
         return self.clock
 
     def replay(
@@ -304,7 +319,7 @@ class Workbench:
             for name, source in _by_type(events, type).items():
                 event_type = find_type(name, types)
                 column = _time_column(event_type, time)
-                wanted = Wanted(event_type, self._stage.needed(name), column, types, sort, late, end)
+                wanted = Wanted(event_type, column, types, sort, late, end)
                 sources.append(open_source(source, wanted))
             self._replay = Replay(self._stage, sources, until=end, limit=limit, speed=speed, late=late, paused=paused)
             return self._replay
@@ -416,12 +431,3 @@ def _time_column(event_type: EventType, time: str | Mapping[str, str] | None) ->
             '  hint: replay(…, time="column"), or define the event type with time="column"'
         )
     return column
-
-
-def _reads(of: object) -> Iterable[str]:
-    if not isinstance(of, plan.SelectStatement):
-        return ()
-    node: Any = of.root
-    while not isinstance(node, plan.Source):
-        node = node.input
-    return (node.event_type,)

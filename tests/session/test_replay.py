@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
 from typing import Any
 
@@ -16,6 +16,7 @@ from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 from cepbook.session import replay as module
+from cepbook.session.merge import Part
 from cepbook.session.replay import Replay
 from cepbook.session.sources import Wanted, open_source
 
@@ -30,10 +31,8 @@ class FakeEngine:
     def __init__(self, due: tuple[int, ...] = ()) -> None:
         self.lock = RLock()
         self.now = 0
-        self.version = 0
         self.log: list[Any] = []
         self.due = list(due)
-        self.columns: tuple[str, ...] = ("n",)
         self.on_event: Any = None
 
     @property
@@ -46,15 +45,22 @@ class FakeEngine:
         self.due = [d for d in self.due if d > time]
         self.log.append(("clock", time))
 
-    def needed(self, type_name: str) -> tuple[str, ...]:
-        return self.columns
+    def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
+        return self.feed
 
-    def feed_rows(self, type_name: str, columns: tuple[str, ...], times: list[int], rows: list[Any]) -> None:
-        for time, row in zip(times, rows, strict=True):
+    def feed(self, parts: Sequence[Part]) -> None:
+        events = [
+            (rank, part.type_name, time, number)
+            for part in parts
+            for rank, time, number in zip(
+                part.ranks or range(len(part.times)), part.times, part.column("n"), strict=True
+            )
+        ]
+        for _, name, time, number in sorted(events):
             assert time >= self.now
             self.now = time
             self.due = [d for d in self.due if d > time]
-            self.log.append((type_name, time, dict(zip(columns, row, strict=True))["n"]))
+            self.log.append((name, time, number))
             if self.on_event is not None:
                 self.on_event()
 
@@ -68,7 +74,7 @@ class FakeEngine:
 
 def source(*times: int, kind: EventType = KIND, **options: Any) -> Any:
     events = [{"at": at, "n": n} for n, at in enumerate(times)]
-    return open_source(events, Wanted(kind, tuple(kind.properties), "at", TYPES, **options))
+    return open_source(events, Wanted(kind, "at", TYPES, **options))
 
 
 def test_order_clock_and_result() -> None:
@@ -213,7 +219,7 @@ def test_a_failing_source_leaves_the_good_rows_and_says_where() -> None:
         yield {"at": 2, "n": 1}
         raise OSError("gone")
 
-    wanted = Wanted(KIND, ("n",), "at", TYPES)
+    wanted = Wanted(KIND, "at", TYPES)
     replay = Replay(engine, [open_source(events(), wanted)], until=99)
     with pytest.raises(EventError, match=r"source of `E` failed before row 2: OSError\('gone'\)"):
         replay.run()
@@ -282,20 +288,6 @@ def test_real_time_takes_its_time() -> None:
     replay.subscribe(lambda: slept.append(replay.progress.events))
     replay.run()
     assert slept[0] == 1
-    assert engine.numbers == [0, 1]
-
-
-def test_columns_follow_statements_that_come_while_it_runs() -> None:
-    import pandas as pd
-
-    engine = FakeEngine()
-    frame = pd.DataFrame({"at": [1, 2, 3], "n": [0, 1, 2]})
-    src = open_source(frame, Wanted(KIND, ("n",), "at", TYPES))
-    replay = Replay(engine, [src], paused=True)
-    replay.step()
-    engine.columns, engine.version = ("at", "n"), 1
-    replay.step()
-    assert src.columns == ("at", "n")
     assert engine.numbers == [0, 1]
 
 

@@ -17,22 +17,21 @@ from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 from cepbook.session import sources
-from cepbook.session.merge import Merge, Run
+from cepbook.session.merge import Merge, Part
 from cepbook.session.sources import Wanted, open_source
 
 TICK = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.INT})
 
 
 def wanted(event_type: EventType = TICK, time: str = "at", **options: Any) -> Wanted:
-    columns = options.pop("columns", tuple(event_type.properties))
-    return Wanted(event_type, columns, time, {event_type.name: event_type}, **options)
+    return Wanted(event_type, time, {event_type.name: event_type}, **options)
 
 
-def read(given: object, w: Wanted) -> tuple[list[int], list[tuple[Any, ...]]]:
+def read(given: object, w: Wanted, *names: str) -> tuple[list[int], list[tuple[Any, ...]]]:
     times, rows = list[int](), list[tuple[Any, ...]]()
     for chunk in open_source(given, w).chunks():
         times += chunk.times
-        rows += chunk.rows
+        rows += zip(*(chunk.column(name) for name in names or w.event_type.properties), strict=True)
     return times, rows
 
 
@@ -48,9 +47,8 @@ def test_missing_values_are_null_and_values_are_plain_python() -> None:
     assert [type(v) for v in rows[0]] == [int, str, float, int]
 
 
-def test_only_the_wanted_columns_in_the_wanted_order() -> None:
-    assert read(ticks(extra=[0, 0, 0]), wanted(columns=("size", "symbol")))[1] == [(1, "a"), (2, None), (3, "c")]
-    assert read(ticks(), wanted(columns=()))[1] == [(), (), ()]
+def test_columns_are_read_by_name() -> None:
+    assert read(ticks(extra=[0, 0, 0]), wanted(), "size", "symbol")[1] == [(1, "a"), (2, None), (3, "c")]
 
 
 @pytest.mark.parametrize(
@@ -238,38 +236,50 @@ def test_things_that_are_no_source(given: object) -> None:
         open_source(given, wanted())
 
 
-def merged(given: list[object], until: int | None = None, most: int = 1_000_000) -> list[Run]:
+def merged(given: list[object], until: int | None = None, most: int = 1_000_000) -> list[list[Part]]:
     merge = Merge([open_source(one, wanted()) for one in given], until)
-    runs = []
-    while (run := merge.take(most)) is not None:
-        runs.append(run)
+    found = []
+    while parts := merge.take(most):
+        assert 0 < sum(len(part.times) for part in parts) <= most
+        found.append(parts)
     assert merge.peek() is None
-    return runs
+    return found
 
 
-def symbols(runs: list[Run]) -> list[str]:
-    return [row[1] for run in runs for row in run.rows]
+def symbols(found: list[list[Part]]) -> list[str]:
+    """The symbols in total order."""
+    order: list[str] = []
+    for parts in found:
+        ranked = [
+            (rank, symbol)
+            for part in parts
+            for rank, symbol in zip(part.ranks or range(len(part.times)), part.column("symbol"), strict=True)
+        ]
+        assert [rank for rank, _ in sorted(ranked)] == list(range(len(ranked)))
+        order += [symbol for _, symbol in sorted(ranked)]
+    return order
 
 
-def test_merge_orders_by_time_then_source_then_row() -> None:
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_merge_orders_by_time_then_source_then_row(most: int) -> None:
     one = [{"at": at, "symbol": f"x{i}"} for i, at in enumerate([1, 1, 3, 5, 5, 9])]
     two = [{"at": at, "symbol": f"y{i}"} for i, at in enumerate([1, 2, 5, 6])]
-    runs = merged([one, two])
-    assert symbols(runs) == ["x0", "x1", "y0", "y1", "x2", "x3", "x4", "y2", "y3", "x5"]
-    assert [run.source for run in runs] == [0, 1, 0, 1, 0]
-    assert symbols(merged([one, two], until=2)) == ["x0", "x1", "y0", "y1"]
-    assert [len(run.rows) for run in merged([one, two], most=2)] == [2, 2, 2, 1, 2, 1]
+    expected = ["x0", "x1", "y0", "y1", "x2", "x3", "x4", "y2", "y3", "x5"]
+    assert symbols(merged([one, two], most=most)) == expected
+    assert symbols(merged([one, two], until=2, most=most)) == ["x0", "x1", "y0", "y1"]
+    assert symbols(merged([one, []], most=most)) == [f"x{i}" for i in range(6)]
 
 
 def test_merge_waits_for_its_time() -> None:
     merge = Merge([open_source([{"at": 1}, {"at": 3}], wanted())])
     assert merge.peek() == 1
-    assert merge.take(9, upto=0) is None
-    assert merge.take(9, upto=2) == Run(0, [1], [(1, None, None, None)])
-    assert (merge.take(9, upto=2), merge.peek()) == (None, 3)
+    assert merge.take(9, upto=0) == []
+    assert [part.times for part in merge.take(9, upto=2)] == [[1]]
+    assert (merge.take(9, upto=2), merge.peek()) == ([], 3)
 
 
-def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(sources, "FRAME_CHUNK", 7)
     random = np.random.default_rng(5)
     frames: list[pd.DataFrame] = []
@@ -281,18 +291,13 @@ def test_merge_agrees_with_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
         for number, frame in enumerate(frames)
         for i, (at, symbol) in enumerate(zip(frame["at"], frame["symbol"], strict=True))
     )
-    assert symbols(merged(list(frames))) == [symbol for _, _, _, symbol in expected]
-    assert symbols(merged(list(frames), most=3)) == [symbol for _, _, _, symbol in expected]
+    assert symbols(merged(list(frames), most=most)) == [symbol for _, _, _, symbol in expected]
 
 
-def test_rows_can_get_other_columns_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "FRAME_CHUNK", 2)
-    frame = ticks(at=[3, 2, 1])
-    merge = Merge([open_source(frame, wanted(columns=("size",)))])
-    assert merge.take(1) == Run(0, [1], [(3,)])
-    merge.reread(0, ("symbol", "size"))
-    assert merge.take(1) == Run(0, [2], [(None, 2)])
-    assert merge.take(1) == Run(0, [3], [("a", 1)])
+def test_a_part_can_lose_its_first_events() -> None:
+    (part,) = Merge([open_source(ticks(at=[3, 2, 1]), wanted())]).take(3)
+    later = part.after(2)
+    assert (later.times, later.column("symbol"), later.column("size")) == ([3], ["a"], [1])
 
 
 def test_timedelta_of_an_event_is_milliseconds() -> None:
