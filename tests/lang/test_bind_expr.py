@@ -126,6 +126,10 @@ def test_results_are_converted_to_the_common_type() -> None:
 def test_decimals_and_floating_numbers_meet_as_decimals() -> None:
     compared = value("d = bd")
     assert isinstance(compared, x.Compare) and compared.left == x.Convert(t.BIGDECIMAL, x.Prop(t.DOUBLE, 0, "d"))
+    single = value("f = d")
+    assert isinstance(single, x.Compare) and single.left == x.Call(
+        t.FLOAT, "single precision", (x.Prop(t.FLOAT, 0, "f"),)
+    )
     added = value("bd + d")
     assert isinstance(added, x.Arith) and added.right.type == t.BIGDECIMAL
 

@@ -89,6 +89,8 @@ def test_function_template_is_python(row: FunctionRow) -> None:
         ("quantified all", ("=", None, 1), None),
         ("string.substring", ("abc", 1), "bc"),
         ("string.charAt", ("abc", 0), "a"),
+        ("single precision", (1.1,), 1.100000023841858),
+        ("single precision", (1e300,), float("inf")),
     ],
 )
 def test_function_values(name: str, args: tuple[object, ...], result: object) -> None:

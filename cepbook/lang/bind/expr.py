@@ -15,7 +15,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind import chain
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, resolve_type, simple_type
 from cepbook.lang.bind.period import bind_period
-from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce, common, comparable, decimals, ordered
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, alike, coerce, common, comparable, ordered
 from cepbook.lang.rewrite.expressions import fold_node
 from cepbook.lang.types import Type
 
@@ -144,7 +144,7 @@ def _logical(node: ast.Logical, scope: Scope) -> x.Expr:
 def _compare(node: ast.Compare, scope: Scope) -> x.Expr:
     left, right = bind_expr(node.left, scope), bind_expr(node.right, scope)
     _check_comparison(node.op, left, right, node.span, scope)
-    left, right = decimals(left, right)
+    left, right = alike(left, right)
     if node.op in ("is", "is not"):
         return x.Is(t.BOOLEAN, left, right, node.op == "is not", span=node.span)
     return x.Compare(t.BOOLEAN, node.op, left, right, span=node.span)
@@ -238,7 +238,7 @@ def _case(node: ast.Case, scope: Scope) -> x.Expr:
         else:
             value = bind_expr(when, scope)
             _check_comparison("=", operand, value, when.span, scope)
-            condition = x.Is(t.BOOLEAN, *decimals(operand, value), False, span=when.span)
+            condition = x.Is(t.BOOLEAN, *alike(operand, value), False, span=when.span)
         branches.append((condition, bind_expr(then, scope)))
     default = bind_expr(node.default, scope) if node.default is not None else None
     results = [value for _, value in branches] + ([default] if default is not None else [])

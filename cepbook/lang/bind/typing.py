@@ -88,10 +88,23 @@ def assignable(source: Type, target: Type) -> bool:
     return source == t.CHAR and target == t.STRING
 
 
-def decimals(left: x.Expr, right: x.Expr) -> tuple[x.Expr, x.Expr]:
-    """Both sides as bigdecimal when one is and the other is a floating number, which Python does not mix."""
-    if left.type == t.BIGDECIMAL and right.type in (t.FLOAT, t.DOUBLE):
+def alike(left: x.Expr, right: x.Expr) -> tuple[x.Expr, x.Expr]:
+    """Both sides of a comparison as values that Python compares as Java does.
+
+    Both are bigdecimal when one is and the other is a floating number. A float beside a double is rounded to single
+    precision first (recorded: 1.1 as float is not 1.1 as double); events hold it as it was sent.
+    """
+    floating = (t.FLOAT, t.DOUBLE)
+    if left.type == t.BIGDECIMAL and right.type in floating:
         return left, coerce(right, t.BIGDECIMAL)
-    if right.type == t.BIGDECIMAL and left.type in (t.FLOAT, t.DOUBLE):
+    if right.type == t.BIGDECIMAL and left.type in floating:
         return coerce(left, t.BIGDECIMAL), right
+    if {left.type, right.type} == set(floating):
+        return _single(left), _single(right)
     return left, right
+
+
+def _single(e: x.Expr) -> x.Expr:
+    if e.type != t.FLOAT or isinstance(e, (x.Const, x.Arith, x.Convert, x.Call)):
+        return e
+    return x.Call(t.FLOAT, "single precision", (e,), span=e.span)

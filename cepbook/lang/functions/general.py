@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import struct
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -71,6 +73,14 @@ def _flatten(options: tuple[object, ...]) -> Iterator[object]:
             yield option
 
 
+def _single(value: float) -> float:
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
 def _any(op: str, value: object, *options: object) -> bool | None:
     """Null options do not count; null when none is left."""
     found = [option for option in _flatten(options) if option is not None]
@@ -137,6 +147,15 @@ GENERAL = (
         "exists(discount?)",
         _exists,
         at_least=1,
+    ),
+    FunctionRow(
+        "single precision",
+        ("number",),
+        always(t.FLOAT),
+        "propagate",
+        "a number rounded to what a float holds (the binder adds it where a float meets a double)",
+        "volume = 1.5f",
+        _single,
     ),
     FunctionRow(
         "quantified any",
