@@ -44,7 +44,10 @@ class RunResult:
         return "\n".join((f"{verb} {names}", *self.messages))
 
     def _repr_html_(self) -> str:
-        rows = [(s.name, s.kind, columns_text(s.output_type.properties)) for s in self.statements]
+        made = self.deployment
+        rows = [(name, "event type", "") for name in made.event_types]
+        rows += [(name, "context", "") for name in made.contexts]
+        rows += [(s.name, s.kind, columns_text(s.output_type.properties)) for s in self.statements]
         verb = "replaced" if self.replaced else "deployed"
         return html_table(verb, ("name", "kind", "columns"), rows, self.messages)
 

@@ -1,0 +1,588 @@
+"""The Workbench over the real engine: cells in any order, bad input, replay, reading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cepbook.engine.delta import Delta
+from cepbook.errors import BindError, CepbookError, EventError, ParseError, StatementError, UsageError
+from cepbook.session import Workbench
+
+SCHEMA = "create schema Tick(ts long, symbol string, price double)"
+SUMS = "@name('sums') select irstream symbol, sum(price) as total from Tick#time(10 sec) group by symbol"
+
+
+@pytest.fixture
+def cep() -> Workbench:
+    made = Workbench()
+    made.run(SCHEMA)
+    return made
+
+
+def picture(cep: Workbench) -> dict[str, Any]:
+    """All that a user can see of a workbench."""
+    names = list(cep.runtime.statements)
+    return {
+        "clock": cep.clock.ms,
+        "due": cep.runtime.next_due,
+        "statements": cep.statements().to_dict("list") | {"context": None},
+        "types": dict(cep.runtime.catalog.event_types),
+        "contexts": dict(cep.runtime.catalog.contexts),
+        "deployments": list(cep.runtime.deployments),
+        "rows": {name: cep.runtime.iterate(name) for name in names},
+        "feeds": {name: cep.feed(name).snapshot() for name in names},
+        "same": [id(s) for s in cep.runtime.statements.values()],
+        "errors": len(cep.errors),
+    }
+
+
+def ticks(*rows: tuple[int, str | None, float | None]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=["ts", "symbol", "price"])
+
+
+# ---------------------------------------------------------------- cells
+
+
+def test_run_send_advance_read(cep: Workbench) -> None:
+    result = cep.run(SUMS)
+    assert repr(result) == "deployed sums"
+    assert "<td>symbol string, total double</td>" in result._repr_html_()
+    cep.send("Tick", symbol="a", price=1)
+    cep.send("Tick", {"symbol": "b", "price": 2.0, "ts": datetime(1970, 1, 1, tzinfo=UTC)})
+    cep.advance("10 sec")
+    assert cep.clock.ms == 10_000
+    changes = cep.changes("sums")
+    assert list(changes.columns) == ["time", "seq", "kind", "symbol", "total"]
+    assert changes["time"].tolist()[-1] == 10_000
+    assert cep.feed("sums").total_insert == (changes["kind"] == "insert").sum()
+    assert len(cep.to_frame("sums")) == 0
+    assert [str(d) for d in cep.to_frame("sums").dtypes] == ["string", "float64"]
+
+
+def test_running_a_cell_again_replaces_what_it_deployed(cep: Workbench) -> None:
+    first = cep.run(SUMS, cell="c1")
+    cep.send("Tick", symbol="a", price=1)
+    former = cep.feed("sums")
+    second = cep.run("@name('avgs') select avg(price) as mean from Tick", cell="c1")
+    assert (first.replaced, second.replaced) == (False, True)
+    assert list(cep.runtime.statements) == ["avgs"]
+    assert repr(second) == "replaced avgs\ndropped sums"
+    assert former.total_insert == 1
+    third = cep.run(SUMS, cell="c1")
+    assert third.replaced
+    assert cep.feed("sums").total_insert == 0
+
+
+def test_without_a_cell_a_name_is_replaced(cep: Workbench) -> None:
+    cep.run(SUMS)
+    assert cep.run(SUMS).replaced
+    assert not cep.run("@name('other') select * from Tick").replaced
+    assert cep.run("select 1 as one from Tick").replaced is False
+    assert cep.run("select  1 as one\nfrom Tick").replaced is True
+    assert len(cep.runtime.statements) == 3
+
+
+def test_a_changed_schema_deploys_its_dependants_anew(cep: Workbench) -> None:
+    cep.run(SUMS)
+    result = cep.run("create schema Tick(ts long, symbol string, price double, size int)")
+    assert repr(result) == "replaced Tick\ndeployed anew, because they depend on it: sums"
+    cep.send("Tick", symbol="a", price=1, size=3)
+    assert len(cep.changes("sums")) > 0
+
+
+def test_a_schema_that_breaks_its_dependants_changes_nothing(cep: Workbench) -> None:
+    cep.run(SUMS)
+    cep.send("Tick", symbol="a", price=1)
+    before = picture(cep)
+    with pytest.raises(CepbookError, match="price"):
+        cep.run("create schema Tick(ts long, symbol string)")
+    assert picture(cep) == before
+
+
+@pytest.mark.parametrize(
+    ("epl", "error", "message"),
+    [
+        ("selct * from Tick", ParseError, "selct"),
+        ("select * form Tick", ParseError, "form"),
+        ("select * from Tck", BindError, r"(?s)Tck.*Tick"),
+        ("select prise from Tick", BindError, r"(?s)prise.*price"),
+        ("select symbol + 1 from Tick", BindError, "symbol"),
+        ("select a, b from Tick", BindError, r"(?s)`a`.*`b`"),
+        ("select sum(symbol) from Tick", BindError, "symbol|sum"),
+        ("@name('ok') select * from Tick; select nothing from Tick", BindError, "nothing"),
+        ("create schema Tick2(x nonsense)", BindError, "nonsense"),
+        ("select * from Tick#nowindow(5)", BindError, "nowindow"),
+    ],
+)
+@pytest.mark.parametrize("cell", [None, "c1"])
+def test_epl_that_does_not_compile_changes_nothing(
+    cep: Workbench, epl: str, error: type[CepbookError], message: str, cell: str | None
+) -> None:
+    cep.run(SUMS, cell="c1")
+    cep.send("Tick", symbol="a", price=1)
+    before = picture(cep)
+    with pytest.raises(error, match=message):
+        cep.run(epl, cell=cell)
+    assert picture(cep) == before
+
+
+def test_drop(cep: Workbench) -> None:
+    cep.run("@name('big') insert into Big select symbol, price from Tick(price > 10)", cell="c1")
+    cep.run("@name('last') select * from Big#lastevent", cell="c2")
+    before = picture(cep)
+    with pytest.raises(UsageError, match="`big`"):
+        cep.drop("Tick")
+    with pytest.raises(UsageError, match="`last`"):
+        cep.drop("big")
+    with pytest.raises(UsageError, match=r"(?s)`lst`.*`last`"):
+        cep.drop("lst")
+    assert picture(cep) == before
+    assert cep.drop("big", cascade=True) == ("big", "last")
+    assert list(cep.runtime.catalog.event_types) == ["Tick"]
+    assert cep.drop("Tick") == ()
+    with pytest.raises(EventError, match="no event type `Tick`"):
+        cep.send("Tick", price=1)
+
+
+CELLS = {
+    "schema": SCHEMA,
+    "big": "@name('big') insert into Big select symbol, price from Tick(price > 10)",
+    "last": "@name('last') select * from Big#lastevent",
+}
+
+
+@pytest.mark.parametrize("order", list(permutations(CELLS)), ids="-".join)
+def test_cells_in_any_order_end_in_the_same_state(order: tuple[str, ...]) -> None:
+    cep = Workbench()
+    for name in order:
+        try:
+            cep.run(CELLS[name], cell=name)
+        except BindError as error:
+            assert "unknown" in str(error)  # its types do not exist yet: nothing is deployed
+            assert name not in cep.runtime.deployments
+    for _ in range(2):
+        for name in CELLS:
+            cep.run(CELLS[name], cell=name)
+    cep.send("Tick", symbol="a", price=11)
+    assert cep.to_frame("last").to_dict("records") == [{"symbol": "a", "price": 11.0}]
+    for name in order:
+        cep.drop(name, cascade=True) if name in cep.runtime.deployments else None
+    assert not cep.runtime.statements
+    assert not cep.runtime.catalog.event_types
+
+
+def test_names_of_another_cell_are_not_taken(cep: Workbench) -> None:
+    cep.run("@name('a') select * from Tick; @name('b') select * from Tick", cell="c1")
+    before = picture(cep)
+    with pytest.raises(UsageError, match=r"`a` \(with `b`\)"):
+        cep.run("@name('a') select 1 as one from Tick", cell="c2")
+    assert picture(cep) == before
+    assert cep.run("@name('a') select 1 as x from Tick; @name('b') select 2 as x from Tick", cell="c2").replaced
+    assert not cep.run("@name('c') select * from Tick", cell="c1").replaced
+    assert list(cep.runtime.statements) == ["a", "b", "c"]
+
+
+def test_reset(cep: Workbench) -> None:
+    cep = Workbench(start="2013-01-01", feed_capacity=5)
+    cep.register_function("twice", lambda x: None if x is None else 2 * x)
+    cep.run(SCHEMA)
+    cep.run("@name('t') select twice(price) as p from Tick")
+    cep.advance("1 hour")
+    told: list[int] = []
+    cep.feed("t").subscribe(lambda: told.append(1))
+    cep.reset()
+    assert told == [1]
+    assert (cep.clock.ms, len(cep.statements()), list(cep.runtime.catalog.event_types)) == (1356998400000, 0, [])
+    cep.run(SCHEMA)
+    cep.run("@name('t') select twice(price) as p from Tick")
+    cep.send("Tick", price=4)
+    assert cep.changes("t")["p"].tolist() == [8.0]
+
+
+# ---------------------------------------------------------------- events and the clock
+
+
+@pytest.mark.parametrize(
+    ("args", "properties", "message"),
+    [
+        (("Tik",), {"price": 1}, r"(?s)no event type `Tik`.*did you mean `Tick`"),
+        (("Tick",), {"prise": 1}, r"(?s)no property `prise`.*did you mean `price`"),
+        (("Tick",), {"price": "1"}, r"property `price` of event type `Tick` is double, not '1' \(str\)"),
+        (("Tick",), {"price": True}, "is double, not True"),
+        (("Tick",), {"ts": 1.5}, "is long, not 1.5"),
+        (("Tick",), {"ts": 2**63}, "outside"),
+        (("Tick", [1]), {}, "is a dict or a dataclass"),
+    ],
+)
+def test_events_that_do_not_fit_change_nothing(
+    cep: Workbench, args: tuple[Any, ...], properties: dict[str, Any], message: str
+) -> None:
+    cep.run(SUMS)
+    cep.send("Tick", symbol="a", price=1)
+    before = picture(cep)
+    with pytest.raises(EventError, match=message):
+        cep.send(*args, **properties)
+    assert picture(cep) == before
+
+
+def test_missing_nan_and_none_are_null(cep: Workbench) -> None:
+    cep.run("@name('all') select * from Tick")
+    for event in ({}, {"price": None}, {"price": float("nan")}, {"price": pd.NA}, {"ts": pd.NaT}, {"symbol": np.nan}):
+        cep.send("Tick", event)
+    assert [d.insert for d in cep.feed("all").snapshot()] == [[{"ts": None, "symbol": None, "price": None}]] * 6
+
+
+def test_the_sent_dict_is_the_callers_own(cep: Workbench) -> None:
+    cep.run("@name('all') select * from Tick#keepall")
+    event = {"symbol": "a"}
+    cep.send("Tick", event)
+    event["symbol"] = "b"
+    assert cep.to_frame("all")["symbol"].tolist() == ["a"]
+    with pytest.raises(UsageError, match="not both"):
+        cep.send("Tick", event, price=1)
+
+
+def test_the_clock(cep: Workbench) -> None:
+    assert repr(cep.clock) == "1970-01-01 00:00:00Z (0 ms)"
+    assert int(cep.advance(1500)) == 1500
+    assert cep.advance(by="1 min").ms == 61_500
+    assert cep.advance(timedelta(seconds=1)).ms == 62_500
+    assert cep.advance("1970-01-01T00:02").ms == 120_000
+    assert cep.advance(datetime(1970, 1, 1, 0, 3)).datetime == datetime(1970, 1, 1, 0, 3, tzinfo=UTC)
+    before = picture(cep)
+    with pytest.raises(EventError, match="cannot go back from 1970-01-01 00:03:00Z"):
+        cep.advance(5)
+    for bad in ("soon", None):
+        with pytest.raises(UsageError):
+            cep.advance(bad)
+    with pytest.raises(UsageError, match="to a time or by a period"):
+        cep.advance(5, by="1 sec")
+    assert picture(cep) == before
+
+
+def test_a_failing_statement_is_reported_and_others_go_on(cep: Workbench) -> None:
+    def broken(x: object) -> object:
+        raise ValueError("broken")
+
+    cep.register_function("broken", broken)
+    cep.run("@name('bad') select broken(price) as p from Tick")
+    cep.run("@name('good') select price from Tick")
+    with pytest.raises(StatementError, match="`bad` failed"):
+        cep.send("Tick", price=1)
+    assert cep.changes("good")["price"].tolist() == [1.0]
+    result = cep.replay(ticks((1, "a", 1.0), (2, "a", 2.0)), type="Tick", time="ts").run()
+    assert result is not None
+    assert (result.errors, len(cep.errors)) == (2, 3)
+    assert "2 statement errors" in repr(result)
+
+
+def test_define_from_python(cep: Workbench) -> None:
+    @dataclass
+    class Trade:
+        ts: datetime
+        symbol: str
+        size: int
+
+    made = cep.define("Trade", Trade, time="ts")
+    assert cep.define("Trade", Trade, time="ts") == made
+    cep.run("@name('t') select symbol, size from Trade")
+    cep.send("Trade", Trade(datetime(2020, 1, 1), "a", 3))
+    cep.replay([Trade(datetime(2020, 1, 2), "b", 4)], type="Trade").run()
+    assert cep.changes("t")["symbol"].tolist() == ["a", "b"]
+    assert cep.clock.datetime == datetime(2020, 1, 2, tzinfo=UTC)
+    before = picture(cep)
+    with pytest.raises(UsageError, match="`t`"):
+        cep.define("Trade", {"symbol": int})
+    with pytest.raises(UsageError, match="twice"):
+        cep.define("Odd", pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(UsageError, match="defined from Python"):
+        cep.drop("Trade")
+    assert picture(cep) == before
+
+
+def test_odd_column_names_stay_usable() -> None:
+    cep = Workbench()
+    frame = pd.DataFrame({"ts": [1, 2], "air time": [5, 7], "select": ["x", "y"]})
+    cep.define("Flight", frame, time="ts")
+    cep.run("@name('odd') select `air time`, `select` as chosen from Flight where `air time` > 5")
+    cep.replay({"Flight": frame}).run()
+    assert cep.changes("odd").to_dict("list") == {
+        "time": [2], "seq": [0], "kind": ["insert"], "air time": [7], "chosen": ["y"],
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- replay
+
+
+@pytest.mark.parametrize(
+    ("events", "options", "message"),
+    [
+        ({"Tik": ticks((1, "a", 1.0))}, {"time": "ts"}, r"(?s)no event type `Tik`.*`Tick`"),
+        ({"Tick": ticks((1, "a", 1.0)).drop(columns="price")}, {"time": "ts"}, "lacks the column `price`"),
+        ({"Tick": ticks((1, "a", 1.0))}, {"time": "when"}, "no time column `when`"),
+        ({"Tick": ticks((1, "a", 1.0))}, {}, "the event time of `Tick` is not known"),
+        ({"Tick": ticks((1, "a", 1.0)).assign(price="x")}, {"time": "ts"}, "column `price` of `Tick`, row 0"),
+        ({"Tick": ticks((1, "a", 1.0), (2, "b", 1.0)).assign(ts=[1, np.nan])}, {"time": "ts"}, "row 1: the event time"),
+        ({"Tick": ticks((2, "a", 1.0), (1, "b", 1.0))}, {"time": "ts", "sort": False}, "row 1 of `Tick` goes back"),
+        ({"Tick": ticks((-5, "a", 1.0))}, {"time": "ts"}, "is before the clock"),
+        ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "until": -1}, "is already past"),
+        ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "late": "maybe"}, "late is"),
+        ({}, {}, "nothing to replay"),
+        (ticks((1, "a", 1.0)), {"time": "ts"}, "which event type"),
+        ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "type": "Tick"}, "a single source"),
+        ({"Tick": 5}, {"time": "ts"}, "cannot come from int"),
+        ({"Tick": "nothing.csv"}, {"time": "ts"}, "there is no file"),
+        ({"Tick": ticks((1, "a", 1.0)), "Tock": []}, {"time": "ts"}, "no event type `Tock`"),
+    ],
+)
+def test_replays_that_cannot_begin_change_nothing(
+    cep: Workbench, events: Any, options: dict[str, Any], message: str
+) -> None:
+    cep.run(SUMS)
+    cep.send("Tick", symbol="a", price=1)
+    before = picture(cep)
+    with pytest.raises(CepbookError, match=message):
+        cep.replay(events, **options)
+    assert picture(cep) == before
+    assert cep.replaying is None
+
+
+def expected_by_sending(frame: pd.DataFrame, *epl: str, until: int) -> dict[str, Any]:
+    cep = Workbench()
+    cep.run(SCHEMA)
+    for text in epl:
+        cep.run(text)
+    for row in frame.to_dict("records"):
+        cep.advance(row["ts"])
+        cep.send("Tick", {str(k): v for k, v in row.items()})
+    cep.advance(until)
+    return {name: cep.feed(name).snapshot() for name in cep.runtime.statements}
+
+
+CONTEXT = "create context PerSymbol partition by symbol from Tick"
+STATEMENTS = (
+    SUMS,
+    "@name('last3') select irstream * from Tick#length(3)",
+    "@name('batch') select count(*) as n from Tick#time_batch(7 sec)",
+    CONTEXT,
+    "@name('mine') context PerSymbol select symbol, avg(price) as mean from Tick#length(2)",
+    "@name('big') insert into Big select symbol, price from Tick where price > 5",
+    "@name('bigs') select irstream symbol, count(*) as n from Big#time(4 sec) group by symbol",
+)
+
+
+def random_ticks(n: int = 400) -> pd.DataFrame:
+    random = np.random.default_rng(3)
+    price = np.where(random.random(n) < 0.1, np.nan, random.integers(0, 10, n))
+    return pd.DataFrame(
+        {"ts": np.sort(random.integers(0, 100_000, n)), "symbol": random.choice(["a", "b", "c"], n), "price": price}
+    )
+
+
+def test_replay_delivers_what_sending_delivers(tmp_path: Path) -> None:
+    frame = random_ticks()
+    expected = expected_by_sending(frame, *STATEMENTS, until=120_000)
+    frame.to_parquet(tmp_path / "ticks.parquet")
+
+    def generated() -> Iterator[dict[str, Any]]:
+        yield from ({str(k): v for k, v in row.items()} for row in frame.to_dict("records"))
+
+    for source in (frame, tmp_path / "ticks.parquet", generated()):
+        for step in (None, 1, 37):
+            if step is not None and not isinstance(source, pd.DataFrame):
+                continue
+            cep = Workbench()
+            cep.run(SCHEMA)
+            for epl in STATEMENTS:
+                cep.run(epl)
+            replay = cep.replay({"Tick": source}, time="ts", until=120_000, paused=step is not None)
+            while step is not None and replay.state == "paused":
+                replay.step(step)
+            replay.run()
+            assert cep.clock.ms == 120_000
+            for name, deliveries in expected.items():
+                assert cep.feed(name).snapshot() == deliveries, name
+            assert replay.result.deliveries == {name: len(d) for name, d in expected.items() if d}
+
+
+def test_replay_merges_types_in_total_order(cep: Workbench) -> None:
+    cep.run("create schema Note(ts long, text string)")
+    cep.run("@name('out') select symbol from Tick")
+    cep.run("@name('notes') select text from Note")
+    seen: list[tuple[int, str]] = []
+    cep.on("out", lambda delta: seen.extend((delta.time, row["symbol"]) for row in delta.insert or ()))
+    cep.on("notes", lambda delta: seen.extend((delta.time, row["text"]) for row in delta.insert or ()))
+    notes = pd.DataFrame({"ts": [1, 2, 2, 5], "text": ["n1", "n2", "n3", "n4"]})
+    events = {"Tick": ticks((2, "t1", 0), (3, "t2", 0), (5, "t3", 0)), "Note": notes}
+    result = cep.replay(events, time={"Tick": "ts", "Note": "ts"}).run()
+    assert seen == [(1, "n1"), (2, "t1"), (2, "n2"), (2, "n3"), (3, "t2"), (5, "t3"), (5, "n4")]
+    assert repr(result) == (
+        "7 events finished, clock 1970-01-01 00:00:00.005Z\n  out: 3 deliveries\n  notes: 4 deliveries"
+    )
+
+
+def test_statements_may_come_and_go_while_a_replay_is_paused(cep: Workbench) -> None:
+    cep.run("@name('n') select count(*) as n from Tick")
+    replay = cep.replay(ticks(*((i, "a", float(i)) for i in range(10))), type="Tick", time="ts", paused=True)
+    replay.step(4)
+    cep.run("@name('p') select price from Tick")
+    replay.step(2)
+    cep.drop("p")
+    cep.run("@name('s') select symbol from Tick")
+    replay.run()
+    assert cep.changes("n")["n"].tolist() == list(range(1, 11))
+    assert cep.changes("s")["symbol"].tolist() == ["a"] * 4
+
+
+def test_one_replay_at_a_time(cep: Workbench) -> None:
+    replay = cep.replay(ticks((1, "a", 1.0), (2, "a", 1.0)), type="Tick", time="ts", paused=True)
+    replay.step()
+    assert cep.replaying is replay
+    with pytest.raises(UsageError, match="a replay is paused already"):
+        cep.replay(ticks((3, "a", 1.0)), type="Tick", time="ts")
+    replay.stop()
+    assert cep.replaying is None
+    cep.replay(ticks((3, "a", 1.0)), type="Tick", time="ts").run()
+    assert cep.clock.ms == 3
+
+
+def test_await_a_replay(cep: Workbench) -> None:
+    cep.run("@name('n') select count(*) as n from Tick")
+
+    async def main() -> None:
+        result = await cep.replay({"Tick": random_ticks()}, time="ts")
+        assert result.events == 400
+        with pytest.raises(EventError, match="is before the clock"):
+            await cep.replay([{"ts": 1}], type="Tick", time="ts")
+
+    asyncio.run(main())
+    assert cep.changes("n")["n"].tolist()[-1] == 400
+
+
+def test_time_going_backwards_keeps_the_good_rows(cep: Workbench) -> None:
+    cep.run("@name('n') select count(*) as n from Tick")
+    events = [{"ts": 5}, {"ts": 7}, {"ts": 6}, {"ts": 9}]
+    with pytest.raises(EventError, match="row 2 of `Tick` goes back in time: 6 ms after 7 ms"):
+        cep.replay(events, type="Tick", time="ts").run()
+    assert (cep.clock.ms, cep.changes("n")["n"].tolist()) == (7, [1, 2])
+    cep.replay([{"ts": 8}, {"ts": 1}], type="Tick", time="ts", late="drop").run()
+    assert cep.changes("n")["n"].tolist() == [1, 2, 3]
+
+
+def test_memory_of_feeds_is_bounded() -> None:
+    cep = Workbench(feed_capacity=100)
+    cep.run(SCHEMA)
+    cep.run("@name('all') select * from Tick")
+    cep.replay({"Tick": random_ticks(5_000)}, time="ts").run()
+    feed = cep.feed("all")
+    assert (feed.total_insert, len(feed.snapshot()), feed.dropped) == (5_000, 100, 4_900)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def test_listeners_follow_a_statement(cep: Workbench) -> None:
+    cep.run(SUMS)
+    seen: list[Delta] = []
+    stop = cep.on("sums", seen.append)
+    cep.send("Tick", symbol="a", price=1)
+    cep.run(SUMS)
+    cep.send("Tick", symbol="a", price=2)
+    assert [(d.insert or [])[0]["total"] for d in seen] == [1.0, 2.0]
+    stop()
+    stop()
+    cep.send("Tick", symbol="a", price=3)
+    assert len(seen) == 2
+    with pytest.raises(UsageError, match=r"(?s)`sum`.*`sums`"):
+        cep.on("sum", seen.append)
+
+
+def test_query_reads_current_rows(cep: Workbench) -> None:
+    cep.run(SUMS)
+    cep.run("@name('latest') select * from Tick#lastevent")
+    for symbol, price in (("a", 1), ("b", 5), ("a", 3)):
+        cep.send("Tick", symbol=symbol, price=price)
+    before = picture(cep)
+    found = cep.query("select symbol, total * 2 as double_total from sums where total > 4.5")
+    assert found.to_dict("records") == [{"symbol": "b", "double_total": 10.0}]
+    assert [str(d) for d in found.dtypes] == ["string", "float64"]
+    assert cep.query("select count(*) as n, sum(total) as s from sums").to_dict("records") == [{"n": 2, "s": 9.0}]
+    assert len(cep.query("select * from latest")) == 1
+    assert picture(cep) == before
+
+
+@pytest.mark.parametrize(
+    ("epl", "error", "message"),
+    [
+        ("select * from smus", UsageError, r"(?s)no statement `smus`.*`sums`"),
+        ("select * from Tick", UsageError, "`Tick` is an event type"),
+        ("select nothing from sums", BindError, "nothing"),
+        ("select * from sums#length(2)", UsageError, "cannot have a window"),
+        ("insert into X select * from sums", UsageError, "insert into"),
+        ("select * from sums output every 2 events", UsageError, "output clause"),
+        ("create schema X(a int)", UsageError, "one select"),
+        ("select * from", ParseError, "from"),
+    ],
+)
+def test_queries_that_make_no_sense(cep: Workbench, epl: str, error: type[CepbookError], message: str) -> None:
+    cep.run(SUMS)
+    before = picture(cep)
+    with pytest.raises(error, match=message):
+        cep.query(epl)
+    assert picture(cep) == before
+
+
+def test_partitions_and_statements(cep: Workbench) -> None:
+    cep.run(CONTEXT)
+    cep.run("@name('mine') context PerSymbol select symbol, count(*) as n from Tick#keepall")
+    assert len(cep.partitions("PerSymbol")) == 0
+    for symbol in ("a", "b", "a"):
+        cep.send("Tick", symbol=symbol)
+    found = cep.partitions("PerSymbol")
+    assert found["id"].tolist() == [0, 1]
+    assert found["key1"].tolist() == ["a", "b"]
+    with pytest.raises(UsageError, match=r"(?s)no context `PerSymbl`.*`PerSymbol`"):
+        cep.partitions("PerSymbl")
+    listed = cep.statements()
+    assert listed["name"].tolist() == ["Tick", "PerSymbol", "mine"]
+    assert listed["kind"].tolist() == ["create schema", "create context", "select"]
+    assert listed.iloc[2][["context", "reads", "columns", "delivered"]].tolist() == [
+        "PerSymbol", "Tick", "symbol string, n long", 3,
+    ]  # fmt: skip
+    assert list(Workbench().statements().columns) == list(listed.columns)
+
+
+@pytest.mark.parametrize("stage", ["ast", "plan", "rewritten", "python", "coverage"])
+def test_explain(cep: Workbench, stage: str) -> None:
+    cep.run(SUMS)
+    before = picture(cep)
+    of_name, of_text = cep.explain("sums", stage), cep.explain("select price from Tick where price > 1", stage)
+    assert of_name
+    assert of_text
+    assert of_name != of_text
+    assert picture(cep) == before
+
+
+def test_explain_says_what_is_wrong(cep: Workbench) -> None:
+    with pytest.raises(UsageError, match="no stage `plna`"):
+        cep.explain(SUMS, "plna")
+    with pytest.raises(BindError):
+        cep.explain("select nothing from Tick")
+
+
+def test_repr(cep: Workbench) -> None:
+    assert repr(cep) == "Workbench(0 statements, clock 1970-01-01 00:00:00Z)"
+    with pytest.raises(UsageError):
+        Workbench(feed_capacity=0)
+    with pytest.raises(UsageError):
+        Workbench(start="once")
