@@ -297,6 +297,7 @@ def _check_value(row: AggregateRow, parts: _Parts, scope: Scope) -> None:
 
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
-    if scope.unwindowed and (row.needs_window_always or (row.needs_window and parts.star)):
-        shown = f"{row.name}(*)" if parts.star else row.name
+    whole = parts.star or parts.index is not None
+    if scope.unwindowed and (row.needs_window_always or (row.needs_window and whole)):
+        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if whole else row.name
         scope.problems.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")
