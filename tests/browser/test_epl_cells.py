@@ -1,0 +1,77 @@
+"""EPL cells as a person types them: coloured without a click, completed, explained, replaced when they run again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.lab import NotebookPage
+
+CELLS = [
+    "%load_ext cepbook",
+    "%%epl\ncreate schema Trade(symbol string, price double);\n// all of them\n@name('out') select * from Trade",
+    "select = 'Python'",
+    "",
+]
+# The text of every coloured piece of a cell's editor. Its colour is a generated class name, so ask for the colour.
+_COLOURS = """i => Object.fromEntries(
+    [...window.cepbookPanel.content.widgets[i].node.querySelectorAll('.cm-line span')]
+        .map(span => [span.textContent, getComputedStyle(span).color]))"""
+
+
+def write_notebook(path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        for i, source in enumerate(CELLS)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(notebook))
+
+
+def check_colours(page: NotebookPage) -> None:
+    page.page.wait_for_function("() => document.querySelectorAll('.jp-CodeCell .cm-line span').length > 4")
+    page.cell(1)
+    colours = page.page.evaluate(_COLOURS, 1)
+    assert {"%%epl", "select", "schema", "// all of them", "'out'"} <= set(colours), colours
+    assert colours["select"] == colours["schema"] != colours["// all of them"]
+    assert "select" not in page.page.evaluate(_COLOURS, 2), "a Python cell stays Python"
+
+
+def check_typing(page: NotebookPage) -> None:
+    """The empty cell becomes EPL while its first line is typed; the catalogue completes and explains."""
+    keyboard = page.page.keyboard
+    page.cell(3).locator(".cm-content").click()
+    keyboard.type("%%epl")
+    keyboard.press("Enter")
+    keyboard.type("@name('big') select * from Tr")
+    assert {"%%epl", "from"} <= set(page.page.evaluate(_COLOURS, 3))
+    keyboard.press("Tab")
+    page.page.locator(".jp-Completer-item", has_text="Trade").wait_for()
+    keyboard.press("Enter")
+    page.page.wait_for_function(
+        "() => window.cepbookPanel.content.widgets[3].model.sharedModel.getSource().endsWith('from Trade')"
+    )
+    keyboard.press("Shift+Tab")
+    tooltip = page.page.locator(".jp-Tooltip")
+    tooltip.wait_for()
+    assert "event type Trade" in (tooltip.text_content() or "")
+    keyboard.press("Escape")
+
+
+def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+    write_notebook(lab_root / "epl.ipynb")
+    with open_lab("epl.ipynb") as page:
+        check_colours(page)
+        page.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.page.wait_for_function("() => window.cepbookPanel.content.widgets[2].model.executionCount !== null")
+        check_typing(page)
+        page.run_all(timeout=120)
+        page.run_all(timeout=120)  # every cell replaces what it deployed
+        assert page.errors() == []
+        assert page.cells()[3]["outputs"][0]["data"]["text/plain"].startswith("replaced big")
+        assert (page.external, page.page_errors) == ([], [])
+        picture = screenshot_dir / "epl_cells.png"
+        page.screenshot(picture)
+        assert picture.stat().st_size > 10_000
