@@ -78,9 +78,10 @@ class Selection(PlanNode):
 class AggregateCall(PlanNode):
     """One aggregate of `lang.aggregates.AGGREGATES`.
 
-    `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``. `filter` counts
-    an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever leaves). `index` is the
-    second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event, null beyond the window.
+    `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``.
+    `filter` counts an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever
+    leaves). `index` is the second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event,
+    null beyond the window.
     """
 
     name: str
@@ -160,7 +161,7 @@ class StatementPlan(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement(StatementPlan):
-    """A continuous query. `output_type` names and types the columns (the insert-into target's type name or ``<name>``)."""
+    """A continuous query. `output_type` lists the columns; its name is the insert-into target or ``<name>``."""
 
     root: Projection
     selector: Selector
