@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 
 from cepbook.magics import _ATTRIBUTE
 from cepbook.magics.complete import complete
@@ -80,7 +81,8 @@ def test_nothing_to_offer_still_suppresses_python(typed: Notebook) -> None:
 def test_through_ipython(typed: Notebook) -> None:
     completer = typed.shell.Completer
     code = "%%epl\nselect t.pr from Trade as t"
-    found = list(completer.completions(code, code.index("pr from") + 2))
+    with provisionalcompleter():
+        found = list(completer.completions(code, code.index("pr from") + 2))
     assert [c.text for c in found] == ["price"]
     assert (found[0].start, found[0].end) == (code.index("pr from"), code.index("pr from") + 2)
 
