@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from IPython.core.magic import no_var_expand
+from IPython.display import display
 
 from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
+from cepbook.widgets import show_live
 
 _GONE = object()
 
@@ -30,6 +32,7 @@ class Installed:
         self._events()
         self._completer()
         self._inspector()
+        self._undo.append(show_live(self._host.shell, display))
 
     def uninstall(self) -> None:
         while self._undo:
