@@ -355,7 +355,9 @@ def same_value(a: Any, b: Any, tolerance: float, nan_is_null: bool = False) -> b
     if isinstance(a, float) or isinstance(b, float):
         if not (isinstance(a, int | float) and isinstance(b, int | float)):
             return bool(a == b)
-        return a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
+        if a == b or (math.isnan(a) and math.isnan(b)):
+            return True
+        return math.isfinite(a) and math.isfinite(b) and abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(same_value(x, y, tolerance, nan_is_null) for x, y in zip(a, b, strict=True))
     if isinstance(a, Mapping) and isinstance(b, Mapping):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +37,7 @@ def execute(
     quiet_pandas_warning()
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
-    plans = [s.plan for s in runtime.statements.values()]
+    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
@@ -44,13 +45,22 @@ def execute(
     if until is not None:
         tagged = Tagged(tagged.stream.where(F.col(TIME) <= until), tagged.columns, tagged.order)
     jobs = []
-    for placement in dict.fromkeys(placements.values()):
-        together = [lines[name] for name in lines if placements[name] == placement]
+    for group in _alike(placements):
+        together = [lines[name] for name in group]
+        placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, plans, runtime, frames, read, start)
         stream = _stream(tagged, program, placement, until, _tasks(session))
         ddl, _ = output_schema(program)
         jobs.append((program, stream.mapInArrow(host(program), ddl).persist()))
     return SparkRun(session, jobs, placements, tagged.order)
+
+
+def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
+    """The statements that one job can run together: the same path with the same division into tasks."""
+    found: dict[tuple[object, ...], list[str]] = {}
+    for name, placement in placements.items():
+        found.setdefault((placement.path, placement.keys), []).append(name)
+    return list(found.values())
 
 
 def _check_types(frames: Mapping[str, Any], catalog: Catalog) -> None:
@@ -92,17 +102,16 @@ def _program(
     start: int,
 ) -> Program:
     targets = {line.target for line in lines}
-    needed = {s.name: s for line in lines for s in (*line.contexts, *line.selects)}
-    chosen = [p for p in plans if p.name in needed]
-    steps = tuple(Step(p.name, p.epl, p.name in targets, isinstance(p, plan.SelectStatement)) for p in chosen)
+    needed = {id(s) for line in lines for s in (*line.contexts, *line.selects)}
+    chosen = [p for p in plans if id(p) in needed]
+    steps = tuple(Step(p.name, p.epl, p.name in targets) for p in chosen)
     created = {
         p.insert.target
         for p in chosen
         if isinstance(p, plan.SelectStatement) and p.insert is not None and p.insert.creates
     }
-    own = {p.output_type.name for p in plans if isinstance(p, plan.SelectStatement) and p.insert is None}
     known = runtime.catalog.event_types
-    types = tuple(t for t in known.values() if t.name not in created and t.name not in own)
+    types = tuple(t for t in known.values() if t.name not in created)
     used = {name for line in lines for name in line.inputs}
     inputs = tuple(
         (tag, name, read[name], tuple(column_name(tag, i) for i in range(len(read[name]))))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepbook.engine.runtime import Config, Runtime, Statement
-from cepbook.errors import EventError
+from cepbook.errors import EventError, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import ModulePlan
 from cepbook.spark.inputs import SEQ, TAG, TICK, TIME
@@ -46,7 +46,6 @@ class Step:
     name: str
     epl: str
     collect: bool
-    select: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
     key = program.fingerprint
     plans = _PLANS.get(key)
     compiled: list[ModulePlan] = []
-    collected = {}
+    collected: dict[str, Statement] = {}
     for number, step in enumerate(program.steps):
         plan = plans[number] if plans is not None else _compile(runtime, step)
         compiled.append(plan)
@@ -167,6 +166,8 @@ class _Task:
         self._program = program
         self._stimulus = _Stimulus()
         self._runtime, collected = load(program)
+        self._failures: list[tuple[Any, ...]] = []
+        self._runtime.add_error_listener(self._failed)
         self._collectors: dict[str, _Collector] = {}
         for name, statement in collected.items():
             self._collectors[name] = _Collector(self._stimulus)
@@ -255,14 +256,14 @@ class _Task:
 
     def _errors(self) -> Iterator[pa.RecordBatch]:
         """Failures of statements at run time, as rows of their own: as in a notebook they end nothing."""
-        errors = list(self._runtime.errors)
-        self._runtime.errors.clear()
-        found: list[tuple[Any, ...]] = [
-            (e.statement, self._runtime.now, self._stimulus.sequence, self._stimulus.trigger, 0, "error", i, str(e))
-            for i, e in enumerate(errors)
-        ]
+        found, self._failures = self._failures, []
         if found:
             yield self._assemble(found, {}, len(found))
+
+    def _failed(self, error: StatementError) -> None:
+        if error.statement in self._collectors:  # what only feeds others reports in its own job
+            now = (self._runtime.now, self._stimulus.sequence, self._stimulus.trigger)
+            self._failures.append((error.statement, *now, 0, "error", len(self._failures), str(error)))
 
     def _assemble(self, meta: list[tuple[Any, ...]], own: Mapping[int, pa.Array], count: int) -> pa.RecordBatch:
         columns = zip(*meta, strict=True)

@@ -16,6 +16,7 @@ from typing import Literal
 
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.types import BITS
 
 # windows without timers; in all others an advance of the clock may be seen
 UNTIMED = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "groupwin"})
@@ -63,6 +64,8 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
             if other.insert is not None and other.name not in needed and catalog.is_a(other.insert.target, reads):
                 needed.add(other.name)
                 waiting.append(other)
+    if any(s.drop for s in selects.values()):  # such a statement decides what others see
+        needed = set(selects)
     chosen = tuple(s for s in selects.values() if s.name in needed)
     wanted_contexts = {s.context for s in chosen}
     contexts = tuple(
@@ -164,6 +167,10 @@ class _Need:
 
 
 def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
+    if statement.drop:
+        return "it may hide events from others (@Drop)"
+    if _is_arranged(statement.root) and any(w.name not in UNTIMED for w in windows_of(statement)):
+        return "rows of all keys that are delivered together are put in order, made distinct or limited"
     if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement.root)):
         return "context.id numbers the partitions in order of their first event"
     if statement.context is not None:
@@ -172,6 +179,10 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
             return f"the context {statement.context} is not divided by key"
         return _Need(False, context=context)
     return _need_without_context(statement)
+
+
+def _is_arranged(root: plan.Projection) -> bool:
+    return root.distinct or bool(root.order_by) or root.limit is not None or root.offset is not None
 
 
 def _need_without_context(statement: plan.SelectStatement) -> _Need | str:
@@ -281,16 +292,26 @@ def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog)
 def _copies(statement: plan.SelectStatement, keys: frozenset[str], catalog: Catalog) -> frozenset[str]:
     """The output columns of `statement` that repeat one of the input properties `keys` unchanged."""
     columns = statement.root.columns
-    found = {c.name for c in columns if isinstance(c.value, expr.Prop) and c.value.name in keys}
+    found = {c.name for c in columns if _repeats(c.value, keys)}
     aggregation = _aggregation_of(statement)
     for column in columns:
         if isinstance(column.value, expr.KeyRef) and aggregation is not None:
             key = aggregation.keys[column.value.index]
-            if isinstance(key, expr.Prop) and key.name in keys:
+            if _repeats(key, keys):
                 found.add(column.name)
     if statement.root.wildcard:
         found |= keys - {c.name for c in columns}
     return frozenset(found)
+
+
+def _repeats(value: expr.Expr, keys: frozenset[str]) -> bool:
+    """Whether `value` is one of the properties `keys`, perhaps widened to a longer whole number."""
+    if isinstance(value, expr.Convert):
+        before, after = BITS.get(value.operand.type.name), BITS.get(value.type.name)
+        if before is None or after is None or after < before:
+            return False
+        value = value.operand
+    return isinstance(value, expr.Prop) and value.name in keys
 
 
 def _is_whole(need: _Need, keys: frozenset[str], carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:

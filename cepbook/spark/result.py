@@ -100,12 +100,14 @@ class SparkRun:
 
     def to_pandas(self, name: str) -> pd.DataFrame:
         """As `to_arrow`, as a pandas DataFrame (which shows null numbers as NaN)."""
-        return self.to_arrow(name).to_pandas()
+        frame: pd.DataFrame = self.to_arrow(name).to_pandas()
+        return frame
 
     def errors(self) -> pd.DataFrame:
         """Failures of statements at run time: statement, time, sequence, error. They end nothing, as in a notebook."""
         parts = [o.where("error is not null").select("statement", "time", "sequence", "error") for _, o in self._jobs]
-        return self._run(lambda: union(parts).toArrow()).sort_by("sequence").to_pandas()
+        found: pd.DataFrame = self._run(lambda: union(parts).toArrow()).sort_by("sequence").to_pandas()
+        return found
 
     def close(self) -> None:
         """Give back the memory that Spark holds for the rows; they are computed again when asked for."""

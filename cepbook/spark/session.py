@@ -49,6 +49,9 @@ def settings(cores: int) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # larger frames are unpacked by the tasks, not by the driver (and again for every query)
+        "spark.sql.execution.arrow.localRelationThreshold": "1m",
+        "spark.driver.memory": f"{_memory_gb()}g",
         "spark.python.worker.reuse": "true",
     }
 
@@ -81,6 +84,15 @@ def local_session(**overrides: Any) -> SparkSession:
         except Exception as failed:
             tail = log.read_text(errors="replace").strip().splitlines()[-15:]
             raise UsageError("\n".join([f"Spark did not start on Java {java.version}: {failed}", *tail])) from failed
+
+
+def _memory_gb() -> int:
+    """Heap for Spark, which in local mode also holds results and kept rows: a quarter of the machine, 1 to 8 GB."""
+    try:
+        installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError):  # not on Windows
+        return 2
+    return min(8, max(1, installed // 4 // 2**30))
 
 
 def _cores(master: str) -> int:

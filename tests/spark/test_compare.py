@@ -1,0 +1,188 @@
+"""Comparing runs that are given as frames or as a workbench's feeds; needs no Spark."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.feeds import Feed
+from cepbook.lang.catalog import EventType
+from cepbook.lang.types import DOUBLE, STRING
+from cepbook.spark import compare
+from cepbook.spark.compare import same_value
+
+NAN = float("nan")
+
+
+def frame(*rows: tuple[Any, ...], columns: str = "s x") -> pd.DataFrame:
+    """Rows are (time, kind, values…)."""
+    names = columns.split()
+    return pd.DataFrame(
+        {
+            "time": [r[0] for r in rows],
+            "kind": [r[1] for r in rows],
+            **{n: pd.Series([r[2 + i] for r in rows], dtype=object) for i, n in enumerate(names)},
+        }
+    )
+
+
+BASE = frame((1, "insert", "a", 1.0), (1, "insert", "b", 2.0), (2, "remove", "a", 1.0), (3, "insert", "c", None))
+
+
+def counts(comparison: Any) -> tuple[int, int, int, int]:
+    v = comparison.statements["q"]
+    return v.equal, v.different, v.only_here, v.only_there
+
+
+def test_equal_rows() -> None:
+    found = compare({"q": BASE}, {"q": BASE.copy()})
+    assert found.verdict == "equal"
+    assert counts(found) == (4, 0, 0, 0)
+    assert str(found).splitlines() == ["equal: 1 statement, 4 rows", "  q  4 equal"]
+
+
+def test_no_rows_at_all() -> None:
+    assert compare({"q": BASE[:0]}, {"q": BASE[:0]}).verdict == "equal"
+
+
+def test_a_row_on_one_side_only() -> None:
+    found = compare({"q": BASE}, {"q": BASE[1:]})
+    assert (found.verdict, counts(found)) == ("different", (3, 0, 1, 0))
+    assert found.differences("q")[["time", "kind", "difference"]].values.tolist() == [[1, "insert", "only here"]]
+    assert counts(compare({"q": BASE[1:]}, {"q": BASE})) == (3, 0, 0, 1)
+
+
+def test_another_time_or_kind_is_another_row() -> None:
+    assert counts(compare({"q": BASE[:1]}, {"q": BASE[:1].assign(time=2)})) == (0, 0, 1, 1)
+    assert counts(compare({"q": BASE[:1]}, {"q": BASE[:1].assign(kind="remove")})) == (0, 0, 1, 1)
+
+
+def test_different_values_are_paired_and_counted_by_column() -> None:
+    other = frame((1, "insert", "a", 1.0), (1, "insert", "b", 2.5), (2, "remove", "z", 1.0), (3, "insert", "c", None))
+    found = compare({"q": BASE}, {"q": other})
+    assert counts(found) == (2, 2, 0, 0)
+    assert found.statements["q"].by_column == {"x": 1, "s": 1}
+    assert found.differences("q").values.tolist() == [
+        [1, "insert", "different values", "x", 2.0, 2.5],
+        [2, "remove", "different values", "s", "a", "z"],
+    ]
+    assert "1 ms insert  x: 2.0 here, 2.5 there  (s='b')" in str(found)
+
+
+def test_duplicates_count_one_by_one() -> None:
+    twice = frame((1, "insert", "a", 1.0), (1, "insert", "a", 1.0))
+    assert counts(compare({"q": twice}, {"q": twice[:1]})) == (1, 0, 1, 0)
+
+
+def test_order_within_one_time_counts_only_when_asked() -> None:
+    other = BASE.iloc[[1, 0, 2, 3]]
+    found = compare({"q": BASE}, {"q": other})
+    assert (found.verdict, counts(found), found.statements["q"].reordered) == ("equal", (4, 0, 0, 0), 2)
+    strict = compare({"q": BASE}, {"q": other}, order=True)
+    assert (strict.verdict, counts(strict)[:2]) == ("different", (2, 2))
+
+
+def test_order_of_times_does_not_depend_on_the_frame() -> None:
+    assert compare({"q": BASE}, {"q": BASE[::-1]}).verdict == "equal"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (1, 1.0, True),
+        (0.1 + 0.2, 0.3, True),
+        (1e12, 1e12 + 1, True),
+        (1e12, 1.0001e12, False),
+        (NAN, NAN, True),
+        (NAN, 1.0, False),
+        (NAN, None, False),
+        (None, None, True),
+        (None, 0, False),
+        (float("inf"), float("inf"), True),
+        (float("inf"), 1e308, False),
+        ("a", "a", True),
+        ("1", 1, False),
+        ([1.0, None], [1.0 + 1e-12, None], True),
+        ([1.0], [1.0, 2.0], False),
+        ({"a": 1, "b": None}, {"a": 1}, True),
+        ({"a": 1}, {"a": 2}, False),
+    ],
+)
+def test_values(a: object, b: object, same: bool) -> None:
+    assert same_value(a, b, 1e-9) is same
+    assert same_value(b, a, 1e-9) is same
+
+
+def test_frames_cannot_tell_null_from_nan() -> None:
+    assert same_value(NAN, None, 1e-9, nan_is_null=True)
+    assert compare({"q": frame((1, "insert", "a", NAN))}, {"q": frame((1, "insert", "a", None))}).verdict == "equal"
+
+
+def test_columns_on_one_side_only_make_a_difference() -> None:
+    found = compare({"q": BASE}, {"q": BASE.drop(columns="x")})
+    assert found.verdict == "different"
+    assert "columns only here: x" in str(found)
+
+
+def test_the_frame_suits_the_chart() -> None:
+    found = compare({"q": BASE}, {"q": BASE[1:]}).frame
+    assert list(found.columns) == ["statement", "equal", "different values", "only here", "only there"]
+    assert found.values.tolist() == [["q", 3, 0, 1, 0]]
+
+
+def test_html_names_the_verdict_and_escapes() -> None:
+    text = compare({"a<b": BASE}, {"a<b": BASE[1:]})._repr_html_()
+    assert "✗ different" in text and "a&lt;b" in text and "a<b" not in text
+
+
+def test_unknown_statements() -> None:
+    with pytest.raises(UsageError, match="the interactive side has no statement r; it has q"):
+        compare({"q": BASE}, {"q": BASE, "r": BASE})
+    assert compare({"q": BASE}, {"q": BASE, "r": BASE}, statements=["q"]).verdict == "equal"
+    with pytest.raises(UsageError, match="cannot compare int"):
+        compare(1, {"q": BASE})
+    with pytest.raises(UsageError, match="no column kind"):
+        compare({"q": BASE.drop(columns="kind")}, {"q": BASE})
+
+
+def bench(feed: Feed) -> Any:
+    """As much of a workbench as `compare` looks at."""
+    output_type = EventType("q", {"s": STRING, "x": DOUBLE})
+    runtime = SimpleNamespace(statements={"q": SimpleNamespace(output_type=output_type)})
+    return SimpleNamespace(feed=lambda name: feed, runtime=runtime)
+
+
+def fill(feed: Feed, events: int) -> pd.DataFrame:
+    rows = []
+    for i in range(events):
+        feed.push(i // 2, [{"s": "a", "x": float(i)}], [{"s": "b", "x": NAN}] if i % 3 == 0 else None)
+        rows.append((i // 2, "insert", "a", float(i)))
+        if i % 3 == 0:
+            rows.append((i // 2, "remove", "b", NAN))
+    return frame(*rows)
+
+
+def test_a_workbench_is_read_from_its_feeds() -> None:
+    feed = Feed()
+    expected = fill(feed, 100)
+    assert compare(bench(feed), {"q": expected}).verdict == "equal"
+    found = compare(bench(feed), {"q": expected.assign(x=[-1.0, *expected["x"][1:]])})
+    assert found.statements["q"].by_column == {"x": 1}
+
+
+def test_what_a_full_feed_dropped_is_counted_and_said() -> None:
+    feed = Feed(50)
+    expected = fill(feed, 100)
+    found = compare(bench(feed), {"q": expected})
+    (note,) = found.statements["q"].notes
+    left = len(expected) - found.statements["q"].equal
+    assert found.verdict == "equal" and 50 < left < len(expected)
+    assert note.startswith("the interactive feed dropped its oldest rows, so rows up to ")
+    assert note.endswith(f"were counted only ({left} on both sides)")
+    short = compare(bench(feed), {"q": expected[5:]})
+    assert short.verdict == "different"
+    assert f"({left} here and {left - 5} there)" in str(short)

@@ -1,0 +1,369 @@
+"""Statements over Spark deliver what they deliver in a workbench that replays the same frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import EventError, UsageError
+
+from .histories import SPAN, quotes, trades
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from cepbook.spark import Comparison
+    from cepbook.spark.result import SparkRun
+
+UNTIL = SPAN + 20_000
+
+# name, EPL, how it must be run
+# ruff: noqa: E501  (a table of statements reads better with a statement in one line)
+CASES = [
+    ("filter", "@name('q') select symbol, price * 2 as twice from Trade(price > 110)", "row by row"),
+    ("where", "@name('q') select * from Trade where size > 500 and symbol is not null", "row by row"),
+    ("time_istream", "@name('q') select symbol, size from Trade#time(5 sec)", "row by row"),
+    ("time_irstream", "@name('q') select irstream symbol, size from Trade#time(5 sec)", "ordered"),
+    ("length", "@name('q') select irstream symbol, sum(size) as total from Trade#length(7)", "ordered"),
+    ("time_sum", "@name('q') select sum(price) as total, count(*) as n from Trade#time(5 sec)", "ordered"),
+    ("time_batch", "@name('q') select irstream symbol, count(*) as n from Trade#time_batch(5 sec) group by symbol", "ordered"),
+    ("length_batch", "@name('q') select irstream symbol, price from Trade#length_batch(6)", "ordered"),
+    ("unbound_group", "@name('q') select symbol, sum(size) as total, max(price) as top from Trade group by symbol", "by key"),
+    ("two_keys", "@name('q') select symbol, venue, count(*) as n from Trade group by symbol, venue", "by key"),
+    (
+        "time_group",
+        "@name('q') select irstream symbol, avg(price) as mean, count(*) as n from Trade#time(5 sec) group by symbol",
+        "by key",
+    ),
+    (
+        "time_group_rows",
+        "@name('q') select symbol, price, avg(price) as mean from Trade#time(5 sec) group by symbol having count(*) > 2",
+        "by key",
+    ),
+    ("having", "@name('q') select symbol, sum(size) as n from Trade#keepall group by symbol having sum(size) > 3000", "by key"),
+    ("groupwin", "@name('q') select irstream symbol, size from Trade#groupwin(symbol)#length(3)", "by key"),
+    (
+        "groupwin_group",
+        "@name('q') select symbol, venue, sum(size) as n from Trade#groupwin(symbol)#length(3) group by symbol, venue",
+        "by key",
+    ),
+    ("groupwin_total", "@name('q') select sum(size) as n from Trade#groupwin(symbol)#length(3)", "ordered"),
+    ("unique", "@name('q') select irstream symbol, price from Trade#unique(symbol)", "by key"),
+    ("lastevent", "@name('q') select irstream symbol from Trade#lastevent", "ordered"),
+    (
+        "context_time",
+        "create context PerSymbol partition by symbol from Trade;"
+        "@name('q') context PerSymbol select irstream context.key1 as k, price, sum(size) as n from Trade#time(3 sec)",
+        "by key",
+    ),
+    (
+        "context_batch",
+        "@name('q') context PerSymbol select symbol, count(*) as n, min(price) as low from Trade#time_batch(4 sec)",
+        "by key",
+    ),
+    (
+        "context_length",
+        "create context PerBoth partition by symbol and venue from Trade;"
+        "@name('q') context PerBoth select irstream symbol, venue, avg(price) as mean from Trade#length(2)",
+        "by key",
+    ),
+    (
+        "context_id",
+        "@name('q') context PerSymbol select context.id as id, symbol, count(*) as n from Trade",
+        "ordered",
+    ),
+    (
+        "chain",
+        "insert into Big select symbol as s, price as p from Trade(price > 100);"
+        "@name('q') select s, count(*) as n, max(p) as top from Big group by s",
+        "by key",
+    ),
+    (
+        "chain_without_the_key",
+        "insert into Newest select venue as v, price as p from Trade#unique(symbol);"
+        "@name('q') select v, count(*) as n from Newest group by v",
+        "ordered",
+    ),
+    (
+        "chain_of_sums",
+        "insert into Rate select symbol, sum(size) as volume from Trade#time(5 sec) group by symbol;"
+        "@name('q') select symbol, volume, max(volume) as top from Rate group by symbol",
+        "by key",
+    ),
+    (
+        "two_inputs",
+        "insert into Any_ select symbol as s, 1 as kind from Trade; insert into Any_ select symbol as s, 2 as kind from Quote;"
+        "@name('q') select s, sum(kind) as n, count(*) as c from Any_ group by s",
+        "by key",
+    ),
+    (
+        "context_of_two",
+        "create context Per partition by symbol from Trade, symbol from Quote;"
+        "@name('q') context Per select symbol, avg(bid) as mean from Quote#time(6 sec)",
+        "by key",
+    ),
+]  # fmt: skip
+
+
+def bench_of(epl: str, frames: dict[str, pd.DataFrame], until: int | None = UNTIL) -> Workbench:
+    cep = Workbench()
+    for name, frame in frames.items():
+        cep.define(name, frame, time="ts")
+    cep.run(epl)
+    cep.replay(frames, until=until).run()
+    return cep
+
+
+@pytest.fixture(scope="module")
+def all_cases(spark: SparkSession) -> Iterator[tuple[SparkRun, Comparison]]:
+    """All statements of `CASES` in one workbench: one Spark job for each way to run them."""
+    frames = {"Trade": trades(1), "Quote": quotes(1)}
+    cep = bench_of(";".join(epl.replace("'q'", f"'{name}'") for name, epl, _ in CASES), frames)
+    run = cep.spark(frames, until=UNTIL, statements=[c[0] for c in CASES], session=spark)
+    yield run, cep.compare(run)
+    run.close()
+
+
+@pytest.mark.parametrize(("name", "path"), [(c[0], c[2]) for c in CASES])
+def test_same_rows_as_in_the_workbench(all_cases: tuple[SparkRun, Comparison], name: str, path: str) -> None:
+    run, comparison = all_cases
+    assert run.coverage[name].path == path, run.coverage[name]
+    found = comparison.statements[name]
+    assert found.same, comparison
+    assert found.equal > 10
+
+
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_many_statements_over_other_histories(spark: SparkSession, seed: int) -> None:
+    epl = """
+        create context PerSymbol partition by symbol from Trade;
+        @name('sum') context PerSymbol select irstream symbol, price, sum(price) as total from Trade#time(2 sec);
+        @name('big') insert into Big select symbol, size from Trade(size > 300);
+        @name('batches') select irstream size from Big#length_batch(4);
+        @name('per') select symbol, avg(size) as mean from Big#time(7 sec) group by symbol;
+        @name('quote') select irstream * from Quote#time(1 sec);
+    """
+    frames = {"Quote": quotes(seed), "Trade": trades(seed)}
+    cep = bench_of(epl, frames)
+    run = cep.spark(frames, until=UNTIL, session=spark)
+    found = cep.compare(run)
+    assert found.verdict == "equal", found
+    assert {n: p.path for n, p in run.coverage.items()} == {
+        "sum": "by key", "big": "row by row", "batches": "ordered", "per": "by key", "quote": "ordered",
+    }  # fmt: skip
+    run.close()
+
+
+def test_ties_keep_the_order_of_the_mapping_and_of_rows(spark: SparkSession) -> None:
+    a = pd.DataFrame({"ts": [5, 5, 5, 7], "n": [1, 2, 3, 4]})
+    b = pd.DataFrame({"ts": [3, 5, 7, 7], "n": [10, 20, 30, 40]})
+    epl = "insert into Both select 'a' as src, n from A; insert into Both select 'b' as src, n from B;\
+        @name('q') select src, n from Both#length(2)"
+    for frames in ({"A": a, "B": b}, {"B": b, "A": a}):
+        cep = bench_of(epl, frames)
+        run = cep.spark(frames, session=spark)
+        found = cep.compare(run, order=True)
+        assert found.verdict == "equal", found
+        table = run.to_pandas("q")
+        assert table["sequence"].tolist() == list(range(8))
+        expected = {"A": [10, 1, 2, 3, 20, 4, 30, 40], "B": [10, 20, 1, 2, 3, 30, 40, 4]}[next(iter(frames))]
+        assert table["n"].tolist() == expected
+        run.close()
+
+
+def test_unsorted_frames_are_put_in_order(spark: SparkSession) -> None:
+    frames = {"Trade": trades(3).sample(frac=1, random_state=1)}
+    cep = bench_of("@name('q') select irstream symbol, size from Trade#length(3)", frames, None)
+    found = cep.compare(cep.spark(frames, session=spark), order=True)
+    assert found.verdict == "equal", found
+
+
+def test_spark_frames_with_a_sequence(spark: SparkSession) -> None:
+    frames = {"Trade": trades(4)}
+    cep = bench_of("@name('q') select irstream symbol, price, size from Trade#length(3)", frames, None)
+    numbered = frames["Trade"].assign(number=np.arange(len(frames["Trade"])) * 10)
+    run = cep.spark({"Trade": spark.createDataFrame(numbered).repartition(4)}, sequence="number", session=spark)
+    assert run.order == "events of one time are ordered by the column number"
+    found = cep.compare(run, order=True)
+    assert found.verdict == "equal", found
+    assert set(run.to_pandas("q")["sequence"]) == set(numbered["number"])
+
+
+def test_spark_frames_without_a_sequence_say_how_ties_are_broken(spark: SparkSession) -> None:
+    frame = trades(5).drop_duplicates("ts")
+    cep = bench_of("@name('q') select irstream symbol, price from Trade#length(3)", {"Trade": frame}, None)
+    run = cep.spark({"Trade": spark.createDataFrame(frame).repartition(4)}, session=spark)
+    assert "by the columns that the statements read" in run.order
+    found = cep.compare(run, order=True)
+    assert found.verdict == "equal", found
+    ties = spark.createDataFrame(pd.concat([trades(5)] * 2).sample(frac=1, random_state=2))
+    first, second = (cep.spark({"Trade": ties.repartition(n)}, session=spark).to_pandas("q") for n in (2, 5))
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_a_sequence_number_must_not_repeat(spark: SparkSession) -> None:
+    frame = pd.DataFrame({"ts": [1, 2, 2], "n": [1, 2, 3], "number": [0, 1, 1]})
+    cep = bench_of("@name('q') select n from A", {"A": frame}, None)
+    with pytest.raises(EventError, match="two events of A at time 2 have the sequence number 1"):
+        cep.spark({"A": frame}, sequence="number", session=spark).to_pandas("q")
+
+
+def test_null_and_nan_stay_apart(spark: SparkSession) -> None:
+    cep = Workbench()
+    cep.run("create schema A(ts long, x double); @name('q') select x, x + 1 as y, x is null as absent from A")
+    frame = spark.createDataFrame([(1, 1.5), (2, None), (3, float("nan"))], "ts bigint, x double")
+    rows = cep.spark({"A": frame}, time="ts", session=spark).to_arrow("q").to_pylist()
+    assert [r["absent"] for r in rows] == [False, True, False]
+    assert rows[0]["y"] == 2.5 and rows[1]["x"] is None and rows[1]["y"] is None
+    assert np.isnan(rows[2]["x"]) and np.isnan(rows[2]["y"])
+    missing = pd.DataFrame({"ts": [1, 2], "x": [1.5, float("nan")]})
+    rows = cep.spark({"A": missing}, time="ts", session=spark).to_arrow("q").to_pylist()
+    assert [r["absent"] for r in rows] == [False, True]
+
+
+def test_types_of_columns(spark: SparkSession) -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema Part(a int, b string);"
+        "create schema A(ts long, i int, s short, f float, b boolean, c string, big bigdecimal, xs int[], o Part);"
+        "@name('q') select *, i + 1 as j, f / 2 as h, sum(i) as time, i as I_ from A group by c"
+    )
+    schema = (
+        "ts bigint, i int, s smallint, f float, b boolean, c string, big decimal(10,2), "
+        "xs array<int>, o struct<a: int, b: string>"
+    )
+    frame = spark.createDataFrame(
+        [(1, 2, 3, 0.1, True, "x", None, [1, None], (7, "y")), (2, None, None, None, None, None, None, None, None)], schema
+    )
+    run = cep.spark({"A": frame}, time="ts", session=spark)
+    assert run.columns("q")["time"] == "time_"
+    types = dict(run.frame("q").dtypes)
+    assert (types["i"], types["s"], types["f"], types["b"], types["xs"]) == (
+        "int", "smallint", "float", "boolean", "array<int>",
+    )  # fmt: skip
+    first, second = run.to_arrow("q").to_pylist()
+    assert first["xs"] == [1, None] and first["o"] == {"a": 7, "b": "y"} and first["j"] == 3 and first["time_"] == 2
+    assert all(second[c] is None for c in ("i", "s", "f", "b", "c", "big", "xs", "o", "j"))
+
+
+def test_empty_input(spark: SparkSession) -> None:
+    frames = {"Trade": trades(1)[:0], "Quote": quotes(1)[:0]}
+    cep = Workbench()
+    for name, frame in {"Trade": trades(1), "Quote": quotes(1)}.items():
+        cep.define(name, frame, time="ts")
+    cep.run(
+        "@name('a') select symbol from Trade; @name('b') select symbol, count(*) as n from Trade group by symbol;"
+        "@name('c') select irstream count(*) as n from Quote#time(1 sec)"
+    )
+    run = cep.spark(frames, until=UNTIL, session=spark)
+    assert [len(run.to_pandas(n)) for n in run.statements] == [0, 0, 0]
+    assert list(run.to_pandas("b").columns[-2:]) == ["symbol", "n"]
+    assert cep.compare(run).verdict == "equal"
+
+
+def test_events_after_until_are_left_out(spark: SparkSession) -> None:
+    frames = {"Trade": trades(6)}
+    cep = bench_of("@name('q') select irstream symbol from Trade#time(10 sec)", frames, SPAN // 2)
+    run = cep.spark(frames, until=SPAN // 2, session=spark)
+    assert cep.compare(run).verdict == "equal"
+    assert run.to_pandas("q")["time"].max() <= SPAN // 2
+
+
+def test_timestamps_are_utc_milliseconds(spark: SparkSession) -> None:
+    at = pd.to_datetime(["2013-01-01 05:15:00.250", "2013-01-01 06:00:00.000"])
+    for times in (pd.Series(at), pd.Series(at.tz_localize("UTC").tz_convert("America/New_York"))):
+        frame = pd.DataFrame({"ts": times, "n": [1, 2]})
+        cep = bench_of("@name('q') select ts, n, current_timestamp() as now from A", {"A": frame}, None)
+        for given in (frame, spark.createDataFrame(frame)):
+            run = cep.spark({"A": given}, session=spark)
+            found = run.to_pandas("q")
+            assert found["ts"].tolist() == found["now"].tolist() == [1357017300250, 1357020000000]
+            assert cep.compare(run).verdict == "equal"
+
+
+def test_union_holds_all_statements(spark: SparkSession) -> None:
+    frames = {"Trade": trades(1)}
+    cep = bench_of(
+        "@name('a') select symbol from Trade(size > 900); @name('b') select irstream size, price from Trade#lastevent", frames
+    )
+    run = cep.spark(frames, until=UNTIL, session=spark)
+    counts = {r["statement"]: r["count"] for r in run.union().groupBy("statement").count().collect()}
+    assert counts == {n: len(run.to_pandas(n)) for n in ("a", "b")}
+    assert set(run.frames) == {"a", "b"}
+    row = run.union().where("statement = 'b'").first()
+    assert row is not None and row["columns"].startswith('{"size":')
+
+
+def test_only_the_wanted_statements_run(spark: SparkSession) -> None:
+    frames = {"Trade": trades(1)}
+    cep = bench_of("@name('a') select symbol from Trade; @name('b') select size from Trade#lastevent", frames)
+    assert cep.spark(frames, statements=["b"], session=spark).statements == ("b",)
+    with pytest.raises(UsageError, match="there is no select statement c; deployed are: a, b"):
+        cep.spark(frames, statements=["c"], session=spark)
+
+
+def test_coverage_is_readable(spark: SparkSession) -> None:
+    frames = {"Trade": trades(1)}
+    cep = bench_of("@name('a<') select count(*) as n from Trade; @name('b') select symbol from Trade", frames)
+    run = cep.spark(frames, session=spark)
+    assert "a<: ordered (one aggregate over the events of all keys)" in repr(run)
+    assert "a&lt;" in run._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="price"), "lacks the column `price`"),
+        (lambda f: f.assign(size="many"), "the column size of Trade cannot be read as int32"),
+        (lambda f: f.assign(ts=f["ts"].where(f["size"] > 10)), "the event time is missing in"),
+        (lambda f: f.assign(ts=-5), "has the time -5, but the clock starts at 0"),
+    ],
+)
+def test_bad_frames(spark: SparkSession, change: Any, message: str) -> None:
+    good = trades(1)
+    cep = bench_of("@name('q') select symbol, size from Trade#lastevent", {"Trade": good})
+    with pytest.raises(EventError, match=message):
+        cep.spark({"Trade": change(good)}, session=spark).to_pandas("q")
+
+
+def test_bad_spark_frames(spark: SparkSession) -> None:
+    good = trades(1)
+    cep = bench_of("@name('q') select symbol, size from Trade#lastevent", {"Trade": good})
+    frame = spark.createDataFrame(good)
+    with pytest.raises(EventError, match="the column size of the frame for Trade is string, but the property is int"):
+        cep.spark({"Trade": frame.withColumn("size", frame["size"].cast("string"))}, session=spark)
+    with pytest.raises(EventError, match="has no column `tss`; did you mean `ts`"):
+        cep.spark({"Trade": frame}, time="tss", session=spark)
+    with pytest.raises(UsageError, match="there is no event type Trades; known are: Trade"):
+        cep.spark({"Trades": frame}, session=spark)
+    with pytest.raises(EventError, match="the time of an event of Trade is missing"):
+        cep.spark({"Trade": frame.withColumn("ts", frame["ts"] + None)}, session=spark).to_pandas("q")
+
+
+def test_user_functions_travel_to_the_tasks(spark: SparkSession) -> None:
+    frames = {"Trade": trades(1)}
+    factor = 3
+    cep = Workbench()
+    cep.define("Trade", frames["Trade"], time="ts")
+    cep.runtime.register_function("thrice", lambda n: n * factor)
+    cep.run("@name('q') select cast(thrice(size), int) as n from Trade")
+    cep.replay(frames).run()
+    run = cep.spark(frames, session=spark)
+    assert run.to_pandas("q")["n"].tolist() == (frames["Trade"]["size"] * 3).tolist()
+    assert cep.compare(run).verdict == "equal"
+
+
+def test_failures_of_statements_are_listed(spark: SparkSession) -> None:
+    frame = pd.DataFrame({"ts": [1, 2, 3], "s": ["1", "x", "3"]})
+    cep = Workbench()
+    cep.define("A", frame, time="ts")
+    cep.run("@name('q') select cast(s, int) as n from A")
+    run = cep.spark({"A": frame}, session=spark)
+    assert run.to_pandas("q")["n"].tolist() == [1, 3]
+    errors = run.errors()
+    assert errors[["statement", "time", "sequence"]].values.tolist() == [["q", 2, 1]]
