@@ -10,18 +10,17 @@ A replay runs as an asyncio task in slices of about 10 ms, so that a notebook st
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 import time as wall
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
-from types import FrameType
 from typing import Any, Protocol
 
 from cepbook.errors import EventError, UsageError
 from cepbook.session.clock import show
 from cepbook.session.merge import Merge, Part
+from cepbook.session.process import Interruptions, Patience
 from cepbook.session.results import Progress, ReplayResult
 from cepbook.session.sources import Late, Source
 
@@ -92,6 +91,7 @@ class Replay:
         self._steps = 0
         self._piece = 256
         self._inside = False
+        self._patience = Patience()
         self._active = 0.0
         self._resumed_at: float | None = None
         self._origin: tuple[float, int] | None = None
@@ -215,11 +215,14 @@ class Replay:
         if self._inside:
             raise UsageError("a replay cannot be run from within itself")
         self._hold = False
-        with _Interruptions(self.pause) as interruptions:
-            while self._end is None and not (self._hold and not self._steps):
-                pause = self._slice(SLICE)
-                if pause:
-                    wall.sleep(min(pause, NAP))
+        try:
+            with Interruptions(self.pause) as interruptions:
+                while self._end is None and not (self._hold and not self._steps):
+                    pause = self._slice(SLICE)
+                    if pause:
+                        wall.sleep(min(pause, NAP))
+        finally:
+            self._patience.end()
         if interruptions.any:
             raise KeyboardInterrupt
         return None if self._end is None else self.result
@@ -250,14 +253,18 @@ class Replay:
 
     async def _drive(self, poked: asyncio.Event) -> None:
         await asyncio.sleep(0)
-        while self._end is None:
-            if self._hold and not self._steps and not self._stop:
-                self._resumed_at = self._origin = None
-                poked.clear()
-                await poked.wait()
-                continue
-            pause = self._slice(SLICE)
-            await asyncio.sleep(min(pause, NAP))
+        try:
+            while self._end is None:
+                if self._hold and not self._steps and not self._stop:
+                    self._resumed_at = self._origin = None
+                    self._patience.end()
+                    poked.clear()
+                    await poked.wait()
+                    continue
+                pause = self._slice(SLICE)
+                await asyncio.sleep(min(pause, NAP))
+        finally:
+            self._patience.end()
 
     def _poke(self) -> None:
         loop, poked = self._loop, self._poked
@@ -272,6 +279,7 @@ class Replay:
             return 0.0
         started = wall.perf_counter()
         pause = 0.0
+        self._patience.begin()
         with self._stage.lock:
             self._inside = True
             try:
@@ -284,6 +292,8 @@ class Replay:
         ended = wall.perf_counter()
         self._active += ended - (self._resumed_at if self._resumed_at is not None else started)
         self._resumed_at = None if self._hold else ended
+        if self._hold or self._end is not None:
+            self._patience.end()
         for fn in tuple(self._subscribers):
             fn()
         return pause
@@ -401,25 +411,3 @@ def _before_clock(name: str, time: int, now: int) -> EventError:
         f"an event of `{name}` at {time} ms ({show(time)}) is before the clock, {now} ms ({show(now)})\n"
         '  hint: start with Workbench.reset(), or pass late="drop" to leave such events out'
     )
-
-
-class _Interruptions:
-    """While active, Ctrl-C calls `order` instead of breaking into the engine's work. Main thread only."""
-
-    def __init__(self, order: Callable[[], None]) -> None:
-        self._order = order
-        self._former: Any = None
-        self.any = False
-
-    def __enter__(self) -> _Interruptions:
-        if threading.current_thread() is threading.main_thread():
-            self._former = signal.signal(signal.SIGINT, self._on_signal)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._former is not None:
-            signal.signal(signal.SIGINT, self._former)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.any = True
-        self._order()

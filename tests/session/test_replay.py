@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -307,3 +308,25 @@ def test_a_replay_cannot_run_inside_itself() -> None:
     with pytest.raises(UsageError, match="within itself"):
         replay.run()
     assert replay.state == "failed"
+
+
+def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
+    usual = gc.get_threshold()
+    engine = FakeEngine()
+    during: list[int] = []
+    engine.on_event = lambda: during.append(gc.get_threshold()[0])
+    replay = Replay(engine, [source(*range(20))], paused=True)
+    replay.step(3)
+    assert gc.get_threshold() == usual
+    replay.run()
+    assert gc.get_threshold() == usual
+    assert set(during) == {module.Patience.OBJECTS}
+
+    async def cut_short() -> None:
+        task = asyncio.ensure_future(_result(Replay(FakeEngine(), [source(0, 60_000)], speed=1)))
+        await asyncio.sleep(0.02)
+        assert gc.get_threshold() != usual
+        task.cancel()
+
+    asyncio.run(cut_short())
+    assert gc.get_threshold() == usual
