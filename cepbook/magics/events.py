@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,8 +68,8 @@ class Caused:
 def run_cell(host: Host, line: str, cell: str) -> None:
     """Read, check, send, show, compare.
 
-    Raises EventsError before anything is sent, ExpectationError after everything was sent, StatementError where a
-    statement failed and the cell did not expect it.
+    Raises EventsError before anything is sent. After everything was sent it raises ExpectationError or, in a cell that
+    expects nothing, the first StatementError.
     """
     options = OPTIONS.parse(line)
     workbench = host.workbench
@@ -77,10 +78,10 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     for name in only or ():
         workbench.runtime.statement(name)
     check(workbench, parts, cell)
-    checked = _checked(parts, only)
+    checked = _checked(parts)
     with Observer(workbench, only) as observer:
         results = [observer.run(part.step) for part in parts]
-    results = [_judged(result, checked) for result in results] if checked else results
+    results = results if checked is None else [_judged(result, checked) for result in results]
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
         host.show(_shown(observer.caused, parts, workbench, checked if not wrong else None))
@@ -230,7 +231,9 @@ class Observer:
         runtime = self.workbench.runtime
         match stimulus:
             case Send(name):
-                self.workbench.send(name, _fitted(stimulus, runtime.catalog.event_types))
+                event = _fitted(stimulus, runtime.catalog.event_types)
+                with suppress(StatementError):  # noted by `_failed`; the event has reached all statements
+                    self.workbench.send(name, event)
             case Advance(time, stepping):
                 runtime.advance(time, stepping=stepping)
             case Iterate(name):
@@ -250,15 +253,15 @@ def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
 
 
 # ---------------------------------------------------------------- checking
-def _checked(parts: Sequence[Part], only: Sequence[str] | None) -> frozenset[str] | None:
+def _checked(parts: Sequence[Part]) -> frozenset[str] | None:
     """The statements whose deliveries are compared; None when the cell expects nothing."""
     expected = [reaction for part in parts for reaction in part.step.reactions]
     if not expected:
         return None
-    return frozenset(only or (r.statement for r in expected if isinstance(r, Delivery)))
+    return frozenset(r.statement for r in expected if isinstance(r, Delivery))
 
 
-def _judged(result: StepResult, checked: frozenset[str] | None) -> StepResult:
+def _judged(result: StepResult, checked: frozenset[str]) -> StepResult:
     """The result with the reactions that count, and whether they are the expected ones.
 
     A reading that nothing is stated about is only shown.
@@ -266,7 +269,7 @@ def _judged(result: StepResult, checked: frozenset[str] | None) -> StepResult:
     expects_rows = any(isinstance(r, Rows) for r in result.step.reactions)
     actual = tuple(
         r for r in result.actual
-        if (r.statement in (checked or ()) if isinstance(r, Delivery) else expects_rows or not isinstance(r, Rows))
+        if (r.statement in checked if isinstance(r, Delivery) else expects_rows or not isinstance(r, Rows))
     )  # fmt: skip
     expected = tuple(r for r in result.step.reactions if not isinstance(r, Delivery) or r.insert or r.remove)
     return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
@@ -295,7 +298,7 @@ def _shown(
         if isinstance(c.reaction, Rows):
             shown.append(_reading(by_line[c.line], c.reaction))
         elif isinstance(c.reaction, Failure):
-            shown.append(text(f"line {c.line}: statement {c.reaction.what} failed: {c.reaction.detail}"))
+            shown.append(text(f"line {c.line}: {c.reaction.detail}"))
     if agreed is not None:
         expected = sum(len(part.step.reactions) for part in parts)
         shown.append(text(f"✓ {counted(expected, 'reaction')} as expected"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cepbook.errors import StatementError
+from cepbook.lang.types import DOUBLE
 from cepbook.magics.events import ExpectationError
 from cepbook.magics.scenario_cell import EventsError
 from tests.magics.conftest import Notebook
@@ -115,3 +117,43 @@ def test_output_repeats_exactly(trades: Notebook) -> None:
     trades.run("%epl reset")
     trades.run("%%epl\ncreate schema Trade(symbol string, price double, volume int);\n@name('all') select * from Trade")
     assert trades.run(START) == first
+
+
+@pytest.fixture
+def fragile(trades: Notebook) -> Notebook:
+    """A notebook whose statement `f` fails on prices above 5."""
+
+    def boom(price: float) -> float:
+        if price > 5:
+            raise ValueError("too much")
+        return price
+
+    trades.cep.register_function("boom", boom, returns=DOUBLE)
+    trades.run("%%epl\n@name('f') select boom(price) as b from Trade")
+    return trades
+
+
+def test_a_failing_statement_stops_no_other_and_is_told(fragile: Notebook) -> None:
+    result, shown = fragile.try_run("%%events\nTrade price=1.0\nTrade price=10.0\nTrade price=2.0\n")
+    assert isinstance(result.error_in_exec, StatementError)
+    assert "3 events" in shown and "5 deliveries" in shown and "line 2: statement `f` failed" in shown
+
+
+def test_an_expected_failure(fragile: Notebook) -> None:
+    assert "✓" in fragile.run("%%events\nTrade price=10.0\n    ! f\nTrade price=2.0\n    f + b=2.0\n")
+    result, _ = fragile.try_run("%%events\nTrade price=10.0\nTrade price=2.0\n    f + b=2.0\n")
+    assert isinstance(result.error_in_exec, ExpectationError) and "! f" in str(result.error_in_exec)
+
+
+def test_partitions_and_queries_are_read_and_checked(trades: Notebook) -> None:
+    trades.run("%%epl\ncreate context P partition by symbol from Trade")
+    trades.run("%%epl\n@name('pc') context P select symbol from Trade#keepall")
+    events = 'Trade symbol="A"\nTrade symbol="B"\n'
+    rows = '    = id=0 key1="A" name="P"\n    = id=1 key1="B" name="P"\n'
+    shown = trades.run(f"%%events --only pc\n{events}partitions P\n{rows}query select * from pc\n")
+    assert "partitions P: 2 rows" in shown and "query select * from pc: 2 rows" in shown
+    assert "✓ 1 reaction as expected" in shown
+    message = trades.error("%%events\npartitions P\n" + rows.replace('"B"', '"C"'))
+    assert '= id=1 key1="C" name="P" | = id=1 key1="B" name="P"' in message
+    assert "events:2:1" in trades.error('%%events\nTrade symbol="C"\nquery select * from nowhere')
+    assert len(trades.cep.partitions("P")) == 2
