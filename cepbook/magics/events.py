@@ -336,9 +336,25 @@ def _reading(stimulus: str, found: Rows) -> Frozen:
     return table(f"{stimulus.strip()}: {counted(len(rows), 'row')}", names, rows)
 
 
+DETAILS = """\
+Lines in two notations, mixed freely:
+  t = "2024-01-01 08:00:00.000"          the clock, UTC; also t = 1500 (ms)
+  t = t.plus(1 hour 30 seconds)
+  Tick = {symbol = 'A', price = 10.0}    an event; a property that is left out is null
+  Tick symbol="A" price=10.0             the same as a trace line; values are JSON
+  @1500                                  the clock in ms; `@1500 stepping` stops at every due time
+  iterate out                            the rows of a statement; also: partitions CONTEXT, query EPL
+  // comment, /* comment */, # comment
+What must follow stands below it, indented; then every delivery of the statements that the cell names is checked:
+      out + symbol="A" price=10.0
+          - symbol="Z" price=1.0
+      = symbol="A" price=10.0            a row that iterate, partitions or query reads; `= (none)`: no row
+      ! out                              statement out fails"""
+
 COMMAND = Command(
     "events",
     "Send events and move the clock; show what they cause, and check it where the cell says what to expect.",
     ("%%events [--only STATEMENT,…] [--quiet]",),
     cell=run_cell,
+    details=DETAILS,
 )

@@ -26,7 +26,8 @@ class CellRun(Protocol):
 class Command:
     """One magic: ``%name`` runs `line`, ``%%name`` runs `cell` (None: there is no such form).
 
-    `usage` is one line per form, `summary` one sentence; ``%epl help magics`` prints both.
+    `usage` is one line per form, `summary` one sentence; ``%epl help magics`` prints both, ``%epl help NAME`` also
+    `details`.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Command:
     usage: tuple[str, ...]
     line: LineRun | None = None
     cell: CellRun | None = None
+    details: str = ""
 
 
 class Host:

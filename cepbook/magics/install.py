@@ -11,6 +11,7 @@ from IPython.display import display
 from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
+from cepbook.magics.topics import magic_doc
 from cepbook.widgets import show_live
 
 _GONE = object()
@@ -110,6 +111,6 @@ def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
 def _dressed(magic: Callable[..., object], command: Command) -> Callable[..., object]:
     """With the documentation that ``%epl?`` shows. Braces in a line are EPL, so IPython must not expand them."""
     magic.__name__ = command.name
-    magic.__doc__ = command.summary + "\n\n" + "\n".join(f"    {form}" for form in command.usage)
+    magic.__doc__ = magic_doc(command)
     no_var_expand(magic)
     return magic

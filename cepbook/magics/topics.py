@@ -70,7 +70,7 @@ def _entry(commands: Sequence[Command], name: str) -> str | None:
 
 
 def magic_doc(command: Command) -> str:
-    return "\n".join([*command.usage, "", command.summary])
+    return "\n".join([*command.usage, "", command.summary, *(["", command.details] if command.details else [])])
 
 
 def window_signature(row: WindowRow) -> str:

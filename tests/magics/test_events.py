@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cepbook.errors import StatementError
 from cepbook.lang.types import DOUBLE
-from cepbook.magics.events import ExpectationError
+from cepbook.magics.events import DETAILS, ExpectationError
 from cepbook.magics.scenario_cell import EventsError
 from tests.magics.conftest import Notebook
 
@@ -157,3 +159,14 @@ def test_partitions_and_queries_are_read_and_checked(trades: Notebook) -> None:
     assert '= id=1 key1="C" name="P" | = id=1 key1="B" name="P"' in message
     assert "events:2:1" in trades.error('%%events\nTrade symbol="C"\nquery select * from nowhere')
     assert len(trades.cep.partitions("P")) == 2
+
+
+def test_the_help_is_right(notebook: Notebook) -> None:
+    """The example lines of `%epl help events` run as they stand there."""
+    assert 'Tick symbol="A" price=10.0' in notebook.run("%epl help events")
+    examples = [line.strip() for line in DETAILS.splitlines() if line.startswith("  ") and not line.startswith("   ")]
+    lines = [re.split(r"\s{3,}", line)[0] for line in examples]
+    notebook.run("%%epl\ncreate schema Tick(symbol string, price double);\n@name('out') select * from Tick")
+    clock, plus, event, trace, at, iterate, comments = lines
+    shown = notebook.run("\n".join(["%%events", at, clock, plus, event, trace, iterate, *comments.split(", ")]))
+    assert shown.startswith("2 events, clock 2024-01-01 09:00:30")
