@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import types as pytypes
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -127,7 +127,7 @@ def _of_annotation(where: str, given: Any, known: EventTypes, nested: dict[str, 
         return given
     if isinstance(given, str):
         return _of_text(where, given, known)
-    if given in _PYTHON:
+    if isinstance(given, Hashable) and given in _PYTHON:
         return _PYTHON[given]
     if isinstance(given, type) and issubclass(given, np.generic):
         return of_dtype(where, pd.Series(dtype=np.dtype(given)))

@@ -145,6 +145,7 @@ def test_dict_of_types_and_texts_with_inheritance() -> None:
     [
         ({"a": "strin"}, {}, "(?s)no type `strin`.*did you mean `string`"),
         ({"a": int | str}, {}, "`T.a`: .* has no EPL type"),
+        ({"a": ["int"]}, {}, "`T.a`: .* has no EPL type"),
         ({"a": bytes}, {}, "`T.a`: bytes has no EPL type"),
         ({"a": int}, {"time": "at"}, "no property `at` for its time"),
         ({"a": "boolean"}, {"time": "a"}, "`a` of `T` is boolean; a time is"),
