@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from cepbook.errors import UsageError
 from cepbook.magics import topics
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options, did_you_mean, pairs, variable_name, words
+from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
 from cepbook.magics.show import table, text
 from cepbook.session import RunResult
 from cepbook.session.validate import is_missing
@@ -109,7 +109,7 @@ def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] 
 
 def run_line(host: Host, line: str) -> object:
     """``%epl SUBCOMMAND …``; without one, the list."""
-    given = words(line, "%epl")
+    given = words(clean(line), "%epl")
     name, *rest = given or ["list"]
     if name not in SUBCOMMANDS:
         known = ", ".join(SUBCOMMANDS)

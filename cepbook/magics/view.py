@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import words
+from cepbook.magics.options import clean, words
 from cepbook.widgets import view
 
 
 def run_line(host: Host, line: str) -> object:
     """``%view NAME`` shows the statement's stream, window and partitions; they update while events arrive."""
-    names = words(line, "%view")
+    names = words(clean(line), "%view")
     if len(names) != 1:
         raise UsageError("%view takes the name of one statement, as in `%view delays`")
     return view(host.workbench, names[0])

@@ -50,5 +50,12 @@ def test_malformed_queries(trades: Notebook) -> None:
 def test_view(trades: Notebook) -> None:
     trades.run("widget = %view all")
     assert isinstance(trades.shell.user_ns["widget"], StatementView)
+    trades.run("widget = %view all  # live")
     assert "takes the name of one statement" in trades.error("%view")
     assert "al" in trades.error("%view al")
+
+
+def test_a_comment_may_follow(trades: Notebook) -> None:
+    assert trades.run("%clock 1500  # later") == "00:00:01.500 (1500 ms)"
+    assert "all" in trades.run("%epl list # what is there")
+    assert trades.run("%epl help #length # the window").startswith("#length(size)")
