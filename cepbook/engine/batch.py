@@ -76,6 +76,9 @@ class Batch:
         ticks = _ticks(slices)
         for each in slices:
             self._run_raw(each, ticks, last)
+        given = {each.type for each in slices}
+        for statement in (s for name in self.types if name not in given for s in self._raw[name]):
+            self._finish(statement, [], ticks, last)  # no event came, but the clock moved
         for statement in runtime.statements.values():
             if statement.timed.due <= last and statement.program.shape.source.event_type not in self._reached:
                 self._finish(statement, [], ticks, last)
@@ -171,7 +174,7 @@ class Batch:
                 found = partitions[context.name]
             columns = [each.columns[name] for name in program.columns]
             catch_up = _catch_up(statement, out, ticks)
-            program["run"](each.times, statement.state, out, catch_up, found, *columns)
+            program["run"](each.times, statement.state, out, catch_up, ticks, found, *columns)
             self._finish(statement, out, ticks, last)
 
     def _run_derived(

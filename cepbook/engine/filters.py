@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 
 Handler = Callable[[Any], None]
@@ -22,12 +24,16 @@ _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index."""
+    """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index.
+
+    With `drops` (``@Drop``) an event that it takes is not shown to subscribers of lower priority.
+    """
 
     order: Order
     filter: x.Expr | None
     checked: Handler
     matched: Handler
+    drops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,8 @@ def dispatcher(subscribers: Sequence[Subscriber], failed: Callable[[Exception], 
     ordered = sorted(subscribers, key=lambda s: s.order)
     if not ordered:
         return lambda event: None
+    if any(s.drops for s in ordered):
+        return _dropping(ordered, failed)
     if len(ordered) <= LINEAR:
         return _linear([s.checked for s in ordered], failed)
     root = build(ordered)
@@ -157,6 +165,40 @@ def _linear(handlers: list[Handler], failed: Callable[[Exception], None]) -> Han
                 failed(failure)
 
     return dispatch
+
+
+def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None]) -> Handler:
+    """With ``@Drop``: it must be known which subscribers matched, so each filter is a predicate of its own."""
+    takers = [(s.order[0], _predicate(s.filter), s.matched, s.drops) for s in ordered]
+
+    def dispatch(event: Any) -> None:
+        dropped_below: int | None = None
+        for priority, applies, handler, drops in takers:
+            if dropped_below is not None and priority > dropped_below:
+                return
+            try:
+                if applies(event):
+                    if drops:
+                        dropped_below = priority
+                    handler(event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _predicate(condition: x.Expr | None) -> Callable[[Any], bool]:
+    if condition is None:
+        return lambda event: True
+    source = Source()
+    names = lower.properties(condition)
+    scope = lower.Scope(source, {name: f"p{i}" for i, name in enumerate(names)}, event="event")
+    with source.block("def applies(event):"):
+        for i, name in enumerate(names):
+            source.line(f"p{i} = event.get({source.const(name, 'n')})")
+        source.line(f"return {lower.truth(scope, condition)}")
+    applies: Callable[[Any], bool] = source.load()["applies"]
+    return applies
 
 
 def _single_table(root: Node) -> tuple[str, dict[Any, list[Handler]]] | None:

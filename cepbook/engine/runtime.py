@@ -59,6 +59,9 @@ def _unbuilt(event: Any) -> None:
     raise AssertionError("a route is built before its first event")
 
 
+_NOWHERE = Route("")
+
+
 class Runtime:
     """A running engine.
 
@@ -267,26 +270,37 @@ class Runtime:
         return f"deployment_{number}"
 
     # -------------------------------------------------------------- events
-    def send(self, type_name: str, event: dict[str, Any]) -> None:
+    def send(self, type_name: str, event: dict[str, Any], at: int | None = None) -> None:
         """Process one event. The dict is the event: it is not copied, and a property that it lacks is null.
 
+        With `at` (ms) the clock first advances to the event's time, unless it is there or past it already.
         Errors: EventError for an unknown type; StatementError when a statement failed and nobody listens for errors.
         """
-        route = self._routes.get(type_name)
-        if route is None:
+        try:
+            route = self._routes[type_name]
+        except KeyError:
             route = self._route(type_name)
+        if at is not None:
+            clock = self.clock
+            if at > clock.now:
+                if at < clock.due:
+                    clock.now = at
+                else:
+                    self._fire(at)
         try:
             route.dispatch(event)
         except Exception as failure:
             self._caught(failure)
         if self._queue:
             self._drain()
-        if self._unraised:
-            self._raise()
 
-    def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]:
-        """`send` with the routing resolved once; stays valid when statements come and go."""
-        route, queue = self._route(type_name), self._queue
+    def sender(self, type_name: str, *, time: str | None = None) -> Callable[[dict[str, Any]], None]:
+        """`send` with the routing resolved once; stays valid when statements come and go.
+
+        `time` names the property that holds the event's time in ms: the clock then advances to it first, as with
+        ``send(…, at=…)``.
+        """
+        route, queue, clock = self._route(type_name), self._queue, self.clock
 
         def send(event: dict[str, Any]) -> None:
             try:
@@ -295,10 +309,22 @@ class Runtime:
                 self._caught(failure)
             if queue:
                 self._drain()
-            if self._unraised:
-                self._raise()
 
-        return send
+        def send_at(event: dict[str, Any]) -> None:
+            now = event[time]  # type: ignore[index]
+            if now > clock.now:
+                if now < clock.due:
+                    clock.now = now
+                else:
+                    self._fire(now)
+            try:
+                route.dispatch(event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                self._caught(failure)
+            if queue:
+                self._drain()
+
+        return send if time is None else send_at
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""
@@ -311,6 +337,7 @@ class Runtime:
         return Batch(self, types)
 
     def _drain(self) -> None:
+        """Process what waits behind the present event: derived events, then failures that nobody listens for."""
         queue = self._queue
         while queue:
             route, rows = queue.popleft()
@@ -322,6 +349,7 @@ class Runtime:
                 if len(queue) > 100_000:
                     queue.clear()
                     raise UsageError("insert into feeds itself without end; the queue of derived events was dropped")
+        self.raise_unraised()
 
     def _route(self, type_name: str) -> Route:
         route = self._routes.get(type_name)
@@ -362,7 +390,8 @@ class Runtime:
             found.append(Subscriber(context.order, None, handler, handler))
         for statement in self.readers(type_name):
             checked, matched = statement.handlers()
-            found.append(Subscriber(statement.order, statement.program.shape.source.filter, checked, matched))
+            condition = statement.program.shape.source.filter
+            found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
         return found
 
     def readers(self, type_name: str) -> list[Statement]:
@@ -397,8 +426,6 @@ class Runtime:
         while stepping and clock.due < t:
             self._fire(clock.due)
         self._fire(t)
-        if self._unraised:
-            self._raise()
 
     def _fire(self, t: int) -> None:
         self.clock.now = t
@@ -417,6 +444,9 @@ class Runtime:
 
     def iterate_partitions(self, statement: str) -> list[tuple[int | None, list[Row]]]:
         """(partition id, rows) of every live partition; one entry with id None without a context."""
+        if any(statement == s.name for d in self._deployments.values() for s in d.plan.statements):
+            if statement not in self._statements:
+                return []  # create statements deliver nothing and iterate empty
         found = self.statement(statement)
         rows = found.program["rows"]
         return [(id_, rows(state, self.now)) for id_, state in found.states()]
@@ -449,17 +479,16 @@ class Runtime:
         self.errors.append(error)
         if not self._error_listeners:
             self._unraised.append(error)
+            self._queue.append((_NOWHERE, []))  # so that send looks here when the round is over
         for listener in list(self._error_listeners):
             listener(error)
 
     def raise_unraised(self) -> None:
         """Raise the first failure that no error listener was told of."""
         if self._unraised:
-            self._raise()
+            first, self._unraised = self._unraised[0], []
+            raise first from first.cause
 
-    def _raise(self) -> None:
-        first, self._unraised = self._unraised[0], []
-        raise first from first.cause
 
     def _caught(self, failure: Exception) -> None:
         """Attribute an exception to the statement whose generated code it passed; our own errors go on."""

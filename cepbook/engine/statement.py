@@ -51,7 +51,7 @@ class Statement:
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         namespace = program.namespace
-        namespace.update(timed=self.timed, arm=self._arm, failed=self.failed, push=None, slot=0)
+        namespace.update(timed=self.timed, arm=self._arm, rearm=self._rearm, failed=self.failed, push=None, slot=0)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -65,7 +65,8 @@ class Statement:
         if context is None:
             self.state = self.new_state(None)
             for name in ("on_event", "on_match"):
-                self.program[name].__defaults__ = (self.state,)
+                count = self.program[name].__code__.co_argcount - 1
+                self.program[name].__defaults__ = (self.state, self.state[1], self.state[2])[:count]
         else:
             self.program.namespace["slot"] = context.join(self)
         self._rewire()
@@ -148,6 +149,13 @@ class Statement:
         id_ = 0 if partition is None else partition.id
         heappush(self._timers, (due, id_, ordinal, next(self._serial), state, window))
         self._runtime.clock.arm(self.timed, due)
+
+    def _rearm(self, due: int, state: Any, window: Any) -> None:
+        """Replace all timers by the one that a batch run left behind."""
+        self._timers.clear()
+        self.timed.due = NEVER
+        if due < NEVER:
+            self._arm(due, state, window, 0)
 
     def fire(self, now: int) -> None:
         """Run the timers that are due: at most one delivery."""
@@ -289,4 +297,6 @@ def _retained(window: Any, batches: bool, grouped: bool) -> int:
         return 0
     if grouped:
         return sum(_retained(each, batches, False) for each in window.values())
-    return len(window[0]) + len(window[1]) if batches else len(window)
+    if not batches:
+        return len(window)
+    return len(window[0]) + len(window[1]) if isinstance(window[1], list) else 0  # running batches keep none

@@ -64,6 +64,7 @@ class Aggregates:
         self.arguments: list[Argument] = []
         self.needs_ordinal = False
         self.size = self._cell(None, "n") if counted else None
+        self._counted = {_identity(call) for call in calls if call.name in ("avg", "count")}
         self.values = [self._value(call) for call in calls]
 
     # -------------------------------------------------------------- what is kept
@@ -109,8 +110,10 @@ class Aggregates:
 
     def _sum(self, call: AggregateCall, argument: Argument) -> str:
         of = argument.expr.type if argument.expr is not None else call.type
-        total = self._cell(argument, "s", self._zero(of))
-        count = self._cell(argument, "n")
+        if self.leaving is Leaving.NEVER and _identity(call) not in self._counted:
+            total, count = self._cell(argument, "s", "None"), ""  # null until there is a value: no count needed
+        else:
+            total, count = self._cell(argument, "s", self._zero(of)), self._cell(argument, "n")
         value = total
         if of.name in BITS:
             bits = max(32, BITS[of.name])
@@ -119,7 +122,7 @@ class Aggregates:
             value = f"({total} if -{half} <= {total} < {half} else {wrap}({total}, {bits}))"
         if call.name == "avg":
             value = f"{value} / {count}"
-        return f"({value} if {count} else None)"
+        return f"({value} if {count or f'{total} is not None'} else None)" if count or value != total else total
 
     def _zero(self, of: Type) -> str:
         if of.name in ("double", "float"):
@@ -273,7 +276,9 @@ class Aggregates:
         change = f"{total} {sign} {v}"
         if of is not None and of.name == "float":
             change = f"{source.bind('_single', support.single)}({change})"
-        if entering:
+        if entering and "n" not in cells:
+            source.line(f"{total} = {v} if {total} is None else {change}")
+        elif entering:
             source.line(f"{total} = {change}")
         else:  # an empty window forgets the rounding errors of its sum
             zero = self._zero(of) if of is not None else "0"
@@ -295,6 +300,11 @@ class Aggregates:
         else:
             with source.block(f"if {cell}[0] == {v}:"):
                 source.line(f"{cell}.popleft()")
+
+
+def _identity(call: AggregateCall) -> tuple[x.Expr | None, bool, x.Expr | None]:
+    """What calls must share to share cells."""
+    return (call.args[0] if call.args else None, call.distinct, call.filter)
 
 
 def nth_value(values: dict[int, object], position: int, from_end: bool) -> object:

@@ -2,6 +2,7 @@
 
 ``release`` is called with the window ``w`` = [collected, former batch, next due, grid]. Aggregates of a batch are made anew
 from its events; only under groupwin, where batches of several groups share aggregates, is the former batch taken out.
+Where rows stand for groups, not events, no event is kept at all (`RunningBatchCode`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ class BatchCode:
     @property
     def fresh(self) -> str:
         """Code of an empty window."""
-        return self.window.fresh(self.code)
+        return f"[[], [], None, {self.window.grid(self.code)}]"
+
+    @property
+    def idle(self) -> str:
+        """Code: nothing was collected and nothing was released before."""
+        return "not w[0] and not w[1]"
 
     # -------------------------------------------------------------- arrival
     def arrival(self, emit: Emit, *, hoisted: bool) -> None:
@@ -42,18 +48,16 @@ class BatchCode:
         source.line(f"{w}[0].append({code.items.pack('now')})")
         if self.shape.window_name == "length_batch":
             source.line("ins, rem = [], []")
-            self.window.arrive(code, w)
+            self.window.arrive(code, w, f"len({w}[0])")
             emit("ins", "rem")
         else:
-            self.window.arrive(code, w)
+            self.window.arrive(code, w, "")
 
     def timers(self) -> None:
         """``release`` and, for timed windows, ``tick``."""
         source = self.source
         with source.block("def release(S, w, now, ins, rem, forced=False):"):
             self.code.load_state()
-            source.line("batch, former = w[0], w[1]")
-            source.line("w[0], w[1] = [], batch")
             self._release()
         if self.shape.window_name == "time_batch":
             self._tick()
@@ -61,7 +65,7 @@ class BatchCode:
     def _tick(self) -> None:
         source, forced = self.source, forces(self.code)
         with source.block("def tick(S, w, now, ins, rem, ordinal):"):
-            source.line("idle = not w[0] and not w[1]")
+            source.line(f"idle = {self.idle}")
             if forced:
                 source.line("release(S, w, now, ins, rem, True)")
             else:
@@ -93,6 +97,8 @@ class BatchCode:
                 body()
 
     def _release(self) -> None:
+        self.source.line("batch, former = w[0], w[1]")
+        self.source.line("w[0], w[1] = [], batch")
         kind = {
             "unaggregated": self._rows_of_events,
             "aggregated": self._aggregated,
@@ -212,6 +218,96 @@ class BatchCode:
     def contents(self) -> str:
         """Code of an iterable of the events being collected."""
         return "(item for w in W.values() for item in w[0])" if self.shape.group_window else "W[0]"
+
+
+class RunningBatchCode(BatchCode):
+    """A batch of which only aggregates show: they run along, and a release swaps them.
+
+    ``w`` = [groups or cells of the batch being collected, groups or number of events of the former batch, next due, grid,
+    number of events that passed where, number of events].
+    """
+
+    @property
+    def fresh(self) -> str:
+        """Code of an empty window."""
+        collecting = "{}" if self.shape.grouped else self.code.aggregates.fresh()
+        return f"[{collecting}, 0, None, {self.window.grid(self.code)}, 0, 0]"
+
+    @property
+    def idle(self) -> str:
+        """Code: nothing was collected and nothing was released before."""
+        return "not w[0] and not w[1]" if self.shape.grouped else "not w[4] and not w[1]"
+
+    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+        """Add an event that passed the filter to the aggregates of the batch; deliver if that fills it."""
+        source, code, cells = self.source, self.code, self.code.aggregates
+        p = code.arriving("now")
+        with code.where(p):
+            if self.shape.grouped:
+                source.line(f"groups, k = W[0], {code.key(p)}")
+                code.find_or_make("H", "groups", "k", cells.fresh(), self._start_with_group)
+            else:
+                source.line("H = W[0]")
+            cells.load("H")
+            cells.enter(p)
+            cells.store("H")
+            if not self.shape.grouped:
+                source.line("W[4] += 1")
+        if self.shape.window_name == "length_batch":
+            source.line("W[5] += 1")
+            source.line("ins, rem, w = [], [], W")
+            self.window.arrive(code, "w", "w[5]")
+            emit("ins", "rem")
+        elif not code.starts_with_group:
+            self.window.arrive(code, "W", "")
+
+    def _start_with_group(self) -> None:
+        """The clock stands only while there are no groups: a new one starts it."""
+        if self.code.starts_with_group:
+            if not self.code.in_run:
+                self.source.line("now = clock.now")
+            self.window.arrive(self.code, "W", "")
+
+    def _release(self) -> None:
+        source = self.source
+        if self.shape.grouped:
+            source.line("former_groups, groups = groups, w[0]")
+            source.line("S[2], w[0], w[1], w[5] = groups, {}, groups, 0")
+            self._swapped_groups()
+            return
+        source.line(f"batch, w[0], former = w[0], {self.code.aggregates.fresh()}, w[1]")
+        source.line("w[1], w[4], w[5] = w[4], 0, 0")
+        source.line("before = []")
+        if self.shape.wants_remove:
+            self.code.aggregates.load("A")
+            self.code.append_row("before", self.q)
+        source.line("A[:] = batch")
+        self.code.aggregates.load("A")
+        with source.block("if w[1] or former or forced:"):
+            source.line("rem += before")
+            if self.shape.wants_insert:
+                self.code.append_row("ins", self.q)
+
+    def _swapped_groups(self) -> None:
+        source, code, shape = self.source, self.code, self.shape
+        source.line("touched = [*groups, *(k for k in former_groups if k not in groups)]")
+        for rows, groups, wanted in (
+            ("rem", "former_groups", shape.wants_remove),
+            ("ins", "groups", shape.wants_insert),
+        ):
+            if wanted:
+                with source.block("for k in touched:"):
+                    self._load_group_or_fresh(groups)
+                    code.append_row(rows, self.q)
+
+    def contents(self) -> str:
+        """Code of the keys of the groups being collected."""
+        return "W[0]"
+
+
+def runs_along(code: Code) -> bool:
+    """Whether a batch statement needs no events, only aggregates."""
+    return code.shape.fully and not code.shape.group_window and code.shape.leaving is Leaving.NEVER
 
 
 def _both(first: Callable[[Scope], None], then: Callable[[], None]) -> Callable[[Scope], None]:

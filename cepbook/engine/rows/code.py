@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 from cepbook.engine.rows import expr as lower
@@ -37,6 +37,7 @@ class Code:
         self._parameter_names: dict[x.Expr, str] = {}
         self.source.bind("GONE", GONE)
         self.arranged = self._arrangement()
+        self.in_run = False  # while the loop of `run` is written: ``now`` is its local
         if self.aggregates.needs_ordinal:
             self.source.bind("next_ordinal", itertools.count().__next__)
 
@@ -140,10 +141,18 @@ class Code:
     def open_group(self, key: str, group: str = "G") -> None:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
         source = self.source
-        source.line(f"{group} = groups.get({key})")
-        with source.block(f"if {group} is None:"):
-            source.line(f"{group} = groups[{key}] = {self.aggregates.fresh()}")
+        self.find_or_make(group, "groups", key, self.aggregates.fresh())
         self.aggregates.load(group)
+
+    def find_or_make(self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None) -> None:
+        """``target = table[key]``, made as `fresh` if new; `then` writes what else happens for a new key."""
+        source = self.source
+        with source.block(f"if {key} in {table}:"):  # two operators are faster than one call of ``get``
+            source.line(f"{target} = {table}[{key}]")
+        with source.block("else:"):
+            source.line(f"{target} = {table}[{key}] = {fresh}")
+            if then is not None:
+                then()
 
     def leave_group(self, scope: Scope, key: str) -> None:
         """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells."""
@@ -162,10 +171,7 @@ class Code:
             return "W"
         source = self.source
         source.line(f"gk = {self.window_key(self.arriving('now'), self.shape.group_window)}")
-        source.line("w = W.get(gk)")
-        with source.block("if w is None:"):
-            source.line(f"w = W[gk] = {fresh}")
-            source.line("S[3][gk] = len(S[3])")
+        self.find_or_make("w", "W", "gk", fresh, lambda: source.line("S[3][gk] = len(S[3])"))
         return "w"
 
     @property
@@ -177,11 +183,28 @@ class Code:
         if shape.aggregation is not None:
             exprs += [a for call in shape.aggregation.calls for a in call.args]
         clocked = any(isinstance(part, x.CurrentTimestamp) for e in exprs for part in x.walk(e))
-        return clocked or shape.batches or shape.window_name == "time"
+        return clocked or (shape.batches and not self.starts_with_group) or shape.window_name == "time"
+
+    @property
+    def starts_with_group(self) -> bool:
+        """Whether a timed batch's clock can only start with a new group, so that other arrivals need not look."""
+        shape = self.shape
+        running = shape.kind == "fully_aggregated_grouped" and not shape.group_window
+        return running and shape.where is None and shape.window_name == "time_batch"
+
+    @property
+    def one_timer(self) -> bool:
+        """Whether all timers of the statement are that of one sliding window, whose expiry shows."""
+        shape = self.shape
+        return shape.window_name == "time" and shape.expiry_shows and not shape.group_window and not shape.plan.context
 
     def load_state(self) -> None:
         """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""
         self.source.line("W = S[1]")
+        self.load_groups()
+
+    def load_groups(self) -> None:
+        """Make the aggregate part of ``S`` local."""
         if self.shape.aggregation is not None:
             self.source.line("groups = S[2]" if self.shape.grouped else "A = S[2]")
 

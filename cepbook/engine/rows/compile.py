@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.batches import BatchCode
+from cepbook.engine.rows.batches import BatchCode, RunningBatchCode, runs_along
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.shape import Shape, shape_of
@@ -78,7 +78,9 @@ class _Writer:
         self.code = code
         self.source = code.source
         self.iterable_unbound = iterable_unbound
-        self.body: SlidingCode | BatchCode = BatchCode(code) if shape.batches else SlidingCode(code)
+        self.body: SlidingCode | BatchCode = (
+            _batch_code(code) if shape.batches else SlidingCode(code, iterable_unbound)
+        )
         extra = tuple(name for name in all_properties if name not in shape.properties) if shape.keeps_event else ()
         self.columns = shape.properties + extra
         self.all_properties = all_properties
@@ -89,6 +91,8 @@ class _Writer:
         self._run()
         if self.shape.expiry_shows or self.shape.lazy or self.shape.batches:
             self.body.timers()
+        if self.code.one_timer and isinstance(self.body, SlidingCode):
+            self.body.run_expiry(self._emitter("emit(({}, {}, {}))", "now"))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
         self._rows()
@@ -119,7 +123,7 @@ class _Writer:
                     source.line("on_match = on_event")
                     continue
                 late = [n for n in shape.properties if n not in early or n in self._needed_after_filter()]
-            with source.block(f"def {name}(e, S=None):"):
+            with source.block(f"def {name}({self._event_signature()}):"):
                 if condition is not None and condition_applies:
                     self._read(early)
                     with source.block(f"if {lower.truth(self.code.arriving(), condition)}:", condition.span):
@@ -128,6 +132,15 @@ class _Writer:
                 else:
                     self._read(late)
                     self._arrival()
+
+    def _event_signature(self) -> str:
+        """Without a context the one state's parts are default values, bound when the statement starts."""
+        if self.contextual:
+            return "e, S"
+        parts = ["e", "S=None", "W=None"]
+        if self.shape.aggregation is not None and not self.shape.batches:
+            parts.append("groups=None" if self.shape.grouped else "A=None")
+        return ", ".join(parts)
 
     def _needed_after_filter(self) -> set[str]:
         shape = self.shape
@@ -151,7 +164,8 @@ class _Writer:
     def _arrival(self) -> None:
         if self.code.reads_now:
             self.source.line("now = clock.now")
-        self.code.load_state()
+        if self.contextual:
+            self._load_for_arrival()
         self.body.arrival(
             self._emitter("push({}, {}, {})", "now" if self.code.reads_now else "clock.now"), hoisted=False
         )
@@ -190,13 +204,16 @@ class _Writer:
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         heads = ["times", "partitions"] if self.contextual else ["times"]
         names = ["now", "P"] if self.contextual else ["now"]
-        signature = ", ".join(["times", "S", "out", "catch_up", "partitions", *parameters])
+        signature = ", ".join(["times", "S", "out", "catch_up", "ticks", "partitions", *parameters])
         with source.block(f"def run({signature}):"):
             source.line("emit = out.append")
             if not self.contextual:
                 code.load_state()
             if hoisted:
                 code.aggregates.load("A")
+            if code.one_timer:
+                source.line("due = timed.due")
+            code.in_run = True
             zipped = ", ".join([*heads, *parameters])
             source.line(f"rows = zip({zipped})")
             with source.block("while True:"):
@@ -208,13 +225,24 @@ class _Writer:
                     source.line("break")
                 with source.block("except Exception as failure:"):
                     source.line("failed(failure, now)")
-                if hoisted:
+                if hoisted or code.one_timer:
                     with source.block("finally:"):
-                        code.aggregates.store("A")
+                        if hoisted:
+                            code.aggregates.store("A")
+                        if code.one_timer:
+                            source.line("rearm(due, S, W)")
+            code.in_run = False
 
     def _row_body(self, hoisted: bool) -> None:
         source, shape, code = self.source, self.shape, self.code
-        if shape.expiry_shows or shape.lazy:
+        if code.one_timer:
+            with source.block("if now >= due:"):
+                if hoisted:
+                    code.aggregates.store("A")
+                source.line("due = run_expiry(S, W, now, ticks, emit)")
+                if hoisted:
+                    code.aggregates.load("A")
+        elif shape.expiry_shows or shape.lazy:
             with source.block("if now >= timed.due:"):
                 if hoisted:
                     code.aggregates.store("A")
@@ -240,8 +268,14 @@ class _Writer:
             pairs = ", ".join(f"{source.const(n, 'n')}: {local[n]}" for n in self.all_properties)
             source.line(f"e = {{{pairs}}}")
         if self.contextual:
-            self.code.load_state()
+            self._load_for_arrival()
         self.body.arrival(emit, hoisted=hoisted)
+
+    def _load_for_arrival(self) -> None:
+        if not self.shape.batches:
+            self.code.load_state()
+        else:
+            self.source.line("W = S[1]")
 
     # -------------------------------------------------------------- iterator
     def _rows(self) -> None:
@@ -274,6 +308,12 @@ class _Writer:
             code.aggregates.load("A")
         if shape.kind == "fully_aggregated_grouped":
             source.line("seen = set()")
+        if isinstance(self.body, RunningBatchCode):
+            with source.block(f"for k in {contents}:"):
+                source.line("G = groups.get(k)")
+                code.aggregates.load(f"{code.aggregates.fresh()} if G is None else G")
+                code.append_row("found", q)
+            return
         with source.block(f"for item in {contents}:"):
             code.items.unpack(source, "item")
             with code.where(q):
@@ -290,6 +330,10 @@ class _Writer:
             source.line("G = groups.get(k)")
             code.aggregates.load(f"{code.aggregates.fresh()} if G is None else G")
         code.append_row("found", q)
+
+
+def _batch_code(code: Code) -> BatchCode:
+    return RunningBatchCode(code) if runs_along(code) else BatchCode(code)
 
 
 def _or_none(code: str | None) -> str:

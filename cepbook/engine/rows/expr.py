@@ -136,7 +136,8 @@ def _comparison(scope: Scope, e: x.Compare, op: str) -> str:
 
 
 def _in_list(scope: Scope, e: x.InList) -> str:
-    options = ", ".join(value(scope, o) for o in e.options)
+    codes = [value(scope, o) for o in e.options]
+    options = ", ".join(f"({c} or ())" if o.type.of is not None else c for c, o in zip(codes, e.options, strict=True))
     return f"{support_name(scope, support.in_list)}({value(scope, e.operand)}, ({options},))"
 
 
@@ -264,8 +265,7 @@ def _between(scope: Scope, e: x.Between) -> str:
     codes, checks = _operands(scope, e.operand, e.low, e.high)
     v, low, high = codes
     if e.include_low and e.include_high and not e.ordered:
-        constant = isinstance(e.low, x.Const) and isinstance(e.high, x.Const)
-        if constant and e.low.value <= e.high.value:  # type: ignore[attr-defined]
+        if _ascending(e.low, e.high):
             inside = f"{low} <= {v} <= {high}"
         else:
             inside = f"({low} <= {v} <= {high} or {high} <= {v} <= {low})"
@@ -280,6 +280,16 @@ def _between(scope: Scope, e: x.Between) -> str:
     return "(" + " and ".join([*checks, test]) + ")"
 
 
+def _ascending(low: x.Expr, high: x.Expr) -> bool:
+    """Whether the bounds are constants in order, so that one test is enough."""
+    if not (isinstance(low, x.Const) and isinstance(high, x.Const)):
+        return False
+    a, b = low.value, high.value
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a <= b
+    return isinstance(a, str) and isinstance(b, str) and a <= b
+
+
 def _in(scope: Scope, e: x.InList) -> str:
     found = _in_list(scope, e)
     if not e.negated:
@@ -292,7 +302,7 @@ def _like(scope: Scope, e: x.Like) -> str:
     if e.regexp:
         found = f"{support_name(scope, support.regexp)}({value(scope, e.operand)}, {value(scope, e.pattern)})"
     else:
-        escape = "None" if e.escape is None else value(scope, e.escape)
+        escape = scope.source.const("\\") if e.escape is None else value(scope, e.escape)
         operands = f"{value(scope, e.operand)}, {value(scope, e.pattern)}, {escape}"
         found = f"{support_name(scope, support.like)}({operands})"
     if not e.negated:
@@ -348,7 +358,8 @@ def _convert(scope: Scope, e: x.Convert) -> str:
     if to.name == "double" and (is_integral(source_type) or source_type.name == "float"):
         (operand,), checks = _operands(scope, e.operand)
         return _guarded(checks, f"float({operand})")
-    return f"{support_name(scope, support.convert)}({value(scope, e.operand)}, {scope.source.const(to, 'type')})"
+    function = support.convert_unknown if source_type.name in ("object", "map") else support.convert
+    return f"{support_name(scope, function)}({value(scope, e.operand)}, {scope.source.const(to, 'type')})"
 
 
 _WIDER = {

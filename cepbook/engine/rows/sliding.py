@@ -6,12 +6,15 @@ collected by ``expire`` and handled together by ``leave_rows``, so one advance m
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
+from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope, truth
 from cepbook.engine.rows.windows import SLIDING
-from cepbook.engine.rows.windows.period import limit_of, timer_of
+from cepbook.engine.rows.windows.lastevent import REMEMBER
+from cepbook.engine.rows.windows.period import due_of, limit_of, timer_of
 
 # Writes the delivery of (code of insert rows, code of remove rows); None for a side without rows
 Emit = Callable[[str | None, str | None], None]
@@ -20,11 +23,14 @@ Emit = Callable[[str | None, str | None], None]
 class SlidingCode:
     """Writes the functions of one statement over no window or a sliding one."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, iterable_unbound: bool) -> None:
         self.code = code
         self.shape = code.shape
         self.source = code.source
         self.window = SLIDING.get(self.shape.window_name)
+        if self.window is None and iterable_unbound and not self.shape.fully:
+            self.window = REMEMBER
+        self._gone = "for item in gone:", "item"  # the loop over events that leave by time
         self.p = code.arriving("now" if code.reads_now else "clock.now")
         self.q = code.retained("now")
 
@@ -299,9 +305,37 @@ class SlidingCode:
             self.code.load_state()
             self._leave_rows()
 
+    def run_expiry(self, emit: Emit) -> None:
+        """``run_expiry(S, W, now, ticks, emit)``: within `run`, expire up to `now`; returns the next due time.
+
+        One delivery per tick: the clock stops at the ticks, not at the due times between them.
+        """
+        source, stamp = self.source, self.code.items.timestamp("W[0]")
+        source.bind("_bisect_left", bisect_left)
+        with source.block("def run_expiry(S, W, upto, ticks, emit):"):
+            self.code.load_groups()
+            with source.block("while W:"):
+                source.line(f"due = {due_of(self.code, stamp)}")
+                with source.block("if due > upto:"):
+                    source.line("return due")
+                source.line("now = upto if ticks is None else ticks[_bisect_left(ticks, due)]")
+                source.line(f"limit = {limit_of(self.code, 'now')}")
+                source.line("ins, rem = [], []")
+                if self.shape.kind in ("aggregated", "aggregated_grouped"):  # their rows come after all have left
+                    source.line("gone = []")
+                    with source.block(f"while W and {stamp} <= limit:"):
+                        source.line("gone.append(W.popleft())")
+                else:
+                    self._gone = f"while W and {stamp} <= limit:", "W.popleft()"
+                self._leave_rows()
+                self._gone = "for item in gone:", "item"
+                emit("ins", "rem")
+            source.line(f"return {NEVER}")
+
     def _each_gone(self, body: Callable[[], None]) -> None:
-        with self.source.block("for item in gone:"):
-            self.code.items.unpack(self.source, "item")
+        loop, item = self._gone
+        with self.source.block(loop):
+            self.code.items.unpack(self.source, item)
             with self.code.where(self.q):
                 body()
 

@@ -100,13 +100,13 @@ def double_text(value: float) -> str:
 
 
 @lru_cache(maxsize=512)
-def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
+def like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
     """SQL ``like``: ``%`` any run, ``_`` any one character, `escape` before either takes it literally."""
     out: list[str] = []
     position = 0
     while position < len(pattern):
         char = pattern[position]
-        if escape is not None and char == escape and position + 1 < len(pattern):
+        if char == escape and position + 1 < len(pattern):
             position += 1
             out.append(re.escape(pattern[position]))
         else:
@@ -115,7 +115,7 @@ def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
     return re.compile("".join(out), re.DOTALL)
 
 
-def like(value: Any, pattern: Any, escape: Any = None) -> bool | None:
+def like(value: Any, pattern: Any, escape: Any) -> bool | None:
     """``value like pattern escape e``; numbers match by their text."""
     if value is None or pattern is None:
         return None
@@ -142,7 +142,7 @@ def in_list(value: Any, options: Sequence[Any]) -> bool | None:
     for option in options:
         if option is None:
             undecided = True
-        elif isinstance(option, (list, dict)):
+        elif isinstance(option, (list, dict, tuple)):
             if value in option:
                 return True
         elif value == option:
@@ -189,7 +189,7 @@ def convert(value: Any, to: Type) -> Any:
     if name == "string":
         return text(value)
     if name in BITS:
-        return wrap(_whole(value), BITS[name])
+        return _saturated(value, BITS[name]) if isinstance(value, float) else wrap(_whole(value), BITS[name])
     if name == "biginteger":
         return _whole(value)
     if name == "double":
@@ -203,15 +203,24 @@ def convert(value: Any, to: Type) -> Any:
     return value
 
 
+def convert_unknown(value: Any, to: Type) -> Any:
+    """``cast`` of a value whose type only run time knows: what does not fit is null, and text is not parsed."""
+    if isinstance(value, (dict, list)) or (isinstance(value, str) and to.name not in ("string", "char")):
+        return None
+    return convert(value, to)
+
+
+def _saturated(value: float, bits: int) -> int:
+    """A float as a Java integer: truncated, held to the range of int or long, then cut to `bits`."""
+    if value != value:
+        return 0
+    limit = 1 << (max(32, bits) - 1)
+    whole = limit - 1 if value >= limit else -limit if value < -limit else int(value)
+    return wrap(whole, bits)
+
+
 def _whole(value: Any) -> int:
-    if isinstance(value, str):
-        return int(value.strip())
-    if isinstance(value, float):
-        if value != value:
-            return 0
-        if math.isinf(value):
-            return (1 << 63) - 1 if value > 0 else -(1 << 63)
-    return int(value)
+    return int(value.strip()) if isinstance(value, str) else int(value)
 
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {

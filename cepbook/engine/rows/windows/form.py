@@ -26,9 +26,10 @@ class Sliding:
 class Batch:
     """A window that collects events and releases them together.
 
-    The window's state is a list ``[collected, former batch, next due or None, grid]``. `fresh(code)` makes it,
-    `arrive(code)` writes what an arrival does after it was collected; it calls ``release`` when a batch is full.
+    `grid(code)` is code of a point of its release grid that is known from the start (``None`` if none is).
+    `arrive(code, w, count)` writes what an arrival does after it was collected in window state ``w`` (see `batches`); with
+    `count`, the code of the number of collected events, it calls ``release`` when the batch is full.
     """
 
-    fresh: Callable[[Code], str]
-    arrive: Callable[[Code, str], None]
+    grid: Callable[[Code], str]
+    arrive: Callable[[Code, str, str], None]

@@ -13,4 +13,10 @@ def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
     return "old" if drops else None
 
 
+def _remember(code: Code, w: str, item: str, drops: bool) -> None:
+    code.source.line(f"{w}[:] = ({item},)")
+
+
 WINDOW = Sliding(fresh=lambda code: "[]", arrive=_arrive, contents=lambda w: w)
+# what `Config.iterable_unbound` keeps of an unbound stream: the last event is shown by the iterator, never leaves
+REMEMBER = Sliding(fresh=lambda code: "[]", arrive=_remember, contents=lambda w: w)

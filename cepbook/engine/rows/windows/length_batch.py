@@ -14,11 +14,11 @@ from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.form import Batch
 
 
-def _arrive(code: Code, w: str) -> None:
+def _arrive(code: Code, w: str, count: str) -> None:
     window = code.shape.window
     assert window is not None
-    with code.source.block(f"if len({w}[0]) >= {code.parameter(window.args[0])}:"):
+    with code.source.block(f"if {count} >= {code.parameter(window.args[0])}:"):
         code.source.line(f"release(S, {w}, now, ins, rem)")
 
 
-WINDOW = Batch(fresh=lambda code: "[[], [], None, None]", arrive=_arrive)
+WINDOW = Batch(grid=lambda code: "None", arrive=_arrive)

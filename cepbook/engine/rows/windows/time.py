@@ -28,7 +28,10 @@ def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
     source, shape = code.source, code.shape
     with source.block(f"if not {w}:"):
         ordinal = "S[3][gk]" if shape.group_window else "0"
-        source.line(f"arm({timer_of(code, 'now')}, S, {w}, {ordinal})")
+        if code.in_run and code.one_timer:
+            source.line(f"due = {timer_of(code, 'now')}")
+        else:
+            source.line(f"arm({timer_of(code, 'now')}, S, {w}, {ordinal})")
     source.line(f"{w}.append({item})")
 
 

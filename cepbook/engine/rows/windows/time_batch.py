@@ -19,12 +19,12 @@ from cepbook.engine.rows.windows.form import Batch
 from cepbook.engine.rows.windows.period import calendar_months, millis, next_on_grid
 
 
-def _fresh(code: Code) -> str:
+def _grid(code: Code) -> str:
     window = code.shape.window
     assert window is not None
     if len(window.args) > 1 and "START_EAGER" not in window.options:
-        return f"[[], [], None, {code.parameter(window.args[1])}]"
-    return "[[], [], None, None]"
+        return code.parameter(window.args[1])
+    return "None"
 
 
 def forces(code: Code) -> bool:
@@ -38,7 +38,7 @@ def next_due(code: Code, w: str, now: str = "now") -> str:
     return f"{grid}({now}, {w}[3], {calendar_months(code) or 0}, {millis(code)})"
 
 
-def _arrive(code: Code, w: str) -> None:
+def _arrive(code: Code, w: str, count: str) -> None:
     source = code.source
     with source.block(f"if {w}[2] is None:"):
         with source.block(f"if {w}[3] is None:"):
@@ -48,4 +48,4 @@ def _arrive(code: Code, w: str) -> None:
         source.line(f"arm({w}[2], S, {w}, {ordinal})")
 
 
-WINDOW = Batch(fresh=_fresh, arrive=_arrive)
+WINDOW = Batch(grid=_grid, arrive=_arrive)
