@@ -44,7 +44,7 @@ def test_keywords_in_any_case_and_names_in_theirs() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["count", "sum", "min", "last", "first", "window", "every", "where", "left", "at", "index", "schema", "context"],
+    ["count", "sum", "min", "last", "first", "window", "every", "where", "index", "schema", "context"],
 )
 def test_soft_keyword_names_a_property_and_a_column_but_no_definition(word: str) -> None:
     statement = select(f"select {word} as {word}, e.{word} from A as e where {word} > 1 group by {word}")
@@ -54,6 +54,20 @@ def test_soft_keyword_names_a_property_and_a_column_but_no_definition(word: str)
         with pytest.raises(ParseError):
             parse(refused)
     assert one(f"create schema Q(`{word}` int)") == ast.CreateSchema("Q", (ast.ColumnDef(word, "int"),))
+
+
+@pytest.mark.parametrize("word", ["at", "left", "Left", "right", "Right", "full"])
+def test_keyword_that_names_types_properties_and_streams(word: str) -> None:
+    assert one(f"create schema {word}({word} int, k string)") == ast.CreateSchema(
+        word, (ast.ColumnDef(word, "int"), ast.ColumnDef("k", "string"))
+    )
+    statement = select(f"select {word}.{word}, {word} as {word} from {word}({word} > 1)#length(2) as {word}")
+    assert statement.items[0].expr == Chain((NameStep(word), NameStep(word)))
+    source = statement.sources[0]
+    assert isinstance(source.stream, ast.FilterStream)
+    assert (source.stream.type_name, source.alias) == (word, word)
+    joined = select(f"select * from {word}#keepall {word} outer join B#keepall on a = b") if word != "at" else None
+    assert joined is None or (joined.joins[0].kind, joined.sources[0].alias) == (word.lower(), None)
 
 
 @pytest.mark.parametrize("word", ["select", "order", "by", "day", "year", "inner", "case", "end", "expression"])
