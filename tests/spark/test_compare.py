@@ -13,7 +13,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
-from cepbook.spark.compare import same_value
+from cepbook.spark.match import same_value
 
 NAN = float("nan")
 
@@ -115,6 +115,29 @@ def test_order_of_times_does_not_depend_on_the_frame() -> None:
 def test_values(a: object, b: object, same: bool) -> None:
     assert same_value(a, b, 1e-9) is same
     assert same_value(b, a, 1e-9) is same
+    feeds = []
+    for value in (a, b):
+        feeds.append(Feed())
+        feeds[-1].push(1, [{"x": value}], None)
+        feeds[-1].push(2, [{"x": 0.5}], None)
+    found = compare(bench(feeds[0]), bench(feeds[1]), statements=["q"])
+    assert found.statements["q"].same is same
+
+
+def test_lists_and_nested_values_in_any_order() -> None:
+    rows = [(1, "insert", [1, 2], {"a": 0.1}), (1, "insert", [3, 4], {"a": 0.2}), (2, "insert", [5, 6], None)]
+    here, there = frame(*rows), frame(rows[1], rows[0], rows[2])
+    assert counts(compare({"q": here}, {"q": there})) == (3, 0, 0, 0)
+    assert counts(compare({"q": here}, {"q": there[1:]})) == (2, 0, 1, 0)
+
+
+def test_many_rows_of_one_time_in_another_order() -> None:
+    rows = [(i // 50, "insert", str(i % 7), i * 0.1) for i in range(1000)]
+    other = [(t, k, s, x * (1 + 1e-13)) for t, k, s, x in sorted(rows, key=lambda r: (r[0], -r[3]))]
+    found = compare({"q": frame(*rows)}, {"q": frame(*other)})
+    assert counts(found) == (1000, 0, 0, 0) and found.statements["q"].reordered == 1000
+    other[500] = (10, "insert", "changed", other[500][3])
+    assert counts(compare({"q": frame(*rows)}, {"q": frame(*other)})) == (999, 1, 0, 0)
 
 
 def test_frames_cannot_tell_null_from_nan() -> None:
