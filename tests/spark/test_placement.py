@@ -1,0 +1,129 @@
+"""Which statements may be divided by key: decided from the plan, without Spark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import cepbook.spark
+from cepbook.engine.runtime import Runtime
+from cepbook.spark.placement import Placement, pipeline, place, properties_read
+
+SCHEMA = """
+create schema Tick(symbol string, venue string, price double, volume int, ts long);
+create schema Bid(symbol string, account string, price double);
+create schema BigBid(limit_ double) inherits Bid;
+create context PerSymbol partition by symbol from Tick;
+create context PerPrice partition by price from Tick;
+create context PerPair partition by symbol and venue from Tick;
+create context Shared partition by symbol from Tick, symbol from Bid;
+create context Crossed partition by symbol and venue from Tick, account and symbol from Bid;
+"""
+GIVEN = ("Tick", "Bid", "BigBid")
+
+
+def placed(epl: str) -> Placement:
+    """The placement of the last statement of `epl`."""
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(epl)
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    return place(pipeline(plans[-1].name, plans, runtime.catalog, GIVEN), runtime.catalog)
+
+
+@pytest.mark.parametrize(
+    ("epl", "keys"),
+    [
+        ("select volume from Tick group by symbol", {"Tick": ("symbol",)}),
+        ("select symbol, venue, count(*) from Tick group by symbol, venue", {"Tick": ("symbol", "venue")}),
+        ("context PerPair select count(*) from Tick", {"Tick": ("symbol", "venue")}),
+        ("context PerPair select count(*) from Tick group by volume", {"Tick": ("symbol", "venue")}),
+        ("select symbol, count(*) from Tick#unique(symbol, venue) group by symbol", {"Tick": ("symbol",)}),
+        ("select symbol, count(*) from Bid group by symbol", {"Bid": ("symbol",), "BigBid": ("symbol",)}),
+        (
+            "context Crossed select count(*) from Tick",
+            {"Tick": ("symbol", "venue"), "Bid": ("account", "symbol"), "BigBid": ("account", "symbol")},
+        ),
+        ("context Shared select count(*) from Bid#length(2)", dict.fromkeys(GIVEN, ("symbol",))),
+        (
+            "insert into Cheap select symbol as s, price from Bid(price < 10);"
+            "insert into Cheap select symbol as s, price"
+            " from Tick; select s, min(price) from Cheap group by s",
+            dict.fromkeys(GIVEN, ("symbol",)),
+        ),
+    ],
+)
+def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
+    found = placed(epl)
+    assert (found.path, dict(found.keys), found.ticks) == ("by key", keys, False), found
+
+
+@pytest.mark.parametrize(
+    ("epl", "ticks", "reason"),
+    [
+        ("select count(*) from Tick", False, "one aggregate over the events of all keys"),
+        ("select symbol from Tick#length(3)", False, "the window length holds events of all keys"),
+        ("select irstream symbol from Tick#time(3)", True, "leave in one delivery, in order of arrival"),
+        ("select count(*) from Tick group by price", False, "no group-by key is a plain property"),
+        ("select count(*) from Tick group by symbol || venue", False, "no group-by key is a plain property"),
+        (
+            "select venue, count(*) from Tick#groupwin(symbol)#length(3) group by venue",
+            False,
+            "also divides the windows",
+        ),
+        ("context PerPrice select count(*) from Tick", False, "no property divides all the state"),
+        ("context PerSymbol select context.id from Tick", False, "context.id numbers the partitions"),
+        (
+            "context PerSymbol select distinct count(*) from Tick#time(3)",
+            True,
+            "put in order, made distinct or limited",
+        ),
+        ("context PerSymbol select count(*) from Tick#time(3) limit 1", True, "put in order, made distinct or limited"),
+        (
+            "@name('first') insert into Sums select sum(volume) as v, symbol from Tick#length(5);"
+            "select symbol, max(v) from Sums group by symbol",
+            False,
+            "first, which feeds it: the window length holds",
+        ),
+        (
+            "insert into Sums select sum(volume) as v, venue from Tick group by symbol;"
+            "select venue, max(v) from Sums group by venue",
+            False,
+            "no property divides all the state of the statement and what feeds it",
+        ),
+    ],
+)
+def test_ordered(epl: str, ticks: bool, reason: str) -> None:
+    found = placed(epl)
+    assert (found.path, found.ticks) == ("ordered", ticks), found
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "epl", ["select * from Tick(volume > 3)", "select symbol from Tick#time(3 sec)", "select price from Tick#keepall"]
+)
+def test_row_by_row(epl: str) -> None:
+    assert placed(epl).path == "row by row"
+
+
+def test_timed_windows_of_a_key_are_told_the_time_of_the_whole_stream() -> None:
+    found = placed("context PerSymbol select irstream count(*) from Tick#time(3 sec)")
+    assert (found.path, found.ticks) == ("by key", True)
+    assert found.reason == "all state is divided by Tick.symbol; every task follows the clock of the whole stream"
+
+
+def test_only_properties_that_are_read_travel() -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy("context PerSymbol select sum(volume) as v from Tick(price > 1) having sum(volume) > 3")
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    line = pipeline(plans[-1].name, plans, runtime.catalog, GIVEN)
+    assert properties_read(line, runtime.catalog) == {"Tick": ("symbol", "price", "volume")}
+
+
+def test_nothing_that_spark_connect_lacks_is_used() -> None:
+    folder = Path(cepbook.spark.__file__).parent
+    used = [p.name for p in folder.glob("*.py") if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", p.read_text())]
+    assert used == []
