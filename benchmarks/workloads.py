@@ -1,13 +1,13 @@
 """How many events per CPU-second do `send`, `sender(…)` and a replayed DataFrame reach, beside hand-written Python?
 
-Baseline: for each workload a function specialised by hand for exactly that job, called once per event, and the same as a
-loop. Everything runs in one process, interleaved, several rounds; the table gives medians and ratios within the run.
+Baseline: for each workload a function specialised by hand for exactly that job, called once per event. Everything runs
+in one process, interleaved, several rounds; the table gives medians and ratios within the run.
 
     python benchmarks/workloads.py [--events 200000] [--rounds 5] [--only a,b]
 
-Workloads, on ticks one ms apart with 100 symbols (d: 1,000): **a** filter price > 50 · **b** avg(price) of the last 1,000, a row
-per event · **c** sum(volume) of the last 30 s by symbol, a row per event · **cx** the same with rows for leaving events · **d**
-count and avg(price) of the last 100 of the symbol · **f** tumbling 1 s sum by symbol.
+Workloads, on ticks one ms apart with 100 symbols (d: 1,000): **a** filter price > 50 · **b** avg(price) of the last
+1,000, a row per event · **c** sum(volume) of the last 30 s by symbol, a row per event · **cx** the same with rows for
+leaving events · **d** count and avg(price) of the last 100 of the symbol · **f** tumbling 1 s sum by symbol.
 """
 
 from __future__ import annotations
@@ -237,8 +237,8 @@ def main() -> None:
                 taken.append(_timed(job)[0])
         hand, send, sender, replay = (chosen.events / statistics.median(s) / 1000 for s in seconds)
         print(
-            f"| {name} | {hand:,.0f} | {send:,.0f} | {sender:,.0f} | {replay:,.0f} | {send / hand:.2f} | {sender / hand:.2f} "
-            f"| {replay / send:.2f} | {rows.pop():,} |",
+            f"| {name} | {hand:,.0f} | {send:,.0f} | {sender:,.0f} | {replay:,.0f} "
+            f"| {send / hand:.2f} | {sender / hand:.2f} | {replay / send:.2f} | {rows.pop():,} |",
             flush=True,
         )
 

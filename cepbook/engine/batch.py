@@ -1,10 +1,10 @@
 """Many events at once: the loop runs inside the generated code, over columns.
 
-A replay hands over slices of columns in total order. Statements do not share state, so each runs through the slice on its
-own, which gives every statement exactly the deliveries that event-by-event sending gives it: timers are evaluated at the
-times at which the clock would have been advanced (`ticks`: all distinct event times of the slice), and rows of ``insert
-into`` go on to their readers with the time of their origin. Where statements do depend on the order among
-themselves (a plain listener, several sources of one stream, …) the events are sent one by one, with the reason in `reason`.
+A replay hands over slices of columns in total order. Statements do not share state, so each runs through the slice on
+its own, which gives every statement exactly the deliveries that event-by-event sending gives it: timers are evaluated
+at the times at which the clock would have been advanced (`ticks`: all distinct event times of the slice), and rows of
+``insert into`` go on to their readers with the time of their origin. Where statements do depend on the order among
+themselves (a plain listener, several sources of one stream, …) the events are sent one by one; `reason` says why.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from heapq import merge
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.delta import RawDelta, Row, Rows
+from cepbook.engine.rows.shape import TIMED
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
 
@@ -141,11 +142,8 @@ class Batch:
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         window = statement.program.shape.window
-        if statement.program.shape.window_name in ("time", "time_batch") and window is not None:
-            period = window.args[0]
-            if not (isinstance(period, x.Const) and isinstance(period.value, (int, float)) and period.value > 0):
-                if not (isinstance(period, x.Period) and _positive(period)):
-                    return f"`{statement.name}` has a period that is not a positive constant"
+        if window is not None and window.name in TIMED and not _positive(window.args[0]):
+            return f"`{statement.name}` has a period that is not a positive constant"
         if statement.plan.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
@@ -181,15 +179,15 @@ class Batch:
         self, statement: Statement, events: list[tuple[int, Row]], ticks: list[int] | None, last: int
     ) -> None:
         out: list[RawDelta] = []
-        clock, timed, namespace = self._runtime.clock, statement.timed, statement.program.namespace
+        clock, timed = self._runtime.clock, statement.timed
         catch_up = _catch_up(statement, out, ticks)
-        push, before = namespace["push"], clock.now
+        push, before = statement.push, clock.now
 
         def collect(time: int, insert: Rows, remove: Rows) -> None:
             out.append((time, insert, remove))
 
         if push is not None:
-            namespace["push"] = collect
+            statement.redirect(collect)
         take = self._taker(statement)
         try:
             for time, event in events:
@@ -201,7 +199,8 @@ class Batch:
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     statement.failed(failure, time)
         finally:
-            namespace["push"], clock.now = push, before
+            clock.now = before
+            statement.redirect(push)
         self._finish(statement, out, ticks, last)
 
     def _taker(self, statement: Statement) -> Any:
@@ -251,8 +250,11 @@ class Batch:
             senders[each.type]({name: values[i] for name, values in each.columns.items()})
 
 
-def _positive(period: x.Period) -> bool:
-    parts = [e for e in (period.months, period.millis) if e is not None]
+def _positive(period: x.Expr) -> bool:
+    """Whether a period is a constant above 0."""
+    parts: list[x.Expr] = [period]
+    if isinstance(period, x.Period):
+        parts = [e for e in (period.months, period.millis) if e is not None]
     values = [e.value for e in parts if isinstance(e, x.Const)]
     return len(values) == len(parts) and any(isinstance(v, (int, float)) and v > 0 for v in values)
 

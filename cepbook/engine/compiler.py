@@ -69,7 +69,7 @@ def _program(
         return compile_select(
             statement,
             clock,
-            all_properties=tuple(catalog.event_types[source.event_type].properties),  # type: ignore[union-attr]
+            all_properties=tuple(catalog.event_types[source.event_type].properties),
             integer_division=config.integer_division,
             division_by_zero_null=config.division_by_zero_null,
             iterable_unbound=config.iterable_unbound,

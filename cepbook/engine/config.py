@@ -9,11 +9,11 @@ from cepbook.lang.plan import Selector
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`integer_division`: ``/`` of whole numbers truncates. `division_by_zero_null`: dividing by zero gives null, not Infinity.
+    """`integer_division`: ``/`` of whole numbers truncates. `division_by_zero_null`: it gives null, not Infinity.
 
     `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a select
-    without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the clock
-    counts microseconds, not milliseconds.
+    without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the
+    clock counts microseconds, not milliseconds.
     """
 
     integer_division: bool = False

@@ -1,7 +1,7 @@
 """Keyed contexts at run time: who allocates a context partition, and which one an event belongs to.
 
-Rules recorded from the reference (facts on contexts): every event of a listed stream allocates, whatever the statements'
-own filters; the context's filter hides events from its statements; null is a key like any other; partition ids count
+Rules recorded from the reference: every event of a listed stream allocates, whatever the statements' own filters;
+the context's filter hides events from its statements; null is a key like any other; partition ids count
 from 0 and are not reused while the context is active; a context is active while a statement uses it.
 """
 
@@ -38,8 +38,8 @@ class Partition:
 class KeyedContext:
     """The live partitions of one keyed context.
 
-    While an event is dispatched, `current` is its partition (None: it is in none) and `fresh` tells that the event made the
-    partition; then all statements have seen it already, at the context's own place in the order.
+    While an event is dispatched, `current` is its partition (None: it is in none) and `fresh` tells that the event made
+    the partition; then all statements have seen it already, at the context's own place in the order.
     """
 
     def __init__(self, plan: CreateContextStatement, order: tuple[int, int]) -> None:

@@ -1,8 +1,9 @@
 """The filter index: which statements must see an event, found without asking each of them.
 
 Equality, ``in`` and range conditions between a property and constants become look-ups, nested as in a tree (basic
-concepts, "filter indexes"): a hash table per property for equality, sorted thresholds for ranges. What is left of a filter
-is tested by the statement itself. Cost per event does not grow with the number of statements whose values differ.
+concepts, "filter indexes"): a hash table per property for equality, sorted thresholds for ranges. What is left of a
+filter is tested by the statement itself. The cost per event does not grow with the number of statements whose values
+differ.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ def condition_of(e: x.Expr) -> Condition | None:
         left, right, op = e.left, e.right, e.op
         if isinstance(left, x.Const):
             left, right, op = right, left, _MIRRORED[op]
-        if isinstance(left, x.Prop) and isinstance(right, x.Const) and left.type.name in _SCALARS:
-            if right.value is not None and right.value == right.value:
-                return Condition(left.name, op, (right.value,))
+        indexable = isinstance(right, x.Const) and right.value is not None and right.value == right.value
+        if indexable and isinstance(left, x.Prop) and left.type.name in _SCALARS:
+            return Condition(left.name, op, (right.value,))  # type: ignore[attr-defined]
     if isinstance(e, x.InList) and not e.negated and isinstance(e.operand, x.Prop):
         scalar = e.operand.type.name in _SCALARS
         if scalar and all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in e.options):
@@ -102,38 +103,43 @@ def condition_of(e: x.Expr) -> Condition | None:
     return None
 
 
+LINEAR = 4  # up to this many statements, asking each is cheaper than looking up
+
+# a subscriber on its way into the index: the conditions still to be used, and whether they are its whole filter
+Entry = tuple[tuple[Condition, ...], bool, Subscriber]
+
+
 def build(subscribers: Sequence[Subscriber]) -> Node:
     """The index over `subscribers`."""
-    root = Node()
+    entries: list[Entry] = []
     for subscriber in subscribers:
-        parts = [(part, condition_of(part)) for part in conjuncts(subscriber.filter)]
-        indexable = [c for _, c in parts if c is not None]
-        complete = len(indexable) == len(parts)
-        indexable.sort(key=lambda c: c.op != "=")
-        _insert(root, indexable, subscriber.order, subscriber.matched if complete else subscriber.checked)
-    return root
+        parts = [condition_of(part) for part in conjuncts(subscriber.filter)]
+        found = tuple(sorted((c for c in parts if c is not None), key=lambda c: c.op != "="))
+        entries.append((found, len(found) == len(parts), subscriber))
+    return _node(entries)
 
 
-def _insert(node: Node, conditions: list[Condition], order: Order, handler: Handler) -> None:
-    if not conditions:
-        node.leaves.append((order, handler))
-        return
-    first, rest = conditions[0], conditions[1:]
-    if first.op == "=":
-        table = node.equal.setdefault(first.name, {})
+def _node(entries: list[Entry]) -> Node:
+    node = Node()
+    if len(entries) <= LINEAR:
+        for conditions, complete, s in entries:
+            node.leaves.append((s.order, s.matched if complete and not conditions else s.checked))
+        return node
+    tables: dict[str, dict[Any, list[Entry]]] = {}
+    ranges: dict[tuple[str, str], dict[Any, list[Entry]]] = {}
+    for conditions, complete, s in entries:
+        if not conditions:
+            node.leaves.append((s.order, s.matched if complete else s.checked))
+            continue
+        first, rest = conditions[0], (conditions[1:], complete, s)
+        kept = tables.setdefault(first.name, {}) if first.op == "=" else ranges.setdefault((first.name, first.op), {})
         for value in first.values:
-            _insert(table.setdefault(value, Node()), rest, order, handler)
-        return
-    thresholds, nodes = node.ranges.setdefault((first.name, first.op), ([], []))
-    threshold = first.values[0]
-    position = bisect_left(thresholds, threshold)
-    if position == len(thresholds) or thresholds[position] != threshold:
-        thresholds.insert(position, threshold)
-        nodes.insert(position, Node())
-    _insert(nodes[position], rest, order, handler)
-
-
-LINEAR = 4  # up to this many statements, asking each is cheaper than looking up
+            kept.setdefault(value, []).append(rest)
+    node.equal = {name: {value: _node(below) for value, below in table.items()} for name, table in tables.items()}
+    for key, by_threshold in ranges.items():
+        thresholds = sorted(by_threshold)
+        node.ranges[key] = (thresholds, [_node(by_threshold[t]) for t in thresholds])
+    return node
 
 
 def dispatcher(subscribers: Sequence[Subscriber], failed: Callable[[Exception], None]) -> Handler:
@@ -212,19 +218,12 @@ def _single_table(root: Node) -> tuple[str, dict[Any, list[Handler]]] | None:
 
 
 def _table(name: str, table: dict[Any, list[Handler]], failed: Callable[[Exception], None]) -> Handler:
-    find = table.get
+    takers = {value: _linear(handlers, failed) for value, handlers in table.items()}
 
     def dispatch(event: Any) -> None:
-        try:
-            handlers = find(event[name])
-        except KeyError:
-            return
-        if handlers is not None:
-            for handler in handlers:
-                try:
-                    handler(event)
-                except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                    failed(failure)
+        value = event.get(name)
+        if value in takers:
+            takers[value](event)
 
     return dispatch
 

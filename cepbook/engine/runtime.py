@@ -7,7 +7,6 @@ Time is an input: ``advance(t)`` fires everything due, statement by statement, a
 
 from __future__ import annotations
 
-import linecache
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,23 +44,6 @@ class Deployment:
     plan: ModulePlan
 
 
-class Route:
-    """Where events of one type go. `dispatch` is built at the first event after a change."""
-
-    __slots__ = ("dispatch", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.dispatch: Handler = _unbuilt
-
-
-def _unbuilt(event: Any) -> None:
-    raise AssertionError("a route is built before its first event")
-
-
-_NOWHERE = Route("")
-
-
 class Runtime:
     """A running engine.
 
@@ -82,8 +64,8 @@ class Runtime:
         self._statements: dict[str, Statement] = {}
         self._deployments: dict[str, Deployment] = {}
         self._contexts: dict[str, KeyedContext] = {}
-        self._routes: dict[str, Route] = {}
-        self._queue: deque[tuple[Route, list[Row]]] = deque()
+        self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
+        self._queue: deque[tuple[str, list[Row]]] = deque()
         self._error_listeners: list[ErrorListener] = []
         self._unraised: list[StatementError] = []
         self._serial = 0
@@ -186,7 +168,8 @@ class Runtime:
             names |= set(made.programs)
         for each in (*reversed(dependants), old):
             self._remove(each)
-        return [self._install(made, id_) for id_, made in compiled][0]
+        installed = [self._install(made, id_) for id_, made in compiled]
+        return installed[0]
 
     def _programs(self, plan: ModulePlan, catalog: Catalog) -> Compiled:
         return compile_plan(plan, catalog, self.clock, self.config, self.functions)
@@ -223,7 +206,6 @@ class Runtime:
     def _remove(self, deployment: Deployment) -> None:
         for statement in reversed(deployment.statements):
             statement.stop()
-            linecache.cache.pop(statement.program["__filename__"], None)
             del self._statements[statement.name]
         for name in deployment.contexts:
             self._contexts.pop(name, None)
@@ -276,10 +258,6 @@ class Runtime:
         With `at` (ms) the clock first advances to the event's time, unless it is there or past it already.
         Errors: EventError for an unknown type; StatementError when a statement failed and nobody listens for errors.
         """
-        try:
-            route = self._routes[type_name]
-        except KeyError:
-            route = self._route(type_name)
         if at is not None:
             clock = self.clock
             if at > clock.now:
@@ -288,9 +266,13 @@ class Runtime:
                 else:
                     self._fire(at)
         try:
-            route.dispatch(event)
-        except Exception as failure:
-            self._caught(failure)
+            self._routes[type_name](event)
+        except Exception as failure:  # noqa: BLE001 - attributed to its statement
+            if type_name in self._routes:
+                self._caught(failure)
+            else:
+                self._route(type_name)
+                self.send(type_name, event)
         if self._queue:
             self._drain()
 
@@ -300,11 +282,12 @@ class Runtime:
         `time` names the property that holds the event's time in ms: the clock then advances to it first, as with
         ``send(…, at=…)``.
         """
-        route, queue, clock = self._route(type_name), self._queue, self.clock
+        self._route(type_name)
+        routes, queue, clock = self._routes, self._queue, self.clock
 
         def send(event: dict[str, Any]) -> None:
             try:
-                route.dispatch(event)
+                routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._caught(failure)
             if queue:
@@ -318,7 +301,7 @@ class Runtime:
                 else:
                     self._fire(now)
             try:
-                route.dispatch(event)
+                routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._caught(failure)
             if queue:
@@ -328,7 +311,7 @@ class Runtime:
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""
-        self._queue.append((self._route(type_name), rows))
+        self._queue.append((type_name, rows))
 
     def batch(self, types: Sequence[str]) -> Batch:
         """The entry for many events of `types` at once, as columns: what replays use. See `Batch`."""
@@ -340,10 +323,10 @@ class Runtime:
         """Process what waits behind the present event: derived events, then failures that nobody listens for."""
         queue = self._queue
         while queue:
-            route, rows = queue.popleft()
+            type_name, rows = queue.popleft()
             for row in rows:
                 try:
-                    route.dispatch(row)
+                    self._route(type_name)(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
                 if len(queue) > 100_000:
@@ -351,32 +334,29 @@ class Runtime:
                     raise UsageError("insert into feeds itself without end; the queue of derived events was dropped")
         self.raise_unraised()
 
-    def _route(self, type_name: str) -> Route:
+    def _route(self, type_name: str) -> Handler:
         route = self._routes.get(type_name)
         if route is None:
             if type_name not in self.catalog.event_types:
                 hint = _did_you_mean(type_name, self.catalog.event_types)
                 raise EventError(f"there is no event type `{type_name}`{hint}")
-            route = self._routes[type_name] = Route(type_name)
-            self._reset(route)
+            route = self._routes[type_name] = self._unbuilt_route(type_name)
         return route
 
-    def _reset(self, route: Route) -> None:
+    def _unbuilt_route(self, type_name: str) -> Handler:
         def first(event: Any) -> None:
-            if route.name not in self.catalog.event_types:
-                raise EventError(f"event type `{route.name}` was dropped")
-            route.dispatch = dispatcher(self.takers(route.name), self._caught)
-            route.dispatch(event)
+            if type_name not in self.catalog.event_types:
+                raise EventError(f"event type `{type_name}` was dropped")
+            route = self._routes[type_name] = dispatcher(self.takers(type_name), self._caught)
+            route(event)
 
-        route.dispatch = first
+        return first
 
     def rewired(self) -> None:
         """Statements or their listeners changed: routes are built anew at their next event."""
         self.version += 1
-        for name in [n for n in self._routes if n not in self.catalog.event_types]:
-            self._reset(self._routes.pop(name))
-        for route in self._routes.values():
-            self._reset(route)
+        for name in self._routes:
+            self._routes[name] = self._unbuilt_route(name)
 
     def takers(self, type_name: str) -> list[Subscriber]:
         """Everything that must see events of `type_name`: statements, and before them their contexts."""
@@ -415,7 +395,7 @@ class Runtime:
 
     # -------------------------------------------------------------- time
     def advance(self, t: int, *, stepping: bool = False) -> None:
-        """Set the clock to `t` ms. Everything due fires once, at `t`; with `stepping` the clock stops at every due time.
+        """Set the clock to `t` ms. Everything due fires once, at `t`; `stepping` stops at every due time on the way.
 
         Going back is allowed and fires nothing. Errors: StatementError as for `send`.
         """
@@ -444,9 +424,10 @@ class Runtime:
 
     def iterate_partitions(self, statement: str) -> list[tuple[int | None, list[Row]]]:
         """(partition id, rows) of every live partition; one entry with id None without a context."""
-        if any(statement == s.name for d in self._deployments.values() for s in d.plan.statements):
-            if statement not in self._statements:
-                return []  # create statements deliver nothing and iterate empty
+        if statement not in self._statements and any(
+            statement == s.name for d in self._deployments.values() for s in d.plan.statements
+        ):
+            return []  # create statements deliver nothing and iterate empty
         found = self.statement(statement)
         rows = found.program["rows"]
         return [(id_, rows(state, self.now)) for id_, state in found.states()]
@@ -479,7 +460,7 @@ class Runtime:
         self.errors.append(error)
         if not self._error_listeners:
             self._unraised.append(error)
-            self._queue.append((_NOWHERE, []))  # so that send looks here when the round is over
+            self._queue.append(("", []))  # so that send looks here when the round is over
         for listener in list(self._error_listeners):
             listener(error)
 
@@ -492,18 +473,18 @@ class Runtime:
 
     def _caught(self, failure: Exception) -> None:
         """Attribute an exception to the statement whose generated code it passed; our own errors go on."""
-        files = list(_files(failure))
+        passed = set(_namespaces(failure))
         for statement in self._statements.values():
-            if statement.program["__filename__"] in files:
+            if id(statement.program.namespace) in passed:
                 statement.failed(failure, self.now)
                 return
         raise failure
 
 
-def _files(failure: Exception) -> Iterator[str]:
+def _namespaces(failure: Exception) -> Iterator[int]:
     trace = failure.__traceback__
     while trace is not None:
-        yield trace.tb_frame.f_code.co_filename
+        yield id(trace.tb_frame.f_globals)
         trace = trace.tb_next
 
 

@@ -64,9 +64,6 @@ class Statement:
         self.context = context
         if context is None:
             self.state = self.new_state(None)
-            for name in ("on_event", "on_match"):
-                count = self.program[name].__code__.co_argcount - 1
-                self.program[name].__defaults__ = (self.state, self.state[1], self.state[2])[:count]
         else:
             self.program.namespace["slot"] = context.join(self)
         self._rewire()
@@ -78,7 +75,7 @@ class Statement:
         if self.context is not None:
             self.context.part(self)
         self.state = None
-        self.program.namespace["push"] = None
+        self.redirect(None)
 
     def new_state(self, partition: Partition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""
@@ -123,8 +120,26 @@ class Statement:
         pushes += [_delta_push(listener) for listener in self._listeners]
         if self.plan.insert is not None:
             pushes.append(self._insert)
-        self.program.namespace["push"] = _fan_out(pushes)
+        self.redirect(_fan_out(pushes))
         self._runtime.rewired()
+
+    @property
+    def push(self) -> Push | None:
+        """Where deliveries go; None while nobody listens."""
+        push: Push | None = self.program.namespace["push"]
+        return push
+
+    def redirect(self, push: Push | None) -> None:
+        """Send deliveries to `push`. Event functions have it, as all constants, among their default values."""
+        namespace, state = self.program.namespace, self.state
+        namespace["push"] = push
+        given = dict(namespace)
+        if self.context is None and state is not None:
+            given.update(S=state, W=state[1], A=state[2], groups=state[2])
+        for name in ("on_event", "on_match"):
+            code = namespace[name].__code__
+            parameters = code.co_varnames[1 if self.context is None else 2 : code.co_argcount]
+            namespace[name].__defaults__ = tuple(given.get(parameter) for parameter in parameters)
 
     def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
         rows = self.inserted(insert, remove)
@@ -160,10 +175,9 @@ class Statement:
     def fire(self, now: int) -> None:
         """Run the timers that are due: at most one delivery."""
         found = self.collect(now)
-        if found is not None:
-            push = self.program.namespace["push"]
-            if push is not None:
-                push(now, *found)
+        push = self.push
+        if found is not None and push is not None:
+            push(now, *found)
 
     def collect(self, now: int) -> tuple[Rows, Rows] | None:
         """Run the timers that are due and return their rows; None if there is nothing to deliver."""
@@ -264,7 +278,7 @@ class Statement:
         span = None
         trace = failure.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_code.co_filename == self.program["__filename__"]:
+            if trace.tb_frame.f_globals is self.program.namespace:
                 span = self.program.spans.get(trace.tb_lineno, span)
             trace = trace.tb_next
         text = f"statement `{self.name}` failed on an event: {type(failure).__name__}: {failure}"

@@ -1,7 +1,7 @@
 """Incremental aggregates as code: what to keep, what an entering and a leaving event do to it, what the value is.
 
-The state of one group is a list of cells. Generated functions unpack it into locals, run `enter` and `leave` on them and
-put them back. Calls over the same argument share cells (``sum(x)`` and ``avg(x)`` keep one sum and one count).
+The state of one group is a list of cells. Generated functions unpack it into locals, run `enter` and `leave` on them
+and put them back. Calls over the same argument share cells (``sum(x)`` and ``avg(x)`` keep one sum and one count).
 
 How a minimum or a first value is kept depends on how events leave:
 
@@ -149,7 +149,8 @@ class Aggregates:
             self.needs_ordinal = True
             name = self._cell(argument, "by_ordinal", "{}")
             if call.index is not None:
-                return f"{self.source.bind('_nth_value', nth_value)}({name}, {self._position(call)}, {call.name == 'last'})"
+                nth = self.source.bind("_nth_value", nth_value)
+                return f"{nth}({name}, {self._position(call)}, {call.name == 'last'})"
             walk = f"{name}.values()" if call.name == "first" else f"reversed({name}.values())"
             return f"(next(iter({walk})) if {name} else None)"
         name = self._cell(argument, "values", f"{self.source.bind('_deque', deque)}()")

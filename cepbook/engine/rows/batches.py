@@ -1,7 +1,8 @@
 """Code of statements over windows that collect events and release them together.
 
-``release`` is called with the window ``w`` = [collected, former batch, next due, grid]. Aggregates of a batch are made anew
-from its events; only under groupwin, where batches of several groups share aggregates, is the former batch taken out.
+``release`` is called with the window ``w`` = [collected, former batch, next due, grid]. Aggregates of a batch are made
+anew from its events; only under groupwin, where batches of several groups share aggregates, is the former batch taken
+out.
 Where rows stand for groups, not events, no event is kept at all (`RunningBatchCode`).
 """
 
@@ -223,8 +224,8 @@ class BatchCode:
 class RunningBatchCode(BatchCode):
     """A batch of which only aggregates show: they run along, and a release swaps them.
 
-    ``w`` = [groups or cells of the batch being collected, groups or number of events of the former batch, next due, grid,
-    number of events that passed where, number of events].
+    ``w`` = [groups or cells of the batch being collected, groups or number of events of the former batch, next due,
+    grid, number of events that passed where, number of events].
     """
 
     @property

@@ -140,11 +140,12 @@ class Code:
 
     def open_group(self, key: str, group: str = "G") -> None:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
-        source = self.source
         self.find_or_make(group, "groups", key, self.aggregates.fresh())
         self.aggregates.load(group)
 
-    def find_or_make(self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None) -> None:
+    def find_or_make(
+        self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None
+    ) -> None:
         """``target = table[key]``, made as `fresh` if new; `then` writes what else happens for a new key."""
         source = self.source
         with source.block(f"if {key} in {table}:"):  # two operators are faster than one call of ``get``

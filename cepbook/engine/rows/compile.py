@@ -1,7 +1,7 @@
 """A select plan as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
 
-The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run`` for
-columns of a replay. Both read ``push`` (where deliveries go) or ``out`` (a list that collects them).
+The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run``
+for columns of a replay. Both read ``push`` (where deliveries go) or ``out`` (a list that collects them).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cepbook.lang.plan import SelectStatement
 
 @dataclass(slots=True)
 class Program:
-    """One compiled statement. `namespace` holds its functions; `columns` are what ``run`` takes after its fixed parameters.
+    """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
 
-    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times, S, out,
-    catch_up, partitions, *columns)`` handles many. ``rows(S, now)`` is the iterator. ``settle(S, now)`` drops what has left
-    unseen. `spans` maps source lines to the EPL that they were made from.
+    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times, S,
+    out, catch_up, ticks, partitions, *columns)`` handles many. ``rows(S, now)`` is the iterator. ``settle(S, now)``
+    drops what has left unseen. `spans` maps source lines to the EPL that they were made from.
     """
 
     shape: Shape
@@ -123,6 +123,7 @@ class _Writer:
                     source.line("on_match = on_event")
                     continue
                 late = [n for n in shape.properties if n not in early or n in self._needed_after_filter()]
+            head = len(source.lines) + 1
             with source.block(f"def {name}({self._event_signature()}):"):
                 if condition is not None and condition_applies:
                     self._read(early)
@@ -132,6 +133,7 @@ class _Writer:
                 else:
                     self._read(late)
                     self._arrival()
+            source.with_defaults(head)
 
     def _event_signature(self) -> str:
         """Without a context the one state's parts are default values, bound when the statement starts."""
@@ -279,7 +281,7 @@ class _Writer:
 
     # -------------------------------------------------------------- iterator
     def _rows(self) -> None:
-        source, shape = self.source, self.shape
+        source = self.source
         with source.block("def rows(S, now):"):
             source.line("settle(S, now)")
             source.line("found = []")

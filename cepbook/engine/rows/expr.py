@@ -7,7 +7,6 @@ and having use `truth`, so null needs no third value there and most null checks 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -154,8 +153,6 @@ def _const(scope: Scope, e: x.Const) -> str:
     v = e.value
     if v is None or isinstance(v, bool):
         return repr(v)
-    if isinstance(v, int) or (isinstance(v, float) and math.isfinite(v)):
-        return repr(v) if v >= 0 else f"({v!r})"
     return scope.source.const(v)
 
 

@@ -16,7 +16,7 @@ from cepbook.engine.rows.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """How one statement's items are packed. Locals of an arriving event start with ``p``, of a retained one with ``q``."""
+    """How one statement's items are packed. Locals of an arriving event start with ``p``, of a kept one with ``q``."""
 
     parts: tuple[str, ...]  # "t", "o", "e" or the number of a kept property
     properties: tuple[str, ...]

@@ -216,7 +216,7 @@ class SlidingCode:
                 source.line("del groups[k]")
 
     def _fully_grouped(self, emit: Emit, hoisted: bool) -> None:
-        source, shape, cells, code = self.source, self.shape, self.code.aggregates, self.code
+        source, shape, code = self.source, self.shape, self.code
         self._find_window()
         old = self._arrive()
         ok = self._passes()
@@ -350,7 +350,7 @@ class SlidingCode:
             self._touched_rows(self.q)
         elif shape.kind == "aggregated_grouped":
             source.line("touched = {}")
-            self._each_gone(lambda: (self._leave_its_group(), source.line("touched[k] = G")))  # type: ignore[func-returns-value]
+            self._each_gone(self._leave_and_note_group)
             if shape.wants_remove:
                 self._each_gone(self._gone_group_row)
         else:
@@ -363,6 +363,14 @@ class SlidingCode:
                 if shape.wants_remove:
                     self._each_gone(lambda: code.append_row("rem", self.q))
 
+    def _leave_and_note_group(self) -> None:
+        self._leave_its_group()
+        self.source.line("touched[k] = G")
+
+    def _leave_and_note(self) -> None:
+        self.code.aggregates.leave(self.q, "qo")
+        self.source.line("changed = True")
+
     def _gone_group_row(self) -> None:
         self.source.line(f"k = {self.code.key(self.q)}")
         self.code.aggregates.load("touched[k]")
@@ -373,7 +381,7 @@ class SlidingCode:
         source.line("before, changed = [], False")
         if shape.wants_remove:
             code.append_row("before", self.q)
-        self._each_gone(lambda: (cells.leave(self.q, "qo"), source.line("changed = True")))  # type: ignore[func-returns-value]
+        self._each_gone(self._leave_and_note)
         cells.store("A")
         with source.block("if changed:"):
             source.line("rem += before")
