@@ -120,7 +120,8 @@ class SparkRun:
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr>{_cells(name, p.path, p.reason)}</tr>" for name, p in self.coverage.items())
-        head = "<tr><th>statement</th><th>on Spark</th><th>because</th></tr>"
+        heads = ("statement", "on Spark", "because")
+        head = f"<tr>{''.join(f"<th style='text-align:left'>{h}</th>" for h in heads)}</tr>"
         return f"<table>{head}{rows}</table><p>{html.escape(self.order)}</p>"
 
     def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...]]:
@@ -153,4 +154,4 @@ class SparkRun:
 
 
 def _cells(*values: str) -> str:
-    return "".join(f"<td>{html.escape(v)}</td>" for v in values)
+    return "".join(f"<td style='text-align:left'>{html.escape(v)}</td>" for v in values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import tempfile
@@ -78,6 +79,7 @@ def local_session(**overrides: Any) -> SparkSession:
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes the first python3 on the PATH
     log = Path(tempfile.gettempdir()) / f"cepbook-spark-{os.getpid()}.log"
+    atexit.register(log.unlink, missing_ok=True)
     with _quiet_start(java.home, log):
         try:
             return builder.getOrCreate()
