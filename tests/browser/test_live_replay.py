@@ -1,0 +1,73 @@
+"""A replay while it runs: the view follows it, and the buttons of its control are obeyed although the cell is busy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenNotebook
+
+CELLS = [
+    "%load_ext cepbook\n"
+    "import pandas as pd\n"
+    "ticks = pd.DataFrame({'time': range(0, 600_000, 100), 'symbol': ['A', 'B', 'C'] * 2_000})\n"
+    "cep.define('Tick', ticks, time='time');",
+    "%%epl\n"
+    "create context PerSymbol partition by symbol from Tick;\n"
+    "@name('counts') context PerSymbol select irstream context.key1 as symbol, count(*) as ticks from Tick#time(5 sec)",
+    # At this speed the 6,000 events take 40 seconds, so the test is always faster.
+    "replay = cep.replay(ticks, type='Tick', speed=15)\nlive = %view counts\ndisplay(replay, live)\nawait replay",
+]
+DATA_ROW = "[role=row]:has([role=gridcell])"
+# Without waiting for the end of the cells.
+_RUN = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+# The number in the chip of the view that counts insert rows.
+_INSERTED = "() => Number(document.querySelector('.cv-plus .cv-count')?.textContent.replaceAll(',', '') ?? 0)"
+
+
+def write_notebook(path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        for i, source in enumerate(CELLS)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(notebook))
+
+
+def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+    write_notebook(lab_root / "live.ipynb")
+    with open_lab("live.ipynb") as notebook:
+        page = notebook.page
+        page.evaluate(_RUN)
+        control = page.locator(".cepbook-progress")
+        view = page.locator(".cepbook-view")
+        control.wait_for()
+        expect(control).to_have_attribute("data-state", "running", timeout=20_000)
+        page.wait_for_function(f"() => ({_INSERTED})() > 0")
+        running = page.evaluate(_INSERTED)
+        page.wait_for_function(f"n => ({_INSERTED})() > n", arg=running)
+
+        control.get_by_role("button", name="Pause").click()
+        expect(control).to_have_attribute("data-state", "paused", timeout=5_000)
+        expect(view.locator(".cv-state")).to_have_text("paused", timeout=5_000)
+        held = page.evaluate(_INSERTED)
+        page.wait_for_timeout(600)
+        assert page.evaluate(_INSERTED) == held, "rows came while the replay was paused"
+
+        view.get_by_role("tab", name="Partitions").click()
+        partitions = view.get_by_role("tabpanel", name="Partitions").locator(DATA_ROW).filter(visible=True)
+        expect(partitions).to_have_count(3)
+        notebook.cell(2)
+        page.screenshot(path=screenshot_dir / "live_replay.png")
+
+        control.get_by_role("button", name="Resume").click()
+        page.wait_for_function(f"n => ({_INSERTED})() > n", arg=held)
+        control.get_by_role("button", name="Stop").click()
+        expect(control).to_have_attribute("data-state", "stopped", timeout=5_000)
+        page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+        assert notebook.errors() == []
+        assert "events stopped, clock" in notebook.cells()[2]["outputs"][-1]["data"]["text/plain"]
+        assert (notebook.external, notebook.page_errors) == ([], [])
