@@ -50,6 +50,16 @@ def test_the_renderer_writes_what_jupyterlab_can_draw_offline() -> None:
     assert addresses == [charts.SCHEMA]
 
 
+def test_the_stored_picture_is_compressed_and_complete() -> None:
+    vl_convert = pytest.importorskip("vl_convert")
+    spec = bundle(charts.line(frame(), "time", "delay", "carrier"))[charts.MIME]
+    plain = vl_convert.vegalite_to_png(spec, vl_version="5.21", scale=1)
+    small = charts._deflated(plain)
+    assert len(small) < len(plain) / 2
+    assert small[:33] == plain[:33] and small[-12:] == plain[-12:], "header and end are the same"
+    assert charts._deflated(small) == small
+
+
 def test_the_same_chart_twice_is_the_same_bundle() -> None:
     first, second = (bundle(charts.line(frame(), "time", "delay")) for _ in range(2))
     assert first[charts.MIME] == second[charts.MIME] and first["text/plain"] == second["text/plain"]
