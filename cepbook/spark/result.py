@@ -120,8 +120,8 @@ class SparkRun:
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr>{_cells(name, p.path, p.reason)}</tr>" for name, p in self.coverage.items())
-        heads = ("statement", "on Spark", "because")
-        head = f"<tr>{''.join(f"<th style='text-align:left'>{h}</th>" for h in heads)}</tr>"
+        left = "<th style='text-align:left'>"
+        head = f"<tr>{left}statement</th>{left}on Spark</th>{left}because</th></tr>"
         return f"<table>{head}{rows}</table><p>{html.escape(self.order)}</p>"
 
     def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...]]:
