@@ -1,0 +1,145 @@
+"""Random histories of events, and ways to run them through a runtime."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from cepbook.engine.batch import Slice
+from cepbook.engine.delta import RawDelta, Row, Rows
+from cepbook.engine.runtime import Config, Runtime
+
+SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);
+            create schema B(k string, x int);
+            create schema C(k string, x int, c long);"""
+# What every property test uses: the same examples in each run, no wall clock, and no search for the shortest failing
+# history (minutes for a slow test; add Phase.shrink when one is to be studied).
+settings.register_profile(
+    "engine",
+    phases=(Phase.explicit, Phase.generate),
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("engine")
+
+
+class Event(NamedTuple):
+    """One event of a history: `time` in ms, ascending over the history."""
+
+    time: int
+    type: str
+    values: Row
+
+
+GAPS = (0, 0, 0, 1, 7, 250, 500, 999, 1000, 1001, 2000, 3500, 12_000)
+KEYS = ("a", "b", "c", None)
+
+
+@st.composite
+def histories(draw: st.DrawFn, types: Sequence[str] = ("A",), most: int = 40) -> list[Event]:
+    """Up to `most` events with ties, gaps around the periods of the statements under test, and nulls."""
+    small = st.one_of(st.none(), st.integers(-2, 4))
+    halves = st.one_of(st.none(), st.integers(-6, 6).map(lambda i: i / 2))
+    time, events = 0, []
+    for _ in range(draw(st.integers(0, most))):
+        time += draw(st.sampled_from(GAPS))
+        name = draw(st.sampled_from(list(types)))
+        values: Row = {"k": draw(st.sampled_from(KEYS)), "x": draw(small)}
+        if name == "A":
+            values |= {"g": draw(st.integers(0, 2)), "n": draw(small), "d": draw(halves), "f": draw(halves)}
+        events.append(Event(time, name, values))
+    return events
+
+
+def comparable(value: Any) -> Any:
+    """`value` such that equality tells 1 from 1.0 and true, and NaN equals NaN."""
+    if isinstance(value, dict):
+        return {name: comparable(v) for name, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [comparable(v) for v in value]
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return None if value is None else (type(value).__name__, value)
+
+
+class Recorder:
+    """A sink that keeps what it is fed, as comparable data."""
+
+    def __init__(self) -> None:
+        self.deltas: list[Any] = []
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.deltas.append((time, comparable(insert), comparable(remove)))
+
+    def extend(self, deltas: list[RawDelta]) -> None:
+        for delta in deltas:
+            self.push(*delta)
+
+
+class Run:
+    """A runtime with the statements of a module, whose deliveries are recorded."""
+
+    def __init__(self, epl: str, *, config: Config = Config(), start: int = 0, watched: bool = True) -> None:
+        self.runtime = Runtime(config, start=start)
+        self.runtime.deploy(SCHEMA, deployment_id="schema")
+        self.runtime.deploy(epl, deployment_id="main")
+        self.recorders = {name: Recorder() for name in self.runtime.statements}
+        if watched:
+            for name, recorder in self.recorders.items():
+                self.runtime.statement(name).add_sink(recorder)
+
+    def send(self, events: Sequence[Event]) -> None:
+        """One event after the other; the clock advances when time grows."""
+        for event in events:
+            if event.time > self.runtime.now:
+                self.runtime.advance(event.time)
+            self.runtime.send(event.type, dict(event.values))
+
+    def replay(self, events: Sequence[Event], cuts: Sequence[int]) -> None:
+        """The batch entry, a slice at a time, cut at the positions `cuts`."""
+        batch = self.runtime.batch(sorted({e.type for e in events}))
+        bounds = sorted({0, len(events), *(c for c in cuts if c < len(events))})
+        for low, high in zip(bounds, bounds[1:], strict=False):
+            batch.run(slices(events[low:high], low, batch.columns))
+
+    @property
+    def deliveries(self) -> dict[str, list[Any]]:
+        return {name: recorder.deltas for name, recorder in self.recorders.items()}
+
+    def readings(self) -> dict[str, Any]:
+        """What iterators and inspection tell."""
+        return {
+            name: (comparable(self.runtime.iterate_partitions(name)), self.runtime.state(name))
+            for name in self.runtime.statements
+        }
+
+
+def slices(events: Sequence[Event], rank: int, columns: Any) -> list[Slice]:
+    """Consecutive events as one slice per type; `rank` is the position of the first."""
+    found = []
+    for name in dict.fromkeys(e.type for e in events):
+        mine = [(rank + i, e) for i, e in enumerate(events) if e.type == name]
+        found.append(
+            Slice(
+                name,
+                [e.time for _, e in mine],
+                {column: [e.values[column] for _, e in mine] for column in columns[name]},
+                [i for i, _ in mine],
+            )
+        )
+    return found
+
+
+def deliveries_of(epl: str, events: Sequence[Event], until: int | None = None, **options: Any) -> dict[str, list[Any]]:
+    """What the statements of `epl` deliver for `events` sent one by one."""
+    run = Run(epl, **options)
+    run.send(events)
+    if until is not None:
+        run.runtime.advance(until)
+    return run.deliveries

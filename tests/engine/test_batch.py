@@ -1,0 +1,169 @@
+"""The batch entry gives exactly the deliveries of events sent one by one, however a history is cut into slices."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.histories import Event, Run, histories
+
+ONE_TYPE = {
+    "filter": "@name('s') select k, x + 1 as y from A(g = 1, x > 0)",
+    "where": "@name('s') select * from A where x between 0 and 2 or d is null",
+    "wildcard_and_expression": "@name('s') select *, x * 2.5 as y from A(k in ('a', 'b'))",
+    "unbound_aggregates": "@name('s') select irstream count(*) as c, sum(x) as s, min(d) as lo, max(x) as hi from A",
+    "unbound_rstream": "@name('s') select rstream count(*) as c from A",
+    "unbound_groups": "@name('s') select irstream k, avg(d) as m, count(x) as c from A group by k",
+    "unbound_having": "@name('s') select irstream k, sum(x) as s from A group by k having sum(x) > 2",
+    "keepall": "@name('s') select irstream k, x, sum(x) as s from A#keepall",
+    "length": "@name('s') select irstream k, x from A#length(3)",
+    "length_aggregates": "@name('s') select irstream sum(d) as s, avg(x) as m, first(x) as a, last(k) as b"
+    " from A#length(3)",
+    "length_indexed": "@name('s') select x, first(x, 1) as a, last(x, 1) as b from A#length(3)",
+    "length_distinct": "@name('s') select irstream count(distinct x) as c, sum(distinct x) as s, sum(x, g = 1) as p"
+    " from A#length(4)",
+    "length_where": "@name('s') select irstream k, sum(x) as s from A#length(3) where x > 0 group by k",
+    "time": "@name('s') select irstream k, x from A#time(1 sec)",
+    "time_rstream": "@name('s') select rstream k, x from A.win:time(1 sec)",
+    "time_sum": "@name('s') select irstream sum(x) as s, count(*) as c from A#time(1 sec)",
+    "time_istream_sum": "@name('s') select sum(x) as s from A#time(1 sec)",
+    "time_groups": "@name('s') select irstream k, sum(x) as s, max(d) as m from A#time(1 sec) group by k",
+    "time_row_per_event": "@name('s') select irstream k, x, sum(x) as s from A#time(2 sec) group by k having sum(x) > 1",
+    "length_batch": "@name('s') select irstream k, x from A#length_batch(3)",
+    "length_batch_sum": "@name('s') select irstream sum(x) as s from A#length_batch(3)",
+    "length_batch_groups": "@name('s') select irstream k, count(*) as c from A#length_batch(4) group by k order by k",
+    "length_batch_ordered": "@name('s') select x, k from A#length_batch(4) order by x desc, k limit 2",
+    "time_batch": "@name('s') select irstream k, x from A#win:time_batch(1 sec)",
+    "time_batch_sum": "@name('s') select irstream count(*) as c, sum(x) as s from A#time_batch(1 sec)",
+    "time_batch_forced": "@name('s') select k from A#time_batch(1 sec, 300L, 'FORCE_UPDATE')",
+    "time_batch_eager": "@name('s') select irstream sum(x) as s from A#time_batch(1 sec, 'FORCE_UPDATE, START_EAGER')",
+    "time_batch_distinct": "@name('s') select irstream distinct k from A#time_batch(2 sec)",
+    "unique": "@name('s') select irstream k, x from A#unique(k)",
+    "unique_sum": "@name('s') select irstream sum(x) as s, count(*) as c from A#std:unique(k, g)",
+    "lastevent": "@name('s') select irstream k, x from A#lastevent",
+    "lastevent_groups": "@name('s') select irstream k, sum(x) as s from A#lastevent group by k order by k",
+    "groupwin_length": "@name('s') select irstream k, x, sum(x) as s from A#groupwin(k)#length(2)",
+    "groupwin_time": "@name('s') select irstream k, x from A#groupwin(g)#time(1 sec)",
+    "groupwin_time_sum": "@name('s') select irstream g, sum(x) as s from A#groupwin(g)#time(1 sec) group by g order by g",
+    "groupwin_length_batch": "@name('s') select irstream k, x from A#groupwin(k)#length_batch(2)",
+    "groupwin_time_batch": "@name('s') select irstream g, count(*) as c from A#groupwin(g)#time_batch(1 sec)"
+    " group by g order by g",
+    "context": "create context P partition by k from A;"
+    "@name('s') context P select irstream context.id as id, context.key1 as key, x, sum(x) as s from A#length(2)",
+    "context_unbound": "create context P partition by k and g from A;"
+    "@name('s') context P select irstream count(*) as c, avg(d) as m from A",
+    "context_time": "create context P partition by k from A(x is not null);"
+    "@name('s') context P select irstream k, x from A#time(1 sec);"
+    "@name('t') context P select irstream context.id as id, sum(x) as s from A#time(1 sec) group by g order by g",
+    "context_batches": "create context P partition by k from A;"
+    "@name('s') context P select irstream k, count(*) as c from A#time_batch(1 sec)",
+    "chain": "@name('s') insert into C select k, x from A(g > 0);"
+    "@name('t') select irstream k, sum(x) as s from C#time(1 sec) group by k order by k;"
+    "@name('u') select irstream * from C#length_batch(2)",
+    "chain_of_batches": "@name('s') insert into C select k, count(*) as c from A#time_batch(1 sec) group by k order by k;"
+    "@name('t') select irstream sum(c) as s from C#length(2)",
+    "chain_of_removed": "@name('s') insert rstream into C select rstream k, x from A#time(1 sec);"
+    "@name('t') select irstream k from C#time(1 sec)",
+    "chain_into_context": "@name('s') insert into C select k, x from A;"
+    "create context P partition by k from C;"
+    "@name('t') context P select irstream sum(x) as s from C#time(2 sec)",
+    "self": "@name('s') insert into A select k, g, x - 1 as x, n, d, f from A(x > 0);@name('t') select x from A",
+    "several": "@name('s') select count(*) as c from A#time(1 sec);"
+    "@name('t') select irstream k from A#time_batch(500 msec);@name('u') select x from A(x = 1)",
+    "float_arithmetic": "@name('s') select f * 3 as y, f + n as z, sum(f) as s from A#length(2)",
+}
+TWO_TYPES = {
+    "apart": "@name('s') select irstream sum(x) as s from A#time(1 sec);"
+    "@name('t') select irstream k, x from B#time_batch(1 sec)",
+    "merged": "@name('s') insert into C select k, x from A;@name('t') insert into C select k, x from B;"
+    "@name('u') select irstream k, x from C#length(3)",
+    "shared_context": "create context P partition by k from A, k from B;"
+    "@name('s') context P select irstream context.id as id, sum(x) as s from A#time(1 sec);"
+    "@name('t') context P select irstream context.id as id, count(*) as c from B#length(2)",
+    "chained": "@name('s') insert into C select k, x from A#length_batch(2);"
+    "@name('t') select irstream k, sum(x) as s from C#time(1 sec) group by k order by k;"
+    "@name('u') select rstream * from B#lastevent",
+    "groups": "@name('s') select irstream k, max(x) as m from B#groupwin(k)#time(1 sec) group by k order by k;"
+    "@name('t') select count(*) as c from A#time(1 sec) having count(*) > 1",
+}
+CUTS = st.lists(st.integers(1, 40), max_size=4)
+
+
+def same(epl: str, events: list[Event], cuts: list[int], rest: int) -> None:
+    """Send and replay `events`, then let time go on; deliveries, iterators and inspection must not differ."""
+    sent, replayed, unheard = Run(epl), Run(epl), Run(epl, watched=False)
+    sent.send(events)
+    replayed.replay(events, cuts)
+    unheard.replay(events, cuts)
+    until = sent.runtime.now + rest
+    assert replayed.runtime.now == sent.runtime.now
+    assert replayed.deliveries == sent.deliveries
+    assert replayed.readings() == sent.readings() == unheard.readings()
+    assert replayed.runtime.next_due == sent.runtime.next_due
+    for run in (sent, replayed, unheard):
+        run.runtime.advance(until)
+    assert replayed.deliveries == sent.deliveries
+    assert replayed.readings() == sent.readings() == unheard.readings()
+
+
+@pytest.mark.parametrize("name", ONE_TYPE)
+def test_one_type(name: str) -> None:
+    @settings(max_examples=20)
+    @given(histories(("A",)), CUTS, st.sampled_from([0, 1000, 4000]))
+    def check(events: list[Event], cuts: list[int], rest: int) -> None:
+        same(ONE_TYPE[name], events, cuts, rest)
+
+    check()
+
+
+@pytest.mark.parametrize("name", TWO_TYPES)
+def test_two_types(name: str) -> None:
+    @settings(max_examples=40)
+    @given(histories(("A", "B")), CUTS, st.sampled_from([0, 1000, 4000]))
+    def check(events: list[Event], cuts: list[int], rest: int) -> None:
+        same(TWO_TYPES[name], events, cuts, rest)
+
+    check()
+
+
+@pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
+def test_slices_run_inside_the_generated_code(name: str) -> None:
+    """Only statements that depend on each other's order are sent events one by one, and the batch says why."""
+    types = ["A"] if name in ONE_TYPE else ["A", "B"]
+    reason = Run({**ONE_TYPE, **TWO_TYPES}[name]).runtime.batch(types).reason
+    reasons = {
+        "self": "`s` reads from several sources",
+        "merged": "`u` reads from several sources",
+        "shared_context": "context `P` takes partitions from several streams",
+    }
+    assert reason == reasons.get(name)
+
+
+def test_a_listener_is_called_between_the_events() -> None:
+    """Somebody who listens may look at other statements at once, so events come one by one."""
+    run = Run("@name('s') select x from A;@name('t') select count(*) as c from A")
+    seen: list[object] = []
+    run.runtime.statement("s").add_listener(lambda delta: seen.append((delta.insert, run.runtime.iterate("t"))))
+    assert run.runtime.batch(["A"]).reason == "`s` has a listener that is called one delivery at a time"
+    event = {"k": "a", "g": 1, "n": 1, "d": 1.0, "f": 1.0}
+    run.replay([Event(5, "A", {**event, "x": 1}), Event(6, "A", {**event, "x": 2})], [])
+    assert seen == [([{"x": 1}], [{"c": 0}]), ([{"x": 2}], [{"c": 1}])]
+
+
+@settings(max_examples=40)
+@given(histories(("A", "B"), most=30), st.lists(st.integers(1, 30), max_size=3), st.integers(0, 2))
+def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], which: int) -> None:
+    """Some stretches of a history are replayed, the others sent."""
+    epl = TWO_TYPES["chained"] + ";" + ONE_TYPE["time_groups"].replace("'s'", "'v'")
+    sent, mixed = Run(epl), Run(epl)
+    sent.send(events)
+    bounds = sorted({0, len(events), *(c for c in cuts if c < len(events))})
+    for number, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        part = events[low:high]
+        if number % 2 == which % 2:
+            mixed.send(part)
+        else:
+            mixed.replay(part, [])
+    assert mixed.deliveries == sent.deliveries
+    assert mixed.readings() == sent.readings()

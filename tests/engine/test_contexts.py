@@ -1,0 +1,76 @@
+"""A statement in a keyed context does for every key what it does alone on the events of that key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from tests.engine.histories import Event, Run, comparable, histories
+
+SELECTS = [
+    "select irstream x, d from A",
+    "select irstream count(*) as c, sum(x) as s from A",
+    "select irstream g, sum(x) as s from A group by g having count(*) > 1",
+    "select irstream x, sum(d) as s from A#length(2)",
+    "select irstream x, g from A#time(1 sec)",
+    "select irstream sum(x) as s, first(d) as a, count(distinct g) as c from A(x > 0)#time(1 sec)",
+    "select irstream x from A#length_batch(2)",
+    "select irstream count(*) as c, max(x) as m from A#time_batch(1 sec)",
+    "select irstream x, g from A#unique(g)",
+    "select irstream x from A#lastevent where x > 0",
+    "select irstream g, x from A#groupwin(g)#length(1)",
+    "select rstream * from A#time(500 msec)",
+]
+
+
+def by_key(deltas: list[Any]) -> dict[Any, list[Any]]:
+    """Rows by key and time, in order, whatever delivery they came in; the key is the column `key`."""
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for time, insert, remove in deltas:
+        for flag, rows in (("+", insert), ("-", remove)):
+            for row in rows or ():
+                key = row["key"] and row["key"][1]
+                found[key].append((time, flag, {name: v for name, v in row.items() if name != "key"}))
+    return dict(found)
+
+
+def without_delivery_borders(deltas: list[Any]) -> list[Any]:
+    return [(t, flag, row) for t, ins, rem in deltas for flag, rows in (("+", ins), ("-", rem)) for row in rows or ()]
+
+
+@pytest.mark.parametrize("select", SELECTS)
+def test_partition_is_the_statement_alone(select: str) -> None:
+    head, tail = select.split(" from ", 1)
+    keyed = f"{head}, context.key1 as key from {tail}"
+
+    @settings(max_examples=15)
+    @given(histories(("A",), most=30))
+    def check(events: list[Event]) -> None:
+        run = Run(f"create context P partition by k from A;@name('s') context P {keyed}")
+        run.send(events)
+        found = by_key(run.deliveries["s"])
+        times = [Event(e.time, "B", {}) for e in events]  # the clock of a key moves with the events of all
+        for key in {e.values["k"] for e in events}:
+            alone = Run(f"@name('s') {select}")
+            alone.send([e if e.values["k"] == key else t for e, t in zip(events, times, strict=True)])
+            assert found.get(key, []) == without_delivery_borders(alone.deliveries["s"])
+
+    check()
+
+
+@settings(max_examples=25)
+@given(histories(("A",), most=30))
+def test_partitions_have_ids_in_order_of_their_first_event(events: list[Event]) -> None:
+    """null is a key like any other; the statement's own filter keeps no partition from being made."""
+    run = Run("create context P partition by k from A;@name('s') context P select count(*) as c from A(x > 0)")
+    run.send(events)
+    keys = list(dict.fromkeys(e.values["k"] for e in events))
+    expected = [{"id": i, "key1": key, "name": "P", "statements": ["s"]} for i, key in enumerate(keys)]
+    assert run.runtime.partitions("P") == expected
+    counts = [sum(1 for e in events if e.values["k"] == key and (e.values["x"] or 0) > 0) for key in keys]
+    assert comparable(run.runtime.iterate_partitions("s")) == comparable(
+        [(i, [{"c": c}]) for i, c in enumerate(counts)]
+    )
