@@ -7,6 +7,7 @@ for columns of a replay. Both read ``push`` (where deliveries go) or ``out`` (a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,7 @@ class _Writer:
         source, cells = self.source, self.code.aggregates
         fresh_window = "{}" if self.shape.group_window else self.body.fresh
         with source.block("def new_state(P, now):"):
-            source.line(f"S = [P, None, None, {{}}, {', '.join(self.code.parameters)}]")
+            source.line(f"S = [{', '.join(['P', 'None', 'None', '{}', *self.code.parameters])}]")
             source.line(f"S[1] = {fresh_window}")
             if self.shape.aggregation is not None:
                 source.line("S[2] = {}" if self.shape.grouped else f"S[2] = {cells.fresh()}")
@@ -123,7 +124,6 @@ class _Writer:
                     source.line("on_match = on_event")
                     continue
                 late = [n for n in shape.properties if n not in early or n in self._needed_after_filter()]
-            head = len(source.lines) + 1
             with source.block(f"def {name}({self._event_signature()}):"):
                 if condition is not None and condition_applies:
                     self._read(early)
@@ -133,7 +133,7 @@ class _Writer:
                 else:
                     self._read(late)
                     self._arrival()
-            source.with_defaults(head)
+            source.with_defaults(name)
 
     def _event_signature(self) -> str:
         """Without a context the one state's parts are default values, bound when the statement starts."""
@@ -192,8 +192,8 @@ class _Writer:
             names = [c for c in (ins, rem) if c is not None and c.isidentifier()]
             conditions = ["push"] if form.startswith("push") else []  # nobody listens: build no rows
             if names:
-                conditions.append(f"({' or '.join(names)})")
-            with source.block(f"if {' and '.join(conditions) or 'True'}:"):
+                conditions.append(names[0] if len(names) == 1 else f"({' or '.join(names)})")
+            with source.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext():
                 source.line(form.format(now, _or_none(ins), _or_none(rem)), shape.projection.span)
 
         return emit

@@ -42,13 +42,15 @@ class Source:
 
     def line(self, text: str, span: Span | None = None) -> None:
         """Add one line at the current depth; an error raised there is shown at `span`."""
-        self.lines.append("    " * self._depth + text)
+        self.lines.append("    " * self._depth + text if text else "")
         if span is not None:
             self.spans[len(self.lines)] = span
 
     @contextmanager
     def block(self, head: str, span: Span | None = None) -> Iterator[None]:
         """A compound statement: `head` and, indented, what is written inside the with-block."""
+        if head.startswith("def ") and self.lines:
+            self.line("")
         self.line(head, span)
         before = len(self.lines)
         self._depth += 1
@@ -91,13 +93,14 @@ class Source:
         exec(_compiled(self.text), namespace)
         return namespace
 
-    def with_defaults(self, head: int) -> None:
-        """Make the constants that the function at line number `head` reads parameters with default values.
+    def with_defaults(self, function: str) -> None:
+        """Make the constants that the last function written, `function`, reads parameters with default values.
 
         Locals are read fastest, and code without globals is as fast shared as alone. The values are bound later.
         What is called for a new group or a new batch only stays global: every default value costs each call a little.
         """
-        words = dict.fromkeys(w for line in self.lines[head:] for w in _NAME.findall(line))
+        head = max(i for i, line in enumerate(self.lines) if line.startswith(f"def {function}("))
+        words = dict.fromkeys(w for line in self.lines[head + 1 :] for w in _NAME.findall(line))
         hot = [w for w in words if w in ("push", "clock") or (w in self.constants and not w.startswith("_"))]
         known = "".join(f", {w}=None" for w in hot)
-        self.lines[head - 1] = self.lines[head - 1].replace("):", f"{known}):")
+        self.lines[head] = self.lines[head].replace("):", f"{known}):")
