@@ -8,9 +8,11 @@ from typing import Any
 from IPython.core.magic import no_var_expand
 from IPython.display import display
 
+from cepbook.lang.catalog import EventType
 from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
+from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
 from cepbook.widgets import show_live
 
@@ -33,6 +35,7 @@ class Installed:
         self._events()
         self._completer()
         self._inspector()
+        self._event_types()
         self._undo.append(show_live(self._host.shell, display))
 
     def uninstall(self) -> None:
@@ -69,6 +72,14 @@ class Installed:
         matchers.append(matcher)
         self._undo.append(lambda: matchers.remove(matcher) if matcher in matchers else None)
 
+    def _event_types(self) -> None:
+        """What `Workbench.define` returns is shown as a table."""
+        shell: Any = self._host.shell
+        for name, part in (("text/plain", "text"), ("text/html", "html")):
+            formatter = shell.display_formatter.formatters[name]
+            formatter.for_type(EventType, _printer(part))
+            self._undo.append(lambda formatter=formatter: formatter.pop(EventType, None))  # type: ignore[misc]
+
     def _inspector(self) -> None:
         kernel = getattr(self._host.shell, "kernel", None)
         if kernel is None:
@@ -86,6 +97,16 @@ class Installed:
                 kernel.do_inspect = own
 
         self._undo.append(undo)
+
+
+def _printer(part: str) -> Callable[..., str | None]:
+    """A function for IPython: the formatter of plain text hands over a printer to write to, the one of HTML nothing."""
+
+    def show(event_type: EventType, printer: Any = None, _cycle: bool = False) -> str | None:
+        shown: str = getattr(event_type_table(event_type), part)
+        return shown if printer is None else printer.text(shown)
+
+    return show
 
 
 def _line_magic(host: Host, command: Command) -> Callable[[str], object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from cepbook.lang.catalog import EventType
 from cepbook.widgets.encode import text_of, time_text
 from cepbook.widgets.render import Frozen, Table, counted, table_html
 
@@ -45,6 +46,14 @@ def table(
         plain.append(_lines(made))
     html += [f'<div style="{NOTE}">{escape(note)}</div>' for note in after]
     return Frozen("".join(html), "\n".join([*plain, *after]))
+
+
+def event_type_table(event_type: EventType) -> Frozen:
+    """The properties of an event type, and which of them is its time."""
+    time = f", time {event_type.time_property}" if event_type.time_property else ""
+    inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
+    rows = [(name, str(of)) for name, of in event_type.properties.items()]
+    return table(f"event type {event_type.name}{time}{inherits}", ("property", "type"), rows)
 
 
 def _lines(made: Table) -> str:

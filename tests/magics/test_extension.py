@@ -94,3 +94,13 @@ def test_braces_and_dollars_are_epl(trades: Notebook) -> None:
     assert "no statement" in trades.error("%epl show plan {volume}") or "{volume}" in trades.error(
         "%epl show plan {volume}"
     )
+
+
+def test_event_types_are_shown_as_tables_while_loaded(notebook: Notebook) -> None:
+    define = "cep.define('Tick', {'at': 'long', 'price': 'double'}, time='at')"
+    assert notebook.run(define) == "event type Tick, time at\n  property  type\n  at        long\n  price     double"
+    formatter: Any = notebook.shell.display_formatter
+    tick = notebook.cep.runtime.catalog.event_types["Tick"]
+    assert "<table" in formatter.format(tick)[0]["text/html"]
+    notebook.shell.run_line_magic("unload_ext", "cepbook")
+    assert "text/html" not in formatter.format(tick)[0]
