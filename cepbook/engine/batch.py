@@ -10,18 +10,37 @@ themselves (a plain listener, several sources of one stream, …) the events are
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from cepbook.engine.clock import Clock
+from cepbook.engine.contexts import KeyedContext
 from cepbook.engine.delta import RawDelta, Row, Rows
 from cepbook.engine.rows.shape import TIMED
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
+from cepbook.lang.catalog import Catalog
 
-if TYPE_CHECKING:
-    from cepbook.engine.runtime import Runtime
+
+class Replayed(Protocol):
+    """What a batch needs of the runtime that it feeds."""
+
+    clock: Clock
+    catalog: Catalog
+    version: int
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def statements(self) -> Mapping[str, Statement]: ...
+    @property
+    def contexts(self) -> Mapping[str, KeyedContext]: ...
+    def readers(self, type_name: str) -> list[Statement]: ...
+    def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]: ...
+    def advance(self, t: int) -> None: ...
+    def raise_unraised(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +59,7 @@ class Slice:
 class Batch:
     """The batch entry for events of `types`. Stays valid when statements come and go between two `run`s."""
 
-    def __init__(self, runtime: Runtime, types: Sequence[str]) -> None:
+    def __init__(self, runtime: Replayed, types: Sequence[str]) -> None:
         self._runtime = runtime
         self.types = tuple(types)
         self._version = -1

@@ -8,16 +8,14 @@ from 0 and are not reused while the context is active; a context is active while
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cepbook.engine.ports import Member
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import hashable
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang.plan import CreateContextStatement, KeyedStream
-
-if TYPE_CHECKING:
-    from cepbook.engine.statement import Statement
 
 Locate = Callable[[Any], Any]
 OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
@@ -49,20 +47,20 @@ class KeyedContext:
         self.streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
         self._locate = {s.event_type: _locator(s) for s in plan.spec.streams}
         self.partitions: dict[Any, Partition] = {}
-        self.statements: list[Statement | None] = []
+        self.statements: list[Member | None] = []
         self.current: Partition | None = None
         self.fresh = False
         self._next_id = 0
 
     # -------------------------------------------------------------- statements
-    def join(self, statement: Statement) -> int:
+    def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot."""
         self.statements.append(statement)
         for partition in self.partitions.values():
             partition.states.append(statement.new_state(partition))
         return len(self.statements) - 1
 
-    def part(self, statement: Statement) -> None:
+    def part(self, statement: Member) -> None:
         """Remove a statement; without statements the context forgets its partitions."""
         slot = self.statements.index(statement)
         self.statements[slot] = None
@@ -84,7 +82,7 @@ class KeyedContext:
         return partition
 
     def handler(
-        self, listed: str, takers: Sequence[tuple[Statement, Callable[[Any, Any], None]]]
+        self, listed: str, takers: Sequence[tuple[Member, Callable[[Any, Any], None]]]
     ) -> Callable[[Any], None]:
         """What the context does with an event of listed type `listed`: find or make the partition.
 

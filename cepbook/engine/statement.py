@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cepbook.engine.clock import NEVER, Timed
 from cepbook.engine.contexts import KeyedContext, Partition
@@ -14,9 +14,6 @@ from cepbook.engine.rows.compile import Program
 from cepbook.errors import StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import SelectStatement
-
-if TYPE_CHECKING:
-    from cepbook.engine.runtime import Runtime
 
 Push = Callable[[int, Rows, Rows], None]
 # (due, partition id, ordinal of the groupwin group, tie breaker, state, window)
@@ -31,7 +28,7 @@ class Statement:
     """
 
     def __init__(
-        self, runtime: Runtime, plan: SelectStatement, program: Program, order: tuple[int, int], deployment_id: str
+        self, runtime: Host, plan: SelectStatement, program: Program, order: tuple[int, int], deployment_id: str
     ) -> None:
         self.plan = plan
         self.name = plan.name
