@@ -10,6 +10,7 @@ from typing import Any
 from cepbook.engine.clock import NEVER, Timed
 from cepbook.engine.contexts import KeyedContext, Partition
 from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
+from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
 from cepbook.errors import StatementError
 from cepbook.lang.catalog import EventType
