@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, settings
@@ -105,7 +106,7 @@ class Run:
         """The batch entry, a slice at a time, cut at the positions `cuts`."""
         batch = self.runtime.batch(sorted({e.type for e in events}))
         bounds = sorted({0, len(events), *(c for c in cuts if c < len(events))})
-        for low, high in zip(bounds, bounds[1:], strict=False):
+        for low, high in pairwise(bounds):
             batch.run(slices(events[low:high], low, batch.columns))
 
     @property

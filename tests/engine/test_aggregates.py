@@ -68,7 +68,7 @@ def test_whole_batch(window: str) -> None:
 
 @pytest.mark.parametrize("window", [*ORDERED, *BATCHES])
 def test_groups(window: str) -> None:
-    """A row for each group that events entered or left: insert shows its values after the change, remove those before."""
+    """A row for each group that events entered or left: insert shows its values after it, remove those before."""
 
     @settings(max_examples=15)
     @given(histories(("A",), most=25))

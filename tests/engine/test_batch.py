@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +31,8 @@ ONE_TYPE = {
     "time_sum": "@name('s') select irstream sum(x) as s, count(*) as c from A#time(1 sec)",
     "time_istream_sum": "@name('s') select sum(x) as s from A#time(1 sec)",
     "time_groups": "@name('s') select irstream k, sum(x) as s, max(d) as m from A#time(1 sec) group by k",
-    "time_row_per_event": "@name('s') select irstream k, x, sum(x) as s from A#time(2 sec) group by k having sum(x) > 1",
+    "time_row_per_event": "@name('s') select irstream k, x, sum(x) as s from A#time(2 sec)"
+    " group by k having sum(x) > 1",
     "length_batch": "@name('s') select irstream k, x from A#length_batch(3)",
     "length_batch_sum": "@name('s') select irstream sum(x) as s from A#length_batch(3)",
     "length_batch_groups": "@name('s') select irstream k, count(*) as c from A#length_batch(4) group by k order by k",
@@ -45,7 +48,8 @@ ONE_TYPE = {
     "lastevent_groups": "@name('s') select irstream k, sum(x) as s from A#lastevent group by k order by k",
     "groupwin_length": "@name('s') select irstream k, x, sum(x) as s from A#groupwin(k)#length(2)",
     "groupwin_time": "@name('s') select irstream k, x from A#groupwin(g)#time(1 sec)",
-    "groupwin_time_sum": "@name('s') select irstream g, sum(x) as s from A#groupwin(g)#time(1 sec) group by g order by g",
+    "groupwin_time_sum": "@name('s') select irstream g, sum(x) as s from A#groupwin(g)#time(1 sec)"
+    " group by g order by g",
     "groupwin_length_batch": "@name('s') select irstream k, x from A#groupwin(k)#length_batch(2)",
     "groupwin_time_batch": "@name('s') select irstream g, count(*) as c from A#groupwin(g)#time_batch(1 sec)"
     " group by g order by g",
@@ -61,7 +65,8 @@ ONE_TYPE = {
     "chain": "@name('s') insert into C select k, x from A(g > 0);"
     "@name('t') select irstream k, sum(x) as s from C#time(1 sec) group by k order by k;"
     "@name('u') select irstream * from C#length_batch(2)",
-    "chain_of_batches": "@name('s') insert into C select k, count(*) as c from A#time_batch(1 sec) group by k order by k;"
+    "chain_of_batches": "@name('s') insert into C select k, count(*) as c from A#time_batch(1 sec)"
+    " group by k order by k;"
     "@name('t') select irstream sum(c) as s from C#length(2)",
     "chain_of_removed": "@name('s') insert rstream into C select rstream k, x from A#time(1 sec);"
     "@name('t') select irstream k from C#time(1 sec)",
@@ -159,7 +164,7 @@ def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], whic
     sent, mixed = Run(epl), Run(epl)
     sent.send(events)
     bounds = sorted({0, len(events), *(c for c in cuts if c < len(events))})
-    for number, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for number, (low, high) in enumerate(pairwise(bounds)):
         part = events[low:high]
         if number % 2 == which % 2:
             mixed.send(part)

@@ -86,7 +86,7 @@ def test_deliveries(window: str, selector: str) -> None:
 
 @pytest.mark.parametrize("window", [w for w in WINDOWS if w not in UNORDERED])
 def test_where_hides_rows_and_keeps_their_places(window: str) -> None:
-    """``where`` over a window rejects rows of both streams; the rejected events fill and leave the window all the same."""
+    """``where`` over a window rejects rows of both streams; rejected events fill and leave the window all the same."""
 
     @settings(max_examples=10)
     @given(histories(("A",)))
