@@ -473,18 +473,20 @@ class Runtime:
 
     def _caught(self, failure: Exception) -> None:
         """Attribute an exception to the statement whose generated code it passed; our own errors go on."""
-        passed = set(_namespaces(failure))
+        passed = list(_namespaces(failure))
         for statement in self._statements.values():
-            if id(statement.program.namespace) in passed:
+            if any(statement.program.namespace is namespace for namespace in passed):
                 statement.failed(failure, self.now)
                 return
-        raise failure
+        # a listener may drop a statement that was still to see the event
+        if not any("stopped" in namespace for namespace in passed):
+            raise failure
 
 
-def _namespaces(failure: Exception) -> Iterator[int]:
+def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
     trace = failure.__traceback__
     while trace is not None:
-        yield id(trace.tb_frame.f_globals)
+        yield trace.tb_frame.f_globals
         trace = trace.tb_next
 
 

@@ -74,6 +74,7 @@ class Statement:
             self.context.part(self)
         self.state = None
         self.redirect(None)
+        self.program.namespace["stopped"] = True
 
     def new_state(self, partition: Partition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""
