@@ -31,7 +31,8 @@ demo: env-lab  ## run the first notebook without a browser and print its result
 
 refresh: env-test  ## execute the notebooks and store their outputs, which `make test` compares
 	@$(VENV_PYTHON) -m nbconvert --to notebook --execute --inplace \
-		--ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False \
+		notebooks/*.ipynb
 
 clean:  ## remove .venv and all caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

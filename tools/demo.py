@@ -49,7 +49,7 @@ def main(path: Path) -> int:
         print(error, file=sys.stderr)
         return 1
     print(f"cepbook: {path} ran in {time.monotonic() - start:.0f} s; its result:\n")
-    print("\n".join(text.rstrip("\n") for cell in results for text in texts(cell)))
+    print("\n\n".join(text.rstrip("\n") for cell in results for text in texts(cell)))
     return 0
 
 

@@ -1,0 +1,72 @@
+"""What README.md shows is what happens. The example on Spark is run by tests/spark/test_readme.py."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cepbook import Workbench
+from cepbook.errors import BindError
+from tests import readme
+
+pytest_plugins = ["pytester"]
+
+
+def test_scripts_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    shown = [(script, prints) for script, prints in readme.scripts() if readme.SPARK not in script]
+    assert shown
+    for script, prints in shown:
+        exec(compile(script, "README.md", "exec"), names)
+        assert capsys.readouterr().out == prints
+
+
+def test_cells_show_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [text for language, text in readme.fences() if language == "text"]
+    module, scenario, shown = texts[0], texts[1], texts[2]
+    assert module.startswith("%%epl\n") and scenario.startswith("%%events\n")
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "cepbook")
+    shell.run_cell(module).raise_error()
+    capsys.readouterr()
+    shell.run_cell(scenario).raise_error()
+    assert capsys.readouterr().out == shown
+
+
+def test_the_scenario_passes(pytester: pytest.Pytester) -> None:
+    (text,) = [text for language, text in readme.fences() if language == "markdown"]
+    pytester.path.joinpath("flights.md").write_text(text, encoding="utf-8")
+    pytester.runpytest("flights.md").assert_outcomes(passed=1)
+
+
+REFUSED = {
+    "joins": "select * from A#keepall as a, A#keepall as b",
+    "patterns": "select * from pattern [every A]",
+    "match_recognize": "select * from A match_recognize (measures x.n as n pattern (x) define x as x.n > 1)",
+    "subqueries": "select (select n from A#lastevent) as n from A",
+    "tables": "create table T(n int primary key)",
+    "named windows": "create window W#keepall as A",
+    "variables": "create variable int v = 1",
+    "output rate limiting": "select * from A output every 3 events",
+    "contexts other than": "create context C start A end after 1 min",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_called_unsupported_is_refused(what: str) -> None:
+    assert what.split()[0] in readme.README.read_text(encoding="utf-8").partition("## Not supported yet")[2]
+    cep = Workbench()
+    cep.run("create schema A(n int)")
+    with pytest.raises(BindError, match="not supported yet"):
+        cep.run(REFUSED[what])
+
+
+def test_pictures_exist_and_are_small() -> None:
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", readme.README.read_text(encoding="utf-8"))
+    assert pictures
+    for picture in pictures:
+        assert Path(readme.README.parent, picture).stat().st_size < 150_000
