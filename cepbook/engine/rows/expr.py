@@ -215,6 +215,8 @@ def _arithmetic(scope: Scope, e: x.Arith, a: str, b: str) -> str:
 def _division(scope: Scope, e: x.Arith, a: str, b: str) -> str:
     if scope.integer_division and is_integral(e.left.type) and is_integral(e.right.type):
         call = f"{support_name(scope, support.integer_divide)}({a}, {b})"
+        if e.type.name in BITS:  # the smallest value by -1 is the one quotient that does not fit
+            call = f"{support_name(scope, support.wrap)}({call}, {BITS[e.type.name]})"
         return f"({call} if {b} else None)" if scope.division_by_zero_null else call
     if isinstance(e.right, x.Const) and e.right.value:
         return f"({a} / {b})"
@@ -225,6 +227,9 @@ def _division(scope: Scope, e: x.Arith, a: str, b: str) -> str:
 
 def _negate(scope: Scope, e: x.Negate) -> str:
     (operand,), checks = _operands(scope, e.operand)
+    if e.type.name in BITS:  # the smallest value has no opposite
+        smallest = -1 << (BITS[e.type.name] - 1)
+        return _guarded(checks, f"({operand} if {operand} == {smallest} else -{operand})")
     return _guarded(checks, f"(-{operand})")
 
 
