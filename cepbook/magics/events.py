@@ -318,7 +318,7 @@ def _deliveries(head: str, caused: Sequence[Caused]) -> Frozen:
         rows.append((*lead, sign, *cells))
         signs.append(sign)
         previous = c
-    numeric = {n for n in names if all(isinstance(row.get(n) or 0, int | float) for _, _, row in _signed(caused))}
+    numeric = _numeric(names, [row for _, _, row in _signed(caused)])
     headings = ("time", "statement", "±", *(("columns",) if wide else names))
     return table(head, headings, rows, signs=signs, right=numeric)
 
@@ -333,7 +333,13 @@ def _signed(caused: Sequence[Caused]) -> Iterator[tuple[Caused, str, dict[str, A
 def _reading(stimulus: str, found: Rows) -> Frozen:
     names = list(dict.fromkeys(name for row in found.rows for name in row))
     rows = [tuple(text_of(row[name]) if name in row else "" for name in names) for row in found.rows]
-    return table(f"{stimulus.strip()}: {counted(len(rows), 'row')}", names, rows)
+    numeric = _numeric(names, found.rows)
+    return table(f"{stimulus.strip()}: {counted(len(rows), 'row')}", names, rows, right=numeric)
+
+
+def _numeric(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The columns that hold nothing but numbers and nulls."""
+    return {name for name in names if all(isinstance(row.get(name) or 0, int | float) for row in rows)}
 
 
 DETAILS = """\
