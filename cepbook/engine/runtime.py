@@ -30,6 +30,7 @@ __all__ = ["Config", "Deployment", "Runtime", "Statement"]
 
 ErrorListener = Callable[[StatementError], object]
 _ERRORS_KEPT = 1000
+_MOST_DERIVED = 1_000_000  # events that one event may lead to
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +322,7 @@ class Runtime:
 
     def _drain(self) -> None:
         """Process what waits behind the present event: derived events, then failures that nobody listens for."""
-        queue = self._queue
+        queue, derived = self._queue, 0
         while queue:
             type_name, rows = queue.popleft()
             for row in rows:
@@ -329,9 +330,13 @@ class Runtime:
                     self._route(type_name)(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
-                if len(queue) > 100_000:
-                    queue.clear()
-                    raise UsageError("insert into feeds itself without end; the queue of derived events was dropped")
+            derived += len(rows)
+            if derived > _MOST_DERIVED:
+                queue.clear()
+                raise UsageError(
+                    f"insert into feeds itself without end: one event led to more than {_MOST_DERIVED:,} derived ones "
+                    f"(the last of type `{type_name}`); the rest was dropped"
+                )
         self.raise_unraised()
 
     def _route(self, type_name: str) -> Handler:
