@@ -144,7 +144,10 @@ def drop(host: Host, rest: list[str]) -> object:
     gone: list[str] = []
     for name in options.names:
         if name not in gone:  # it went together with one before it
-            gone += [name, *host.workbench.drop(name, cascade=options.cascade)]
+            before = host.workbench.statements()["name"].tolist()
+            host.workbench.drop(name, cascade=options.cascade)
+            after = set(host.workbench.statements()["name"])
+            gone += [name, *(each for each in before if each not in after)]
     return text(f"dropped {', '.join(dict.fromkeys(gone))}")
 
 

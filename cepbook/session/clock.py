@@ -13,6 +13,7 @@ from cepbook.errors import UsageError
 
 Moment = int | datetime | date | str
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FURTHEST = 2**53  # ms; some 285,000 years. Present times in nanoseconds lie beyond, so they are not taken for ms
 
 # Units of EPL time periods with a fixed length (Esper reference, "Specifying Time Periods").
 _UNITS = {
@@ -45,6 +46,15 @@ def to_ms(value: object) -> int:
     if isinstance(value, SupportsIndex):
         return value.__index__()
     raise UsageError(f"{value!r} is not a point in time: expected int milliseconds, a datetime or an ISO 8601 text")
+
+
+def in_range(ms: int) -> int:
+    """`ms`; UsageError when it is further from 1970 than the clock goes."""
+    if -FURTHEST <= ms <= FURTHEST:
+        return ms
+    raise UsageError(
+        f"{ms} ms is beyond the clock, which goes to {FURTHEST} ms\n  hint: are these nanoseconds? divide by 1,000,000"
+    )
 
 
 def timedelta_ms(value: timedelta) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from cepbook.engine.runtime import Deployment
 from cepbook.errors import UsageError
 from cepbook.lang import ast
 
@@ -23,6 +24,12 @@ def declared(module: ast.Module) -> frozenset[str]:
         elif isinstance(statement, ast.CreateExpression):
             found.add(statement.declaration.name)
     return frozenset(found)
+
+
+def names_of(deployment: Deployment) -> frozenset[str]:
+    """The names of the statements, event types and contexts that a deployment holds."""
+    statements = (statement.name for statement in deployment.statements)
+    return frozenset((*statements, *deployment.event_types, *deployment.contexts))
 
 
 @dataclass(frozen=True, slots=True)

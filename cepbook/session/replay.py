@@ -67,10 +67,10 @@ class Replay:
         late: Late = "error",
         paused: bool = False,
     ) -> None:
-        if speed is not None and not speed > 0:
-            raise UsageError(f"the speed of a replay is a factor above 0, not {speed}")
-        if limit is not None and limit < 0:
-            raise UsageError(f"the limit of a replay is a number of events, not {limit}")
+        if speed is not None and not (isinstance(speed, int | float) and speed > 0):
+            raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")
+        if limit is not None and not (isinstance(limit, int) and limit >= 0):
+            raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
         self._stage = stage
         self._sources = tuple(sources)
         self._until = until
@@ -287,6 +287,9 @@ class Replay:
             except Exception as error:  # noqa: BLE001  kept, and raised by whoever waits for the replay
                 self.error = error
                 self._finish("failed")
+            except BaseException:  # an interruption that a listener raised: part of a call is in the engine already
+                self._finish("stopped")
+                raise
             finally:
                 self._inside = False
         ended = wall.perf_counter()

@@ -25,7 +25,7 @@ import pandas as pd
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
-from cepbook.session.clock import to_ms
+from cepbook.session.clock import in_range, to_ms
 from cepbook.session.columns import Read, Values, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, did_you_mean, is_missing
@@ -115,6 +115,11 @@ class FrameSource:
         self.late = 0
         times = event_times(f"time column `{wanted.time}` of `{name}`", time)
         self._times, self._order = self._in_order(times, wanted, frame.index)
+        for extreme in self._times[[0, -1]].tolist() if len(times) else ():
+            try:
+                in_range(extreme)
+            except UsageError as error:
+                raise EventError(f"time column `{wanted.time}` of `{name}`: {error}") from None
         if wanted.until is not None:
             self._times = self._times[: int(np.searchsorted(self._times, wanted.until, "right"))]
         self.total = len(self._times)
@@ -239,7 +244,7 @@ class EventSource:
         if given is not None and is_missing(value):
             raise EventError(f"the event time `{self._wanted.time}` is missing")
         try:
-            return to_ms(value) if given is not None else 0
+            return in_range(to_ms(value)) if given is not None else 0
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
@@ -265,9 +270,15 @@ def read_file(path: str, wanted: Wanted) -> pd.DataFrame:
             from pyarrow import parquet  # optional: only Parquet files need it
         except ImportError:
             raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
-        present = set(parquet.read_schema(path).names)
-        return pd.read_parquet(path, columns=[c for c in columns if c in present])
+        try:
+            present = set(parquet.read_schema(path).names)
+            return pd.read_parquet(path, columns=[c for c in columns if c in present])
+        except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
+            raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
     if path.lower().endswith(_CSV):
         text = {name: "str" for name, of in wanted.event_type.properties.items() if of.name in ("string", "char")}
-        return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text)
+        try:
+            return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text)
+        except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
+            raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
     raise UsageError(f"{path!r} is neither a Parquet (.parquet, .pq) nor a CSV (.csv, .csv.gz) file")

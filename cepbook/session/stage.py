@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 
@@ -11,6 +11,7 @@ from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
+from cepbook.lang.catalog import EventType
 from cepbook.session.merge import Part
 from cepbook.session.validate import did_you_mean
 
@@ -47,8 +48,11 @@ class Stage:
     def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
         """The function that takes parts of these event types, in total order; before each event the clock advances."""
         batch = self.runtime.batch(types)
+        known = self.runtime.catalog.event_types
+        begun = {name: known[name] for name in types}
 
         def feed(parts: Sequence[Part]) -> None:
+            self._same_types(begun)
             columns = batch.columns  # may change whenever statements come or go
             batch.run(
                 [
@@ -58,6 +62,14 @@ class Stage:
             )
 
         return feed
+
+    def _same_types(self, begun: Mapping[str, EventType]) -> None:
+        known = self.runtime.catalog.event_types
+        for name, event_type in begun.items():
+            now = known.get(name)
+            if now is not event_type and now != event_type:
+                what = "dropped" if now is None else "changed"
+                raise UsageError(f"event type `{name}` was {what} during the replay\n  hint: replay the events again")
 
     def counts(self) -> tuple[dict[str, int], int]:
         """Deliveries by statement, number of statement errors."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.compiler import compile_plan
+from cepbook.engine.rows.compile import Program
 from cepbook.engine.runtime import Runtime
 from cepbook.lang import explain as stages
 from cepbook.lang.bind import Options
 from cepbook.lang.plan import ModulePlan, SelectStatement
-from cepbook.spark.placement import pipeline, place
+from cepbook.spark.placement import Pipeline, pipeline, place
+
+_NUMBERED = re.compile(r"[cn]\d+")
 
 
 def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
@@ -20,7 +24,7 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     """
     statement = runtime.statements.get(name_or_epl)
     if statement is not None and stage == "python":
-        return str(statement.program.text)
+        return _source(statement.program)
     text = name_or_epl if statement is None else statement.epl
     options = Options(
         default_selector=runtime.config.default_stream_selector,
@@ -33,7 +37,16 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:
     compiled = compile_plan(plan, runtime.catalog, Clock(runtime.now), runtime.config, runtime.functions)
-    return "\n\n".join(program.text for program in compiled.programs.values())
+    return "\n\n".join(_source(program) for program in compiled.programs.values())
+
+
+def _source(program: Program) -> str:
+    """The generated module, and the table of the constants and names that its text refers to."""
+    table = [f"#   {name} = {value!r}" for name, value in program.constants.items() if _NUMBERED.fullmatch(name)]
+    if not table:
+        return program.text
+    head = "# constants (c…) and names of properties and columns (n…), bound by reference:"
+    return "\n".join((head, *table, "", program.text))
 
 
 def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
@@ -50,7 +63,17 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
             lines += [
                 statement.name,
                 "  rows     runs it: generated Python in this process",
+                f"  replay   {_replayed(runtime, line)}",
                 "  columns  not used: there is no vectorised engine yet",
                 f"  spark    {placement.path}: {placement.reason}",
             ]
     return "\n".join(lines) or "no select statement"
+
+
+def _replayed(runtime: Runtime, line: Pipeline) -> str:
+    """How a replay of the event types that the statement lives on hands over its events now."""
+    if line.target not in runtime.statements:
+        return "decided when it is deployed, by all statements on the same events"
+    derived = {s.insert.target for s in line.selects if s.insert is not None}
+    reason = runtime.batch([name for name in line.inputs if name not in derived] or line.inputs).reason
+    return "in batches: the loop runs inside the generated code" if reason is None else f"event by event: {reason}"

@@ -13,7 +13,7 @@ import pandas as pd
 from cepbook import spark as bridge
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Deployment, Runtime
-from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
@@ -22,7 +22,7 @@ from cepbook.lang.types import LONG, OBJECT, STRING, Type
 from cepbook.session import clock as clocks
 from cepbook.session.clock import Moment, to_ms
 from cepbook.session.define import event_types_of
-from cepbook.session.modules import Owned, declared, target_of
+from cepbook.session.modules import Owned, declared, names_of, target_of
 from cepbook.session.query import query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult, columns_text
@@ -75,7 +75,7 @@ class Workbench:
     """
 
     def __init__(self, *, start: Moment = 0, feed_capacity: int = 100_000, config: Config | None = None) -> None:
-        self._start = to_ms(start)
+        self._start = clocks.in_range(to_ms(start))
         self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
         self._config = config if config is not None else Config()
         self._lock = RLock()
@@ -105,6 +105,8 @@ class Workbench:
         a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
         UsageError when the names belong to other cells or dependants stand in the way; then nothing has changed.
         """
+        if not isinstance(epl, str):
+            raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
         names = declared(dialect.parse(epl))
         with self._lock:
             target = target_of(names, epl, cell, self._owned)
@@ -114,7 +116,10 @@ class Workbench:
                 deployment = self.runtime.deploy(epl, deployment_id=self._free_id(cell))
             else:
                 gone = self._owned[target].names - names
-                deployment = self.runtime.redeploy(target, epl)
+                try:
+                    deployment = self.runtime.redeploy(target, epl)
+                except BindError as error:
+                    raise _also_gone(error, target, gone) from None
                 self._owned.pop(target, None)
             self._owned[deployment.id] = Owned(cell, names, " ".join(epl.split()))
             self._stage.follow()
@@ -145,7 +150,12 @@ class Workbench:
         with self._lock:
             deployment = self._deployment_of(name)
             before = list(self.runtime.statements)
-            self.runtime.undeploy(deployment.id, cascade=cascade)
+            try:
+                self.runtime.undeploy(deployment.id, cascade=cascade)
+            except UsageError as error:
+                others = sorted(names_of(deployment) - {name})
+                together = f"`{name}` was deployed with {_quoted(others)}, and goes with them\n" if others else ""
+                raise UsageError(f"{together}{error}") from None
             self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
             self._stage.follow()
             return tuple(n for n in before if n not in self.runtime.statements)
@@ -156,7 +166,7 @@ class Workbench:
         if statement is not None:
             return deployments[statement.deployment_id]
         for deployment in deployments.values():
-            if name in (deployment.id, *deployment.event_types, *deployment.contexts):
+            if name == deployment.id or name in names_of(deployment):
                 return deployment
         if name in self.runtime.catalog.event_types:
             raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
@@ -175,6 +185,8 @@ class Workbench:
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type."""
+        if not callable(fn):
+            raise UsageError(f"`{name}` must be a function, not {type(fn).__name__}")
         with self._lock:
             self.runtime.register_function(name, fn, returns=returns)
             self._functions[name] = (fn, returns)
@@ -276,6 +288,7 @@ class Workbench:
                 time = self.runtime.now + period
             else:
                 time = to_ms(to)
+            clocks.in_range(time)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time)}")
             with self._stage.raising():
@@ -311,7 +324,7 @@ class Workbench:
             raise UsageError(f'late is "error" or "drop", not {late!r}')
         with self._lock:
             self._refuse_second_replay()
-            end = None if until is None else to_ms(until)
+            end = None if until is None else clocks.in_range(to_ms(until))
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end)}")
             types = self.runtime.catalog.event_types
@@ -347,6 +360,8 @@ class Workbench:
 
         A delta has `time` (ms), `insert` and `remove` (lists of rows, or None). Returns the function that ends it.
         """
+        if not callable(fn):
+            raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
         with self._lock:
             return self._stage.listen(name, fn)
 
@@ -408,6 +423,21 @@ class Workbench:
     def __repr__(self) -> str:
         count = len(self.runtime.statements)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clocks.show(self.runtime.now)})"
+
+
+def _also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError:
+    """The error, with the reason when the module uses what it would replace."""
+    used = sorted(name for name in gone if any(f"`{name}`" in each.message for each in error.diagnostics))
+    if not used:
+        return error
+    why = f"running this replaces the deployment `{target}`, which also declares {_quoted(used)}"
+    span = error.diagnostics[0].span
+    hint = "give the statement another name, or run the whole module again"
+    return BindError((*error.diagnostics, Diagnostic("replaced", why, span, hint)), error.source)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _by_type(events: object, type_name: str | None) -> dict[str, object]:

@@ -14,7 +14,7 @@ from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.spark.hosted import Program, Step, host, output_schema
-from cepbook.spark.inputs import SEQ, TAG, TICK, TIME, Tagged, column_name, tag_frames, union
+from cepbook.spark.inputs import SEQ, TAG, TICK, TIME, Tagged, check_present, column_name, tag_frames, union
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
@@ -33,7 +33,7 @@ def execute(
     session: SparkSession | None,
 ) -> SparkRun:
     """See `cepbook.spark.run`."""
-    _check_types(frames, runtime.catalog)
+    _check_frames(frames, runtime.catalog)
     quiet_pandas_warning()
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
@@ -63,13 +63,16 @@ def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     return list(found.values())
 
 
-def _check_types(frames: Mapping[str, Any], catalog: Catalog) -> None:
+def _check_frames(frames: Mapping[str, Any], catalog: Catalog) -> None:
     if not frames:
         raise UsageError("no frames were given; say which DataFrame holds the events of which type: {'Tick': ticks}")
-    for name in frames:
+    for name, frame in frames.items():
         if name not in catalog.event_types:
             known = ", ".join(catalog.event_types) or "none"
             raise UsageError(f"there is no event type {name}; known are: {known}")
+        columns = getattr(frame, "columns", None)
+        if columns is not None:  # told now, not after the seconds that a Spark session takes to start
+            check_present([str(column) for column in columns], catalog.event_types[name])
 
 
 def _targets(plans: Sequence[plan.StatementPlan], wanted: Sequence[str] | None) -> list[str]:

@@ -70,7 +70,7 @@ def tag_frames(
             frame, at, seq = session.createDataFrame(table), F.col(TIME), F.col(SEQ)
             values = [F.col(_property(i)) for i in range(len(read[name]))]
         else:
-            _check_present(frame.columns, types[name])
+            check_present(frame.columns, types[name])
             at = _millis(frame, _time_column(time, types[name]), name)
             seq = F.lit(0) if ordered_by is None else _existing(frame, ordered_by, name).cast("bigint")
             values = [_property_column(frame, types[name], p, types) for p in read[name]]
@@ -196,7 +196,7 @@ def _arrow_of(frame: Any, event_type: EventType, read: Sequence[str], time: str,
     name = event_type.name
     if not isinstance(frame, pd.DataFrame):
         raise UsageError(f"events of {name}: expected a Spark or pandas DataFrame, not {type(frame).__name__}")
-    _check_present([str(c) for c in frame.columns], event_type)
+    check_present([str(c) for c in frame.columns], event_type)
     at = _times(_series(frame, time, name), f"the time column {time} of {name}")
     if sequence is None:
         number = pa.array(np.arange(len(frame)))
@@ -264,7 +264,7 @@ def _whole(found: pa.Array | pa.ChunkedArray) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _check_present(columns: Sequence[str], event_type: EventType) -> None:
+def check_present(columns: Sequence[str], event_type: EventType) -> None:
     """As in an interactive replay, a frame must have a column for every property of its type."""
     lacking = [f"`{name}`" for name in event_type.properties if name not in columns]
     if lacking:

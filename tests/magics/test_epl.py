@@ -189,3 +189,10 @@ def test_wrong_spark_options_deploy_nothing(trades: Notebook) -> None:
     before = trades.deployed()
     assert "no variable `df`" in trades.error("%%epl --on spark --frames Trade=df\n@name('n') select * from Trade")
     assert trades.deployed() == before
+
+
+def test_dropping_tells_all_that_goes(trades: Notebook) -> None:
+    trades.run(
+        "%%epl\ncreate schema Bid(price double);\n@name('bids') select * from Bid;\n@name('n') select 1 as x from Bid"
+    )
+    assert trades.run("%epl drop n") == "dropped n, Bid, bids"

@@ -573,6 +573,19 @@ def test_explain(cep: Workbench, stage: str) -> None:
     assert picture(cep) == before
 
 
+def test_explain_tells_constants_and_how_a_replay_runs(cep: Workbench) -> None:
+    cep.run("@name('dear') insert into Dear select symbol, price * 2.5 as twice from Tick(price > 7.5)")
+    cep.run("@name('sums') select sum(twice) as s from Dear")
+    python = cep.explain("dear", "python")
+    for constant in ("= 7.5", "= 2.5", "= 'twice'", "= 'symbol'"):
+        assert constant in python.split("def on_event")[0]
+    for name in ("dear", "sums"):
+        assert "replay   in batches" in cep.explain(name, "coverage")
+    cep.on("sums", print)
+    assert "replay   event by event: `sums` has a listener" in cep.explain("dear", "coverage")
+    assert "decided when it is deployed" in cep.explain("select * from Tick", "coverage")
+
+
 def test_explain_says_what_is_wrong(cep: Workbench) -> None:
     with pytest.raises(UsageError, match="no stage `plna`"):
         cep.explain(SUMS, "plna")
