@@ -260,7 +260,7 @@ class EplLexer(Lexer):
             ):
                 return "_AND_WHEN", "and when"
             if keyword in accepts and self._is_keyword(lower, accepts, following):
-                return keyword, text if lower == "events" else lower
+                return keyword, lower
             if lower == "all" and "QUANTIFIER" in accepts and following.kind == "(":
                 return "QUANTIFIER", lower
             if following.kind in NOT_BEFORE.get(lower, ()):
@@ -269,7 +269,7 @@ class EplLexer(Lexer):
                 return keyword, text
         if "NAMED" in accepts and following.kind == ":":
             return "NAMED", text
-        if lower in SOFT and not ("_events" in accepts and lower == "events"):
+        if lower in SOFT:
             return "SOFT", text
         return "IDENT", text
 
