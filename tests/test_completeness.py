@@ -57,8 +57,9 @@ def test_row_has_a_doc(row: Any) -> None:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_example_shows_the_row(row: Any) -> None:
-    word = re.split(r"[. ]", row.name)[-1]  # methods are listed as `string.length`
-    assert re.search(rf"\b{re.escape(word)}\b", row.example, flags=re.IGNORECASE), row.example
+    if " " not in row.name:  # an operation with a space in its name has none in EPL
+        word = row.name.split(".")[-1]  # methods are listed as `string.length`
+        assert re.search(rf"\b{re.escape(word)}\b", row.example, flags=re.IGNORECASE), row.example
     assert epl.parse(statement(row)).statements
 
 
