@@ -37,7 +37,7 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: Module) -> Heading
     for node in nodes:
         word = node.name.lower()
         if word not in KNOWN:
-            close = get_close_matches(word, list(KNOWN), n=1, cutoff=0.8)
+            close = get_close_matches(word, list(KNOWN), n=1, cutoff=0.75)
             if close:
                 hint = f"did you mean `@{KNOWN[close[0]]}`?"
                 module.problems.add("unknown-annotation", f"no annotation `@{node.name}`", node.span, hint)
