@@ -89,4 +89,3 @@ def test_window_has_a_module_and_a_case(row: Any) -> None:
 )
 def test_aggregate_has_a_case(row: Any) -> None:
     assert re.search(rf"\b{re.escape(row.name)}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
-

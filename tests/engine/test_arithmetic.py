@@ -139,7 +139,9 @@ def test_integer_division_truncates_and_the_remainder_has_the_sign_of_the_divide
 
 def test_the_smallest_value_is_its_own_opposite() -> None:
     runtime = Runtime()
-    runtime.deploy("create schema E(i int, m long, d double);@name('s') select -i as a, -m as b, -d as c from E#keepall")
+    runtime.deploy(
+        "create schema E(i int, m long, d double);@name('s') select -i as a, -m as b, -d as c from E#keepall"
+    )
     runtime.send("E", {"i": -(2**31), "m": -(2**63), "d": 0.5})
     runtime.send("E", {"i": 5, "m": None, "d": -0.5})
     assert runtime.iterate("s") == [{"a": -(2**31), "b": -(2**63), "c": -0.5}, {"a": -5, "b": None, "c": 0.5}]
