@@ -5,6 +5,7 @@ A part that is wrong is reported once and becomes an expression of type ERROR, w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from cepbook.lang.bind.period import bind_period
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, alike, coerce, common, comparable, ordered
 from cepbook.lang.rewrite.expressions import fold_node
 from cepbook.lang.types import Type
+
+_JAVA_ONLY = re.compile(r"\\[pP]\{\w+\}|&&")
 
 
 def bind_expr(node: ast.Expr, scope: Scope) -> x.Expr:
@@ -224,9 +227,23 @@ def _like(node: ast.Like, scope: Scope) -> x.Expr:
             scope.problems.fail(
                 "type-mismatch", f"the pattern of `{word}` must be a string, found {describe(text.type)}", text.span
             )
+    if node.regexp and isinstance(pattern, x.Const):
+        _check_regexp(str(pattern.value), pattern.span, scope)
     if operand.type not in (*TEXTUAL, *LOOSE):
         operand = x.Convert(t.STRING, operand, span=operand.span)
     return x.Like(t.BOOLEAN, operand, pattern, escape, node.regexp, node.negated, span=node.span)
+
+
+def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
+    """Refuses a constant pattern here rather than at every event; Java's `\\p` and `&&` differ in Python."""
+    foreign = _JAVA_ONLY.search(pattern)
+    if foreign is not None:
+        scope.problems.unsupported(f"`{foreign[0]}` in a regular expression", span)
+        return
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        scope.problems.add("wrong-parameter", f"`{pattern}` is not a regular expression: {error}", span)
 
 
 def _case(node: ast.Case, scope: Scope) -> x.Expr:

@@ -143,7 +143,10 @@ def _size(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
 
 def _duration(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
     if isinstance(bound, x.Period):
-        return _constant(bound, what, scope)
+        period = _constant(bound, what, scope)
+        if any(amount < 0 for amount in _amounts(period)):
+            scope.problems.fail("wrong-parameter", f"{what} must not be negative", bound.span)
+        return period
     if not t.is_numeric(bound.type):
         scope.problems.fail(
             "wrong-parameter",
@@ -155,6 +158,12 @@ def _duration(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
     if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
         scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
     return seconds(constant, scope)
+
+
+def _amounts(period: x.Expr) -> list[int | float]:
+    """The parts of a period that are known before it runs."""
+    parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
+    return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
 
 
 def _reference(bound: x.Expr, what: str, scope: Scope) -> x.Expr:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 
 from lark import Lark
 from lark.exceptions import UnexpectedToken
@@ -27,6 +28,7 @@ OPERATORS = {
     "**": "EPL has no power operator; use Math.pow(x, y)",
     "++": "EPL has no ++; in a set clause write v = v + 1",
     "~": "EPL has no ~ operator",
+    "?": "not supported yet: substitution parameters; write the value",
     "\\": "a backslash stands only inside strings and before a dot in a name",
     ";": "a semicolon ends a statement",
     "%": "* and / and % stand between two values",
@@ -148,6 +150,24 @@ def foreign_operator(stop: Stop) -> str | None:
     if stop.kind() == "*" and stop.kind(-1) == "*":
         return OPERATORS["**"]
     return OPERATORS.get(stop.kind()) if stop.kind() != ";" else None
+
+
+def comment(stop: Stop) -> str | None:
+    """A comment that is not closed, or one as SQL writes it."""
+    signs = [a.kind + b.kind for a, b in pairwise(stop.tokens[: stop.at + 2]) if a.end == b.start]
+    if "/*" in signs:
+        return "close the comment with */"
+    return "a comment begins with //, or stands between /* and */" if "--" in signs else None
+
+
+def not_yet(stop: Stop) -> str | None:
+    """Parts of Esper's language that have no grammar here."""
+    around = (stop.text(-1), stop.text())
+    if "inlined_class" in around or ("class" in around and "create" in (stop.text(-1), stop.text(-2))):
+        return "not supported yet: classes in EPL; register a Python function instead"
+    if "grouped_delivery" in around or "discrete_delivery" in around:
+        return "not supported yet: the for clause"
+    return None
 
 
 def trailing_comma(stop: Stop) -> str | None:
@@ -403,6 +423,8 @@ def time_unit_as_name(stop: Stop) -> str | None:
 
 
 REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
+    comment,
+    not_yet,
     foreign_operator,
     trailing_comma,
     clause_out_of_order,

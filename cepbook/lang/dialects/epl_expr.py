@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterable
@@ -83,9 +84,7 @@ class ExpressionReader:
         return ".".join(plain(token) for token in node.children)
 
     def number(self, node: Node) -> ast.Literal:
-        text = str(node.children[0])
-        value, type_name = number(text)
-        return ast.Literal(value, type_name, span=span_of(node))
+        return _literal(str(node.children[0]), node)
 
     def string(self, node: Node) -> ast.Literal:
         return ast.Literal(unquote(node.children[0]), "string", span=span_of(node))
@@ -100,8 +99,7 @@ class ExpressionReader:
         return ast.Literal(None, "null", span=span_of(node))
 
     def negative(self, node: Node) -> ast.Literal:
-        value, type_name = number(f"-{node.children[0]}")
-        return ast.Literal(value, type_name, span=span_of(node))
+        return _literal(f"-{node.children[0]}", node)
 
     def positive(self, node: Node) -> ast.Literal:
         return self.number(node)
@@ -443,6 +441,15 @@ class ExpressionReader:
 
     def cron_nearest_weekday(self, node: Node) -> ast.Expr:
         return ast.CronStep("weekday", (self.expr(node.children[0]),), span=span_of(node))
+
+
+def _literal(text: str, node: Node) -> ast.Literal:
+    value, type_name = number(text)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Misplaced(f"the number {text} is too large for a {type_name}", span_of(node))
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise Misplaced(f"the number {text} is too large for a long", span_of(node), f"a double: {text.rstrip('lL')}d")
+    return ast.Literal(value, type_name, span=span_of(node))
 
 
 def number(text: str) -> tuple[int | float, str]:

@@ -121,7 +121,8 @@ class PatternReader(ExpressionReader):
             elif word.data == "retain":
                 retain = self.retain(word)
             elif alias is not None:
-                raise Misplaced(f"the stream already has the alias {alias}", span_of(word))
+                hint = "not supported yet: the for clause" if alias.lower() == "for" else None
+                raise Misplaced(f"the stream already has the alias {alias}", span_of(word), hint)
             else:
                 alias = self.read(word)
         kept: Any = retain
