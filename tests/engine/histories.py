@@ -16,7 +16,8 @@ from cepbook.engine.runtime import Config, Runtime
 
 SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);
             create schema B(k string, x int);
-            create schema C(k string, x int, c long);"""
+            create schema C(k string, x int, c long);
+            create schema Sub(z int) inherits A;"""
 # What every property test uses: the same examples in each run, no wall clock, and no search for the shortest failing
 # history (minutes for a slow test; add Phase.shrink when one is to be studied).
 settings.register_profile(
@@ -52,8 +53,10 @@ def histories(draw: st.DrawFn, types: Sequence[str] = ("A",), most: int = 40) ->
         time += draw(st.sampled_from(GAPS))
         name = draw(st.sampled_from(list(types)))
         values: Row = {"k": draw(st.sampled_from(KEYS)), "x": draw(small)}
-        if name == "A":
+        if name in ("A", "Sub"):
             values |= {"g": draw(st.integers(0, 2)), "n": draw(small), "d": draw(halves), "f": draw(halves)}
+        if name == "Sub":
+            values["z"] = draw(small)
         events.append(Event(time, name, values))
     return events
 

@@ -76,6 +76,27 @@ ONE_TYPE = {
     "self": "@name('s') insert into A select k, g, x - 1 as x, n, d, f from A(x > 0);@name('t') select x from A",
     "several": "@name('s') select count(*) as c from A#time(1 sec);"
     "@name('t') select irstream k from A#time_batch(500 msec);@name('u') select x from A(x = 1)",
+    "now": "@name('s') select irstream x, current_timestamp as t from A#time(1 sec)",
+    "now_filter": "@name('s') select x, current_timestamp() as t from A(current_timestamp % 2 = 0 or x > 2)",
+    "now_aggregated": "@name('s') select irstream sum(x) as s, max(current_timestamp) as m, current_timestamp as t"
+    " from A#time(2 sec)",
+    "now_batch": "@name('s') select irstream x, current_timestamp as t from A#time_batch(1 sec)",
+    "now_chain": "@name('s') insert into C select k, x, current_timestamp as c from A#time_batch(1 sec);"
+    "@name('t') select irstream c, current_timestamp as t from C#time(1 sec)",
+    "now_context": "create context P partition by g from A;"
+    "@name('s') context P select irstream x, current_timestamp as t, context.key1 as g from A#time(1 sec)",
+    "first_last": "@name('s') select first(x) as a, last(x) as b, first(k) as c from A",
+    "group_by_expression": "@name('s') select irstream x % 2 as odd, count(*) as c from A#time(2 sec)"
+    " group by x % 2 order by x % 2",
+    "sorted_time": "@name('s') select irstream distinct k, g from A#time(1 sec) order by g desc, k limit 2",
+    "case": "@name('s') select case when x > 1 then 'big' when x is null then null else 'small' end as size"
+    " from A#length(2) where k is not null",
+    "two_contexts": "create context P partition by k from A;create context Q partition by g, k from A(x > 0);"
+    "@name('s') context P select irstream count(*) as c from A#length(2);"
+    "@name('t') context Q select irstream context.id as id, sum(x) as s from A#time(1 sec)",
+    "context_of_a_chain": "create context P partition by k from A;"
+    "@name('s') context P insert into C select k, x, count(*) as c from A;"
+    "@name('t') select irstream k, max(c) as m from C#unique(k)",
     "float_arithmetic": "@name('s') select f * 3 as y, f + n as z, sum(f) as s from A#length(2)",
 }
 TWO_TYPES = {
@@ -91,6 +112,14 @@ TWO_TYPES = {
     "@name('u') select rstream * from B#lastevent",
     "groups": "@name('s') select irstream k, max(x) as m from B#groupwin(k)#time(1 sec) group by k order by k;"
     "@name('t') select count(*) as c from A#time(1 sec) having count(*) > 1",
+}
+INHERITED = {
+    "base": "@name('s') select irstream k, x from A#time(1 sec);@name('t') select irstream z, x from Sub#length(2)",
+    "sums": "@name('s') select irstream sum(x) as s, count(*) as c from A#time_batch(1 sec);"
+    "@name('t') select * from Sub(x > 0)",
+    "context": "create context P partition by k from A;"
+    "@name('s') context P select irstream context.id as id, sum(x) as s from A#length(3);"
+    "@name('t') context P select z from Sub",
 }
 CUTS = st.lists(st.integers(1, 40), max_size=4)
 
@@ -114,7 +143,7 @@ def same(epl: str, events: list[Event], cuts: list[int], rest: int) -> None:
 
 @pytest.mark.parametrize("name", ONE_TYPE)
 def test_one_type(name: str) -> None:
-    @settings(max_examples=20)
+    @settings(max_examples=12)
     @given(histories(("A",)), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(ONE_TYPE[name], events, cuts, rest)
@@ -130,6 +159,23 @@ def test_two_types(name: str) -> None:
         same(TWO_TYPES[name], events, cuts, rest)
 
     check()
+
+
+@pytest.mark.parametrize("name", INHERITED)
+def test_a_type_and_its_subtype(name: str) -> None:
+    @settings(max_examples=25)
+    @given(histories(("A", "Sub")), CUTS, st.sampled_from([0, 1000, 4000]))
+    def check(events: list[Event], cuts: list[int], rest: int) -> None:
+        same(INHERITED[name], events, cuts, rest)
+
+    check()
+
+
+@settings(max_examples=25)
+@given(histories(("Sub",)), CUTS)
+def test_a_subtype_alone(events: list[Event], cuts: list[int]) -> None:
+    for epl in INHERITED.values():
+        same(epl, events, cuts, 1000)
 
 
 @pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
