@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-NEVER = 1 << 62
+NEVER = 1 << 62  # later than any time: events and advances beyond `LAST` are refused
+LAST = (1 << 61) - 1
 
 
 class Timed:

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from cepbook.engine.batch import Batch
-from cepbook.engine.clock import NEVER, Clock
+from cepbook.engine.clock import LAST, NEVER, Clock
 from cepbook.engine.compiler import Compiled, bind_text, compile_plan
 from cepbook.engine.config import Config
 from cepbook.engine.contexts import KeyedContext
@@ -184,7 +184,7 @@ class Runtime:
                 self._contexts[plan.context.name] = KeyedContext(plan, self._order(0))
             elif isinstance(plan, SelectStatement):
                 order = self._order(plan.priority)
-                statement = Statement(self, plan, compiled.programs[plan.name], order, id_)
+                statement = Statement(self, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
                 statement.start(None if plan.context is None else self._contexts[plan.context])
                 self._statements[plan.name] = statement
                 statements.append(statement)
@@ -408,6 +408,8 @@ class Runtime:
         if t < clock.due:
             clock.now = t
             return
+        if t > LAST:
+            raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST})")
         while stepping and clock.due < t:
             self._fire(clock.due)
         self._fire(t)

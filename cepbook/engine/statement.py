@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from functools import partial
+from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -12,7 +13,7 @@ from cepbook.engine.contexts import KeyedContext, Partition
 from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
-from cepbook.errors import StatementError
+from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import SelectStatement
 
@@ -29,7 +30,13 @@ class Statement:
     """
 
     def __init__(
-        self, runtime: Host, plan: SelectStatement, program: Program, order: tuple[int, int], deployment_id: str
+        self,
+        runtime: Host,
+        plan: SelectStatement,
+        program: Program,
+        order: tuple[int, int],
+        deployment_id: str,
+        source: str,
     ) -> None:
         self.plan = plan
         self.name = plan.name
@@ -37,6 +44,7 @@ class Statement:
         self.kind = "select"
         self.query_kind = plan.kind
         self.deployment_id = deployment_id
+        self._source = source
         self.output_type: EventType = plan.output_type
         self.order = order
         self.program = program
@@ -45,6 +53,8 @@ class Statement:
         self.state: Any = None
         self._runtime = runtime
         self._timers: list[Timer] = []
+        # with one window without partitions and groups its timer is `timed` itself, and `_timers` stays empty
+        self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
         self._serial = count()
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
@@ -159,6 +169,9 @@ class Statement:
 
     # -------------------------------------------------------------- time
     def _arm(self, due: int, state: Any, window: Any, ordinal: int) -> None:
+        if self._expire_all is not None:
+            self._runtime.clock.arm(self.timed, due)
+            return
         partition = state[0]
         id_ = 0 if partition is None else partition.id
         heappush(self._timers, (due, id_, ordinal, next(self._serial), state, window))
@@ -181,6 +194,8 @@ class Statement:
     def collect(self, now: int) -> tuple[Rows, Rows] | None:
         """Run the timers that are due and return their rows; None if there is nothing to deliver."""
         self.timed.due = NEVER
+        if self._expire_all is not None:
+            return self._collect_all(self._expire_all, now)
         due: list[Timer] = []
         while self._timers and self._timers[0][0] <= now:
             due.append(heappop(self._timers))
@@ -190,6 +205,14 @@ class Statement:
         if self._timers:
             self._runtime.clock.arm(self.timed, self._timers[0][0])
         return self._selected(ins, rem, forced)
+
+    def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
+        """`collect` where all timers are that of one window."""
+        out: list[RawDelta] = []
+        due = expire_all(self.state, self.state[1], now, None, out.append)
+        if due < NEVER:
+            self._runtime.clock.arm(self.timed, due)
+        return out[0][1:] if out else None
 
     def _tick(self, due: list[Timer], now: int, ins: list[Row], rem: list[Row]) -> bool:
         forced = False
@@ -220,17 +243,14 @@ class Statement:
             return None
         return insert or None, remove or None
 
-    def drop_timers_of(self, partition: Partition) -> None:
-        """Forget the timers of a partition that ended."""
-        self._timers = [t for t in self._timers if t[4][0] is not partition]
-        heapify(self._timers)
-
     def inspect(self, now: int) -> list[dict[str, Any]]:
         """Plain data about the state of every partition: id, retained events, groups, next timer."""
         found = []
         for id_, state in self.states():
             self.program["settle"](state, now)
             due = [t[0] for t in self._timers if t[4] is state]
+            if self._expire_all is not None and self.timed.due < NEVER:
+                due.append(self.timed.due)
             found.append(
                 {
                     "partition": id_,
@@ -275,20 +295,30 @@ class Statement:
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""
         span = None
+        listener = False
         trace = failure.__traceback__
         while trace is not None:
+            listener |= trace.tb_frame.f_code is _CALL_LISTENER
             if trace.tb_frame.f_globals is self.program.namespace:
                 span = self.program.spans.get(trace.tb_lineno, span)
             trace = trace.tb_next
-        text = f"statement `{self.name}` failed on an event: {type(failure).__name__}: {failure}"
-        return StatementError(self.name, text, span, failure)
+        what = f"{type(failure).__name__}: {failure}"
+        if listener or span is None:
+            who = f"a listener of statement `{self.name}`" if listener else f"statement `{self.name}`"
+            return StatementError(self.name, f"{who} failed on an event: {what}", None, failure)
+        shown = Diagnostic(f"statement `{self.name}` failed on an event", what, span).render(self._source)
+        return StatementError(self.name, shown, span, failure)
+
+
+def _call_listener(listener: Listener, time: int, insert: Rows, remove: Rows) -> None:
+    listener(Delta(time, insert, remove))
+
+
+_CALL_LISTENER = _call_listener.__code__
 
 
 def _delta_push(listener: Listener) -> Push:
-    def push(time: int, insert: Rows, remove: Rows) -> None:
-        listener(Delta(time, insert, remove))
-
-    return push
+    return partial(_call_listener, listener)
 
 
 def _fan_out(pushes: list[Push]) -> Push | None:
