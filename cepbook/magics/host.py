@@ -51,8 +51,12 @@ class Host:
         """The workbench that the user's namespace holds as ``cep``; UsageError when it is gone."""
         found = self.shell.user_ns.get(WORKBENCH)
         if not isinstance(found, Workbench):
-            what = "is gone" if found is None else f"is a {type(found).__name__}, not a Workbench"
-            raise UsageError(f"the variable `{WORKBENCH}` {what}; `%reload_ext cepbook` makes a new one")
+            if found is None:
+                raise UsageError(f"the variable `{WORKBENCH}` is gone; `%reload_ext cepbook` makes a new one")
+            raise UsageError(
+                f"the variable `{WORKBENCH}` is of type {type(found).__name__}, not a Workbench\n"
+                f"  hint: `del {WORKBENCH}`, then `%reload_ext cepbook` makes a new one"
+            )
         return found
 
     def adopt(self) -> Workbench:
