@@ -54,7 +54,7 @@ def test_a_workbench_of_the_user_is_reused(bare: InteractiveShell) -> None:
 
 def test_another_variable_of_that_name_is_left_alone(bare: InteractiveShell) -> None:
     bare.user_ns["cep"], before = 42, registered(bare)
-    with pytest.raises(UsageError, match="(?s)`cep` is of type int, not a Workbench.*`del cep`"):
+    with pytest.raises(UsageError, match=r"(?s)`cep` is of type int, not a Workbench.*`del cep`"):
         load_ipython_extension(bare)
     assert bare.user_ns["cep"] == 42 and registered(bare) == before
 
