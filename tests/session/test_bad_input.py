@@ -7,6 +7,7 @@ are what they were. Cases that are told in more detail stand beside what they be
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,47 @@ def test_an_interruption_inside_a_listener_stops_the_replay(cep: Workbench) -> N
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "a"]
     cep.replay(frame().iloc[1:], type="Tick", time="ts").run()
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "a", "b"]
+
+
+EDITS = {
+    "schema": ("create schema K(s string, v double)", "create schema K(s string, w double)"),
+    "context": ("create context C partition by s from K", "create context C partition by nope from K"),
+    "first": (
+        "@name('first') context C insert into X select s, sum(v) as t from K#length(2)",
+        "@name('first') select nope from K",
+    ),
+    "second": (
+        "@name('second') insert into X select s, v as t from K",
+        "@name('second') insert into X select s, v as t, 1 as z from K",
+    ),
+    "third": (
+        "@name('third') select irstream s, count(*) as c from X#time(2 sec) group by s",
+        "@name('first') select * from K",
+    ),
+    "broken": ("select * from", "@name('joined') select * from K, X"),
+}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cells_edited_run_and_dropped_at_random(seed: int) -> None:
+    """Whatever the order: an operation succeeds, or nothing has changed."""
+    draw = random.Random(seed)
+    cep = Workbench()
+    refused = 0
+    for _ in range(40):
+        before = picture(cep)
+        what = draw.random()
+        try:
+            if what < 0.6:
+                cell = draw.choice(list(EDITS))
+                cep.run(draw.choice(EDITS[cell]), cell=cell if draw.random() < 0.8 else None)
+            elif what < 0.75:
+                cep.drop(draw.choice([*cep.runtime.statements, "K", "X", "C"]), cascade=draw.random() < 0.3)
+            elif what < 0.95:
+                cep.send("K", s=draw.choice("ab"), v=draw.random())
+            else:
+                cep.advance(by="1 sec")
+        except CepbookError:
+            refused += 1
+            assert picture(cep) == before
+    assert 0 < refused < 40
