@@ -121,14 +121,18 @@ class Batch:
         if self._reason is not None:
             return tuple(properties)
         wanted = {c for s in self._raw[name] for c in s.program.columns}
-        for statement in self._raw[name]:
-            if statement.context is not None:
-                wanted.update(statement.context.columns(self._listed(statement, name)))
+        for context, listed in self._allocating(name):
+            wanted.update(context.columns(listed))
         return tuple(c for c in properties if c in wanted)
 
-    def _listed(self, statement: Statement, type_name: str) -> str:
-        assert statement.context is not None
-        return next(t for t in statement.context.streams if self._runtime.catalog.is_a(type_name, t))
+    def _allocating(self, type_name: str) -> list[tuple[KeyedContext, str]]:
+        """The active contexts in which events of `type_name` open partitions, each with its listed type."""
+        found: list[tuple[KeyedContext, str]] = []
+        for context in self._runtime.contexts.values():
+            listed = next((t for t in context.streams if self._runtime.catalog.is_a(type_name, t)), None)
+            if listed is not None and any(context.statements):
+                found.append((context, listed))
+        return found
 
     def _obstacle(self) -> str | None:
         """Why the statements cannot run through a slice one after the other; None if they can."""
@@ -163,32 +167,31 @@ class Batch:
         window = statement.program.shape.window
         if window is not None and window.name in TIMED and not _positive(window.args[0]):
             return f"`{statement.name}` has a period that is not a positive constant"
+        if window is not None and "START_EAGER" in window.options and statement.context is not None:
+            return f"`{statement.name}` starts its batches when a partition begins"
         if statement.plan.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
 
     def _context_obstacle(self) -> str | None:
-        for context in self._runtime.contexts.values():
-            if not any(context.statements):
-                continue
-            catalog = self._runtime.catalog
-            listed = [t for t in sorted(self._reached) if any(catalog.is_a(t, s) for s in context.streams)]
-            if len(listed) > 1:
-                return f"context `{context.name}` takes partitions from several streams"
+        opened: dict[str, str] = {}
+        for name in sorted(self._reached):
+            for context, _ in self._allocating(name):
+                if context.name in opened:
+                    return f"context `{context.name}` takes partitions from several streams"
+                opened[context.name] = name
+                read = any(s.context is context for s in self._runtime.readers(name))
+                if name not in self.types and not read:
+                    return f"context `{context.name}` takes partitions from the derived stream `{name}`"
         return None
 
     # -------------------------------------------------------------- running
     def _run_raw(self, each: Slice, ticks: list[int] | None, last: int) -> None:
-        partitions: dict[str, Sequence[Any]] = {}
+        count = len(each.times)
+        partitions = {c.name: c.assign(listed, each.columns, count) for c, listed in self._allocating(each.type)}
         for statement in self._raw[each.type]:
             program, out = statement.program, []  # type: tuple[Any, list[RawDelta]]
-            context = statement.context
-            found: Sequence[Any] | None = None
-            if context is not None:
-                if context.name not in partitions:
-                    listed = self._listed(statement, each.type)
-                    partitions[context.name] = context.assign(listed, each.columns, len(each.times))
-                found = partitions[context.name]
+            found = None if statement.context is None else partitions[statement.context.name]
             columns = [each.columns[name] for name in program.columns]
             catch_up = _catch_up(statement, out, ticks)
             program["run"](each.times, statement.state, out, catch_up, ticks, found, *columns)
@@ -227,7 +230,7 @@ class Batch:
         if context is None:
             return take
         target = statement.program.shape.source.event_type
-        locate = context.locator(self._listed(statement, target))
+        locate = context.locator(next(listed for c, listed in self._allocating(target) if c is context))
         slot = statement.program.namespace["slot"]
 
         def within(event: Row) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.batch import Slice
 from cepbook.engine.clock import LAST
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import EventError, StatementError
@@ -71,3 +72,37 @@ def test_the_one_timer_of_a_window_shows_and_goes() -> None:
     runtime.advance(100)
     assert runtime.next_due is None
     assert runtime.iterate("q") == []
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_an_event_that_no_statement_reads_opens_a_partition(batched: bool) -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema T(symbol string); create schema N(id string);"
+        "create context C partition by symbol from T, id from N;"
+        "@name('q') context C select context.key1 as k, count(*) as c from N"
+    )
+    if batched:
+        batch = runtime.batch(["T"])
+        assert batch.columns == {"T": ("symbol",)}
+        batch.run([Slice("T", [1, 2, 3], {"symbol": ["A", "B", "A"]})])
+        assert batch.reason is None
+    else:
+        for symbol in "ABA":
+            runtime.send("T", {"symbol": symbol})
+    assert [p["key1"] for p in runtime.partitions("C")] == ["A", "B"]
+    assert runtime.iterate("q") == [{"k": "A", "c": 0}, {"k": "B", "c": 0}]
+
+
+def test_a_context_over_a_derived_stream_that_nobody_reads_is_not_run_in_batches() -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema T(symbol string); create schema N(id string);"
+        "insert into Out select symbol from T;"
+        "create context C partition by symbol from Out, id from N;"
+        "@name('q') context C select context.key1 as k, count(*) as c from N"
+    )
+    batch = runtime.batch(["T"])
+    assert batch.reason == "context `C` takes partitions from the derived stream `Out`"
+    batch.run([Slice("T", [1, 2], {"symbol": ["A", "B"]})])
+    assert runtime.iterate("q") == [{"k": "A", "c": 0}, {"k": "B", "c": 0}]
