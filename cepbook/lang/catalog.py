@@ -9,7 +9,7 @@ from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EventType:
     """An event type. `properties` lists name -> type in declaration order, inherited ones first.
 
@@ -23,6 +23,11 @@ class EventType:
     supertypes: tuple[str, ...] = ()
     time_property: str | None = None
     end_time_property: str | None = None
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name} {of}" for name, of in self.properties.items())
+        parents = f" inherits {', '.join(self.supertypes)}" if self.supertypes else ""
+        return f"<event type {self.name}({columns}){parents}>"
 
 
 @dataclass(frozen=True, slots=True)

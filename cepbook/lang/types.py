@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Type:
     """One EPL type. `of` is the element type of an array; `event` the name of a nested event type.
 
@@ -26,6 +26,9 @@ class Type:
         if self.of is not None:
             return f"{self.of}[]"
         return self.event if self.event is not None else self.name
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
 
 BOOLEAN = Type("boolean")

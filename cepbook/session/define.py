@@ -83,7 +83,13 @@ def event_types_of(
     for parent in inherits:
         if parent not in known:
             raise UsageError(f"there is no event type `{parent}` to inherit from{did_you_mean(parent, known)}")
-        inherited.update(known[parent].properties)
+        for column, of in known[parent].properties.items():
+            other = own.get(column, inherited.get(column, of))
+            if other != of:
+                raise UsageError(
+                    f"property `{column}` of `{name}` is {other}, and {of} in `{parent}`, which it inherits"
+                )
+            inherited[column] = of
         supertypes += [s for s in (parent, *known[parent].supertypes) if s not in supertypes]
     properties = {**inherited, **own}
     if time is not None:

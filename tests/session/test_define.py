@@ -156,3 +156,14 @@ def test_dict_of_types_and_texts_with_inheritance() -> None:
 def test_sources_that_define_nothing(source: object, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         event_types_of("T", source, {}, **options)
+
+
+def test_an_inherited_property_keeps_its_type() -> None:
+    known = {"Base": EventType("Base", {"a": t.LONG}), "Other": EventType("Other", {"a": t.STRING})}
+    (same,) = event_types_of("Sub", {"a": "long", "b": "int"}, known, inherits=("Base",))
+    assert same.properties == {"a": t.LONG, "b": t.INT}
+    assert repr(same) == "<event type Sub(a long, b int) inherits Base>"
+    with pytest.raises(UsageError, match="property `a` of `Sub` is string, and long in `Base`"):
+        event_types_of("Sub", {"a": "string"}, known, inherits=("Base",))
+    with pytest.raises(UsageError, match="property `a` of `Sub` is long, and string in `Other`"):
+        event_types_of("Sub", {"b": "int"}, known, inherits=("Base", "Other"))

@@ -28,6 +28,9 @@ class StatementReader(ContextReader):
             if tree_is(child, "annotation"):
                 annotations.append(self.read(child))
             elif tree_is(child, "context_prefix"):
+                if context is not None:
+                    hint = "a nested context does the work of two"
+                    raise Misplaced("a statement stands in one context", span_of(child), hint)
                 context = self.read(child.children[0])
             else:
                 expressions.append(self.read(child))
