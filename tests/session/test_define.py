@@ -159,9 +159,9 @@ def test_sources_that_define_nothing(source: object, options: dict[str, Any], me
 
 
 def test_an_inherited_property_keeps_its_type() -> None:
-    known = {"Base": EventType("Base", {"a": t.LONG}), "Other": EventType("Other", {"a": t.STRING})}
+    known = {"Base": EventType("Base", {"a": LONG}), "Other": EventType("Other", {"a": STRING})}
     (same,) = event_types_of("Sub", {"a": "long", "b": "int"}, known, inherits=("Base",))
-    assert same.properties == {"a": t.LONG, "b": t.INT}
+    assert same.properties == {"a": LONG, "b": INT}
     assert repr(same) == "<event type Sub(a long, b int) inherits Base>"
     with pytest.raises(UsageError, match="property `a` of `Sub` is string, and long in `Base`"):
         event_types_of("Sub", {"a": "string"}, known, inherits=("Base",))
