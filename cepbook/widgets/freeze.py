@@ -69,8 +69,7 @@ def freeze(source: ViewSource, state: State = "ready") -> Frozen:
     try:
         columns, epl, feed = tuple(source.columns), source.epl, source.feed
     except CepbookError:
-        gone = f"{source.name}: this statement was dropped"
-        return Frozen(f"<div>{heading_html(gone)}</div>", gone)
+        return gone(source.name)
     title = f"{source.name}: {counted(feed.total_insert, 'insert row')}, {counted(feed.total_remove, 'remove row')}"
     clock = f"clock {time_text(source.clock())}"
     html = [heading_html(title, clock), _epl_html(epl)]
@@ -81,6 +80,18 @@ def freeze(source: ViewSource, state: State = "ready") -> Frozen:
         if table is not None:
             text.append(table_text(table))
     return Frozen(f"<div>{''.join(html)}</div>", "\n".join(text))
+
+
+def gone(name: str) -> Frozen:
+    """What is left to say of a statement that was dropped before anything of it was shown."""
+    title = f"{name}: this statement was dropped"
+    return Frozen(f"<div>{heading_html(title)}</div>", title)
+
+
+def after_dropping(name: str, last: Frozen) -> Frozen:
+    """The last picture of a statement, and that the statement is no more."""
+    note = gone(name)
+    return Frozen(f"{note.html}{last.html}", f"{note.text}; before that\n{last.text}")
 
 
 def _epl_html(epl: str) -> str:

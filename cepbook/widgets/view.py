@@ -16,7 +16,14 @@ import traitlets
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Feed
 from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values, time_text
-from cepbook.widgets.freeze import State, freeze, newest_rows, partition_columns
+from cepbook.widgets.freeze import (
+    State,
+    after_dropping,
+    freeze,
+    gone,
+    newest_rows,
+    partition_columns,
+)
 from cepbook.widgets.live import LiveWidget, Progress, asset
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import ViewSource, WorkbenchSource
@@ -65,6 +72,7 @@ class StatementView(LiveWidget):
         self._next = 0
         self._window_due = 0.0
         self._clock = source.clock()
+        self._picture: Frozen | None = None
         super().__init__(rate=rate, now=now, info=self._describe())
         if keep < 1:
             raise UsageError(f"a view needs to keep at least 1 row, not {keep}")
@@ -101,8 +109,15 @@ class StatementView(LiveWidget):
             self._state = known.get(progress.state, "finished")
 
     def freeze(self) -> Frozen:
-        """The present state as plain HTML and text: the same for the same state of the engine."""
-        return freeze(self._source, self._state)
+        """The present state as plain HTML and text: the same for the same state of the engine.
+
+        Of a statement that was dropped the last picture stays: cleaning up at the end of a notebook empties no output.
+        """
+        self._follow_source()
+        if self._state == "dropped" and self._picture is not None:
+            return after_dropping(self._source.name, self._picture)
+        self._picture = freeze(self._source, self._state) if self._state != "dropped" else None
+        return self._picture if self._picture is not None else gone(self._source.name)
 
     def close(self) -> None:
         """End the subscription and the widget; what a page shows stays."""

@@ -73,6 +73,17 @@ def test_an_unknown_statement_is_refused_at_once() -> None:
         view(workbench(), "oot")
 
 
+def test_the_last_picture_of_a_dropped_statement_stays() -> None:
+    bench = workbench()
+    shown = view(bench, "out")
+    before = shown.freeze()
+    bench.runtime.statement = lambda name: (_ for _ in ()).throw(UsageError("gone"))
+    for _ in range(2):
+        after = shown.freeze()
+        assert after.text == f"out: this statement was dropped; before that\n{before.text}"
+        assert before.html in after.html
+
+
 def test_a_dropped_statement_is_said_to_be_dropped() -> None:
     bench = workbench()
     shown = view(bench, "out")
