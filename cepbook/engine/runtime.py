@@ -430,14 +430,20 @@ class Runtime:
         return [row for _, rows in self.iterate_partitions(statement) for row in rows]
 
     def iterate_partitions(self, statement: str) -> list[tuple[int | None, list[Row]]]:
-        """(partition id, rows) of every live partition; one entry with id None without a context."""
+        """(partition id, rows) of every live partition; one entry with id None without a context.
+
+        Errors: StatementError when an expression of the statement fails on a row.
+        """
         if statement not in self._statements and any(
             statement == s.name for d in self._deployments.values() for s in d.plan.statements
         ):
             return []  # create statements deliver nothing and iterate empty
         found = self.statement(statement)
         rows = found.program["rows"]
-        return [(id_, rows(state, self.now)) for id_, state in found.states()]
+        try:
+            return [(id_, rows(state, self.now)) for id_, state in found.states()]
+        except Exception as failure:
+            raise found.error(failure) from failure
 
     def partitions(self, context: str) -> list[dict[str, Any]]:
         """The live partitions of a context, by id: built-in properties, and under ``statements`` who uses them."""
@@ -476,7 +482,6 @@ class Runtime:
         if self._unraised:
             first, self._unraised = self._unraised[0], []
             raise first from first.cause
-
 
     def _caught(self, failure: Exception) -> None:
         """Attribute an exception to the statement whose generated code it passed; our own errors go on."""

@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 from cepbook import Workbench
-from cepbook.errors import BindError, CepbookError, EventError, ParseError, UsageError
+from cepbook.errors import BindError, CepbookError, EventError, ParseError, StatementError, UsageError
+from cepbook.widgets import view
 
 MODULE = """create schema Tick(symbol string, price double, qty int);
 @name('last3') select symbol, price from Tick#length(3);
@@ -228,6 +229,20 @@ def test_an_interruption_inside_a_listener_stops_the_replay(cep: Workbench) -> N
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "a"]
     cep.replay(frame().iloc[1:], type="Tick", time="ts").run()
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "a", "b"]
+
+
+def test_reading_a_statement_that_fails_on_a_row(cep: Workbench) -> None:
+    cep.run("@name('number') select cast(symbol, int) as n from Tick#length(2)")
+    reads = (cep.to_frame, lambda name: cep.query(f"select * from {name}"))
+    with pytest.raises(StatementError, match="`number` failed"):
+        cep.send("Tick", symbol="x")
+    for read in reads:
+        with pytest.raises(StatementError, match=r"(?s)`number` failed.*ValueError: .*'x'.*\^\^\^"):
+            read("number")
+    assert "'x'" in str(view(cep, "number").freeze())
+    for symbol in ("1", "2"):
+        cep.send("Tick", symbol=symbol)
+    assert cep.to_frame("number")["n"].tolist() == [1, 2]
 
 
 EDITS = {
