@@ -97,6 +97,16 @@ ONE_TYPE = {
     "context_of_a_chain": "create context P partition by k from A;"
     "@name('s') context P insert into C select k, x, count(*) as c from A;"
     "@name('t') select irstream k, max(c) as m from C#unique(k)",
+    "fan_out_and_in": "@name('s') insert into C select k, x from A(x > 0);"
+    "@name('t') insert rstream into C select rstream k, x from A#time(1 sec);"
+    "@name('u') insert into D select k, x from C;@name('v') insert into D select k, x from A#length_batch(2);"
+    "@name('w') select irstream k, x from D#length(3);"
+    "@name('y') select irstream k, count(*) as c from D#time(1 sec) group by k order by k",
+    "fan_in_batches": "@name('s') insert into C select k, x from A#time_batch(1 sec);"
+    "@name('t') insert irstream into C select irstream k, x from A#time_batch(500 msec);"
+    "@name('u') select irstream k, x from C#length_batch(3);@name('v') select x, current_timestamp as now from C",
+    "fan_in_priorities": "@name('s') @Priority(1) insert into C select k, x from A;"
+    "@name('t') @Priority(2) insert into C select k, -x as x from A;@name('u') select irstream k, x from C#length(2)",
     "float_arithmetic": "@name('s') select f * 3 as y, f + n as z, sum(f) as s from A#length(2)",
 }
 TWO_TYPES = {
@@ -104,6 +114,20 @@ TWO_TYPES = {
     "@name('t') select irstream k, x from B#time_batch(1 sec)",
     "merged": "@name('s') insert into C select k, x from A;@name('t') insert into C select k, x from B;"
     "@name('u') select irstream k, x from C#length(3)",
+    "merged_timers": "@name('s') insert into C select k, x from A#time_batch(1 sec);"
+    "@name('t') insert into C select k, x from B;"
+    "@name('u') insert rstream into C select rstream k, x from B#time(1 sec);@name('v') select irstream k, x from C#length(3);"
+    "@name('w') select irstream k, sum(x) as s from C#time(1 sec) group by k order by k",
+    "merged_steps": "@name('s') insert into C select k, x from A;@name('t') insert into D select k, x from C(x > 0);"
+    "@name('u') insert into D select k, x from B;@name('v') insert into D select k, x from A#length_batch(2);"
+    "@name('w') select irstream k, x from D#length(3);@name('y') insert into E select count(*) as c from D;"
+    "@name('z') select irstream c from E#time(500 msec)",
+    "merged_with_replayed": "@name('s') insert into B select k, x from A(x > 0);"
+    "@name('t') select irstream k, x from B#length(3);"
+    "@name('u') select k, sum(x) as s from B#time(1 sec) group by k;@name('v') select * from B",
+    "merged_into_context": "create context P partition by k from C;"
+    "@name('s') insert into C select k, x from A#length_batch(2);@name('t') insert into C select k, x from B;"
+    "@name('u') context P select irstream context.id as id, k, sum(x) as s from C#time(1 sec) group by k",
     "shared_context": "create context P partition by k from A, k from B;"
     "@name('s') context P select irstream context.id as id, sum(x) as s from A#time(1 sec);"
     "@name('t') context P select irstream context.id as id, count(*) as c from B#length(2)",
@@ -184,8 +208,7 @@ def test_slices_run_inside_the_generated_code(name: str) -> None:
     types = ["A"] if name in ONE_TYPE else ["A", "B"]
     reason = Run({**ONE_TYPE, **TWO_TYPES}[name]).runtime.batch(types).reason
     reasons = {
-        "self": "`s` reads from several sources",
-        "merged": "`u` reads from several sources",
+        "self": "`s` feeds itself",
         "shared_context": "context `P` takes partitions from several streams",
     }
     assert reason == reasons.get(name)

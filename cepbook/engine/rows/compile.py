@@ -1,7 +1,7 @@
 """A select plan as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
 
 The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run``
-for columns of a replay. Both read ``push`` (where deliveries go) or ``out`` (a list that collects them).
+for columns of a replay. The one reads ``push`` (where deliveries go), the other is given ``emit``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Program:
     """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
 
     ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times, S,
-    out, catch_up, ticks, partitions, *columns)`` handles many. ``rows(S, now)`` is the iterator. ``settle(S, now)``
+    emit, expired, catch_up, ticks, partitions, *columns)`` handles many; `emit` takes deliveries of events, `expired`
+    those of timers. ``rows(S, now)`` is the iterator. ``settle(S, now)``
     drops what has left unseen. `spans` maps source lines to the EPL that they were made from.
     """
 
@@ -206,9 +207,8 @@ class _Writer:
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         heads = ["times", "partitions"] if self.contextual else ["times"]
         names = ["now", "P"] if self.contextual else ["now"]
-        signature = ", ".join(["times", "S", "out", "catch_up", "ticks", "partitions", *parameters])
+        signature = ", ".join(["times", "S", "emit", "expired", "catch_up", "ticks", "partitions", *parameters])
         with source.block(f"def run({signature}):"):
-            source.line("emit = out.append")
             if not self.contextual:
                 code.load_state()
             if hoisted:
@@ -241,7 +241,7 @@ class _Writer:
             with source.block("if now >= due:"):
                 if hoisted:
                     code.aggregates.store("A")
-                source.line("due = run_expiry(S, W, now, ticks, emit)")
+                source.line("due = run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
         elif shape.expiry_shows or shape.lazy:

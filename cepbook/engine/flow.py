@@ -1,0 +1,291 @@
+"""One slice of a replay through all statements: each runs through it on its own, sources before readers.
+
+A statement that reads one stream gets that stream's events in their order, and nothing else needs to be known. Where
+rows of several ``insert into`` statements meet, or derived with replayed events, the order of event-by-event sending is
+rebuilt from a key: the place of the event that caused them, timers before the event, then step by step as the queue of
+derived events is served (first in, first out).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import length_hint
+from typing import Any, Protocol
+
+from cepbook.engine.clock import Clock
+from cepbook.engine.contexts import KeyedContext, Partition
+from cepbook.engine.delta import RawDelta, Row, Rows
+from cepbook.engine.statement import Statement
+from cepbook.lang.catalog import Catalog
+
+
+class Replayed(Protocol):
+    """What a batch needs of the runtime that it feeds."""
+
+    clock: Clock
+    catalog: Catalog
+    version: int
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def statements(self) -> Mapping[str, Statement]: ...
+    @property
+    def contexts(self) -> Mapping[str, KeyedContext]: ...
+    def readers(self, type_name: str) -> list[Statement]: ...
+    def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]: ...
+    def advance(self, t: int) -> None: ...
+    def raise_unraised(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive events of one type: `times` ascending (ms), `columns` by property name, all of one length.
+
+    `ranks` are the positions of the events in the total order of the replay; needed when several types are replayed.
+    """
+
+    type: str
+    times: list[int]
+    columns: Mapping[str, list[Any]]
+    ranks: Sequence[int] | None = None
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The positions of the events among all of the slice."""
+        return range(len(self.times)) if self.ranks is None else self.ranks
+
+
+# (place of the causing event, 0: timers before it / 1: itself, steps of insert into, the way: who made it, which row)
+Key = tuple[int, int, int, tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class Node:
+    """A statement, the replayed types and the statements that it reads from; `keyed`: its rows' order will matter."""
+
+    statement: Statement
+    raw: list[str]
+    producers: list[str]
+    keyed: bool = False
+
+    @property
+    def merges(self) -> bool:
+        return len(self.raw) + len(self.producers) > 1
+
+
+@dataclass(slots=True)
+class Derived:
+    """The events that a statement inserts within a slice, with their keys if they are needed."""
+
+    events: list[tuple[int, Row]] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
+
+
+def nodes_of(runtime: Replayed, types: Sequence[str]) -> list[Node] | str:
+    """All statements, sources before readers; or the name of one that reads, directly or not, what it inserts."""
+    statements = sorted(runtime.statements.values(), key=lambda s: s.order)
+    nodes: dict[str, Node] = {}
+    for statement in statements:
+        reads = statement.program.shape.source.event_type
+        raw = [t for t in types if runtime.catalog.is_a(t, reads)]
+        inserting = [s for s in statements if s.plan.insert is not None]
+        producers = [s.name for s in inserting if s.plan.insert and runtime.catalog.is_a(s.plan.insert.target, reads)]
+        nodes[statement.name] = Node(statement, raw, producers)
+    ordered: list[Node] = []
+    placed: set[str] = set()
+    while len(ordered) < len(nodes):
+        ready = [n for name, n in nodes.items() if name not in placed and placed.issuperset(n.producers)]
+        if not ready:
+            return next(name for name in nodes if name not in placed)
+        ordered += ready
+        placed.update(n.statement.name for n in ready)
+    for node in reversed(ordered):
+        if node.merges or node.keyed:
+            for name in node.producers:
+                nodes[name].keyed = True
+    return ordered
+
+
+class Flow:
+    """One slice on its way. `last` is the time at its end, at which all timers have run."""
+
+    def __init__(self, runtime: Replayed, slices: Sequence[Slice]) -> None:
+        self._runtime = runtime
+        self._slices = {s.type: s for s in slices if s.times}
+        self.last = max(s.times[-1] for s in self._slices.values())
+        self._ticks = _ticks(list(self._slices.values()))
+        self._derived: dict[str, Derived] = {}
+        self._partitions: dict[tuple[str, str], list[Partition | None]] = {}
+
+    def run(self, nodes: Sequence[Node]) -> None:
+        """Take the slice through `nodes` (sources before readers)."""
+        for each in self._slices.values():
+            for context, listed in allocating(self._runtime, each.type):
+                assigned = context.assign(listed, each.columns, len(each.times))
+                self._partitions[context.name, each.type] = assigned
+        for node in nodes:
+            found = self._run(node)
+            if node.statement.plan.insert is not None:
+                self._derived[node.statement.name] = found
+
+    def _run(self, node: Node) -> Derived:
+        out = _Out(node.statement, self._slices.values(), node.keyed)
+        given = [self._slices[t] for t in node.raw if t in self._slices]
+        produced = [self._derived[name] for name in node.producers]
+        if node.merges:
+            self._run_events(node.statement, *self._merged(given, produced), out)
+        elif given:
+            self._run_columns(node.statement, given[0], out)
+        elif produced:
+            self._run_events(node.statement, produced[0].events, produced[0].keys, out)
+        if node.statement.timed.due <= self.last:
+            self._catch_up(node.statement, out.expired)(self.last)
+        if out.deltas:
+            node.statement.deliver_batch(out.deltas)
+        return out.derived()
+
+    def _run_columns(self, statement: Statement, each: Slice, out: _Out) -> None:
+        program, partitions = statement.program, None
+        if statement.context is not None:
+            partitions = self._partitions[statement.context.name, each.type]
+        columns = [each.columns[name] for name in program.columns]
+        catch_up = self._catch_up(statement, out.expired)
+        times: Any = out.watched(each) if out.keyed else each.times
+        program["run"](times, statement.state, out.append, out.expired, catch_up, self._ticks, partitions, *columns)
+
+    def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
+        found: list[tuple[Key, tuple[int, Row]]] = []
+        for each in given:
+            names = list(each.columns)
+            rows = zip(*each.columns.values(), strict=True) if names else iter([()] * len(each.times))
+            for place, time, row in zip(each.places, each.times, rows, strict=True):
+                found.append(((place, 1, 0, ()), (time, dict(zip(names, row, strict=True)))))
+        for derived in produced:
+            found += zip(derived.keys, derived.events, strict=True)
+        found.sort(key=lambda pair: pair[0])
+        return [event for _, event in found], [key for key, _ in found]
+
+    def _run_events(self, statement: Statement, events: list[tuple[int, Row]], keys: list[Key], out: _Out) -> None:
+        clock, timed = self._runtime.clock, statement.timed
+        catch_up = self._catch_up(statement, out.expired)
+        push, before, append = statement.push, clock.now, out.append
+
+        def collect(time: int, insert: Rows, remove: Rows) -> None:
+            append((time, insert, remove))
+
+        if push is not None:
+            statement.redirect(collect)
+        take = self._taker(statement)
+        try:
+            for number, (time, event) in enumerate(events):
+                if time >= timed.due:
+                    catch_up(time)
+                clock.now = time
+                if keys:
+                    out.key = keys[number]
+                try:
+                    take(event)
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    statement.failed(failure, time)
+        finally:
+            clock.now = before
+            statement.redirect(push)
+
+    def _taker(self, statement: Statement) -> Callable[[Any], None]:
+        take: Any = statement.program["on_event"]
+        context = statement.context
+        if context is None:
+            return take  # type: ignore[no-any-return]
+        target = statement.program.shape.source.event_type
+        locate = context.locator(next(listed for c, listed in allocating(self._runtime, target) if c is context))
+        slot = statement.program.namespace["slot"]
+
+        def within(event: Row) -> None:
+            partition = locate(event)
+            if partition is not None:
+                take(event, partition.states[slot])
+
+        return within
+
+    def _catch_up(self, statement: Statement, append: Callable[[RawDelta], None]) -> Callable[[int], None]:
+        """A function that fires the statement's timers up to a time, at the ticks at which the clock stops."""
+        timed, ticks = statement.timed, self._ticks
+
+        def catch_up(t: int) -> None:
+            while timed.due <= t:
+                tick = ticks[bisect_left(ticks, timed.due)]
+                found = statement.collect(tick)
+                if found is not None:
+                    append((tick, *found))
+
+        return catch_up
+
+
+class _Out:
+    """What one statement delivers within a slice. `append` takes deliveries of events, `expired` those of timers."""
+
+    __slots__ = ("_bases", "_slices", "_statement", "append", "deltas", "expired", "key", "keyed")
+
+    def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
+        self._statement = statement
+        self._slices = slices
+        self.deltas: list[RawDelta] = []
+        self.keyed = keyed
+        self.key: Key = (0, 1, 0, ())
+        self._bases: list[Key] = []
+        self.append: Callable[[RawDelta], None] = self._append if keyed else self.deltas.append
+        self.expired: Callable[[RawDelta], None] = self._expired if keyed else self.deltas.append
+
+    def watched(self, each: Slice) -> Iterator[int]:
+        """The times of `each`; as they are drawn, deliveries get the place of the event that is being processed."""
+        times, count, places = iter(each.times), len(each.times), each.places
+
+        def append(delta: RawDelta) -> None:
+            self.deltas.append(delta)
+            self._bases.append((places[count - length_hint(times) - 1], 1, 0, ()))
+
+        self.append = append
+        return times
+
+    def _append(self, delta: RawDelta) -> None:
+        self.deltas.append(delta)
+        self._bases.append(self.key)
+
+    def _expired(self, delta: RawDelta) -> None:
+        self.deltas.append(delta)
+        stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, delta[0])) < len(s.times)]
+        self._bases.append(min(stops))
+
+    def derived(self) -> Derived:
+        """The rows that ``insert into`` hands on."""
+        if self._statement.plan.insert is None:
+            return Derived()
+        inserted, order = self._statement.inserted, self._statement.order
+        if not self.keyed:
+            return Derived([(time, row) for time, ins, rem in self.deltas for row in inserted(ins, rem)])
+        found = Derived()
+        for (time, ins, rem), (place, phase, steps, way) in zip(self.deltas, self._bases, strict=True):
+            for number, row in enumerate(inserted(ins, rem)):
+                found.events.append((time, row))
+                found.keys.append((place, phase, steps + 1, (*way, order, number)))
+        return found
+
+
+def allocating(runtime: Replayed, type_name: str) -> list[tuple[KeyedContext, str]]:
+    """The active contexts in which events of `type_name` open partitions, each with its listed type."""
+    found: list[tuple[KeyedContext, str]] = []
+    for context in runtime.contexts.values():
+        listed = next((t for t in context.streams if runtime.catalog.is_a(type_name, t)), None)
+        if listed is not None and any(context.statements):
+            found.append((context, listed))
+    return found
+
+
+def _ticks(slices: Sequence[Slice]) -> list[int]:
+    """All distinct times at which the clock stops, in order; of one slice its own times, repeated or not."""
+    if len(slices) == 1:
+        return slices[0].times
+    return sorted({t for s in slices for t in s.times})
