@@ -28,7 +28,7 @@ from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult, columns_text
 from cepbook.session.sources import Late, Wanted, open_source
 from cepbook.session.stage import Stage
-from cepbook.session.stages import explain
+from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.tables import changes_of, frame_of, partitions_of
 from cepbook.session.validate import EventCheck, did_you_mean, find_type
 from cepbook.spark.placement import source_of
@@ -107,8 +107,8 @@ class Workbench:
         """
         if not isinstance(epl, str):
             raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
-        names = declared(dialect.parse(epl))
-        with self._lock:
+        with self._lock, not_too_deep():
+            names = declared(dialect.parse(epl))
             target = target_of(names, epl, cell, self._owned)
             before = dict(self.runtime.statements)
             gone: frozenset[str] = frozenset()
@@ -196,7 +196,8 @@ class Workbench:
 
         Stages: ``ast``, ``plan``, ``rewritten``, ``python`` (the generated code), ``coverage`` (which engines run it).
         """
-        return explain(self.runtime, name_or_epl, stage)
+        with not_too_deep():
+            return explain(self.runtime, name_or_epl, stage)
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
@@ -378,7 +379,7 @@ class Workbench:
 
     def query(self, epl: str) -> pd.DataFrame:
         """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``)."""
-        with self._lock:
+        with self._lock, not_too_deep():
             return query(epl, self.runtime, self._config, self._functions)
 
     def partitions(self, context: str) -> pd.DataFrame:

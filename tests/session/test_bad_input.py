@@ -98,6 +98,16 @@ CASES: dict[str, Case] = {
         ("`last3`", "`recent`", "other cells"),
     ),
     "run: no text": (lambda cep: cep.run(None), UsageError, ("EPL text, not NoneType",)),  # type: ignore[arg-type]
+    "run: nested too deeply for Python's parser": (
+        lambda cep: cep.run(f"select {'+'.join(['qty'] * 400)} as x from Tick"),
+        UsageError,
+        ("nested too deeply", "insert into"),
+    ),
+    "run: nested too deeply for the stack": (
+        lambda cep: cep.run(f"select {'(' * 3000}qty{')' * 3000} as x from Tick"),
+        UsageError,
+        ("nested too deeply",),
+    ),
     "explain: unknown name": (lambda cep: cep.explain("last4"), CepbookError, ("last4",)),
     "explain: unknown stage": (lambda cep: cep.explain("last3", "code"), UsageError, ("code", "coverage")),
     "drop: unknown": (lambda cep: cep.drop("last"), UsageError, ("nothing named `last`", "last3")),
