@@ -116,7 +116,8 @@ TWO_TYPES = {
     "@name('u') select irstream k, x from C#length(3)",
     "merged_timers": "@name('s') insert into C select k, x from A#time_batch(1 sec);"
     "@name('t') insert into C select k, x from B;"
-    "@name('u') insert rstream into C select rstream k, x from B#time(1 sec);@name('v') select irstream k, x from C#length(3);"
+    "@name('u') insert rstream into C select rstream k, x from B#time(1 sec);"
+    "@name('v') select irstream k, x from C#length(3);"
     "@name('w') select irstream k, sum(x) as s from C#time(1 sec) group by k order by k",
     "merged_steps": "@name('s') insert into C select k, x from A;@name('t') insert into D select k, x from C(x > 0);"
     "@name('u') insert into D select k, x from B;@name('v') insert into D select k, x from A#length_batch(2);"
