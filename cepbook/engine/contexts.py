@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.engine.ports import Member
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.code import hashable
+from cepbook.engine.rows.frozen import hashable, is_hashable
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang.plan import CreateContextStatement, KeyedStream
@@ -110,7 +110,7 @@ class KeyedContext:
     def assign(self, listed: str, columns: Mapping[str, list[Any]], count: int) -> list[Partition | None]:
         """The partition of each of `count` rows of a replay, new ones allocated in row order."""
         stream, partitions = self.streams[listed], self.partitions
-        names = [e.name for e in stream.keys if isinstance(e, x.Prop) and e.type.name not in ("array", "object", "map")]
+        names = [e.name for e in stream.keys if isinstance(e, x.Prop) and is_hashable(e.type)]
         if stream.filter is None and len(names) == 1 == len(stream.keys):
             found: list[Partition | None] = []
             for value in columns[names[0]]:
@@ -155,7 +155,7 @@ def _locator(stream: KeyedStream) -> Locate:
             with source.block(f"if not ({lower.truth(scope, stream.filter)}):"):
                 source.line("return OUTSIDE, None")
         source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
-        plain = all(e.type.name not in ("array", "object", "map", "event") for e in stream.keys)
+        plain = all(is_hashable(e.type) for e in stream.keys)
         key = "keys" if plain else "tuple(_hashable(v) for v in keys)"
         source.line(f"return ({key}[0] if len(keys) == 1 else {key}), keys")
     locate: Locate = source.load()["locate"]

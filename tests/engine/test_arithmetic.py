@@ -161,7 +161,6 @@ def test_integer_division_overflows_like_the_operands() -> None:
 )
 def test_wrap(value: int, bits: int, wrapped: int) -> None:
     assert support.wrap(value, bits) == wrapped == cut(value, bits)
-    assert (support.wrap32(value), support.wrap64(value)) == (cut(value, 32), cut(value, 64))
 
 
 @pytest.mark.parametrize(

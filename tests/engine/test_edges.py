@@ -106,3 +106,10 @@ def test_a_context_over_a_derived_stream_that_nobody_reads_is_not_run_in_batches
     assert batch.reason == "context `C` takes partitions from the derived stream `Out`"
     batch.run([Slice("T", [1, 2], {"symbol": ["A", "B"]})])
     assert runtime.iterate("q") == [{"k": "A", "c": 0}, {"k": "B", "c": 0}]
+
+
+def test_a_long_case_needs_no_nesting() -> None:
+    branches = " ".join(f"when x = {i} then {i * i}" for i in range(300))
+    runtime = _runtime(f"@name('q') select case {branches} else -1 end as y from T#lastevent")
+    runtime.send("T", {"x": 299})
+    assert runtime.iterate("q") == [{"y": 299 * 299}]

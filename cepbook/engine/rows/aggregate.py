@@ -25,6 +25,7 @@ from sortedcontainers import SortedList
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows import support
 from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import hashable, is_hashable
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -251,18 +252,21 @@ class Aggregates:
         if not argument.distinct:
             self._add(argument, v, entering=entering)
             return
-        seen = cells["seen"]
+        seen, key = cells["seen"], v
+        if argument.expr is not None and not is_hashable(argument.expr.type):
+            key = "frozen"
+            source.line(f"frozen = {source.bind('_hashable', hashable)}({v})")
         if entering:
-            source.line(f"held = {seen}.get({v}, 0)")
-            source.line(f"{seen}[{v}] = held + 1")
+            source.line(f"held = {seen}.get({key}, 0)")
+            source.line(f"{seen}[{key}] = held + 1")
             with source.block("if not held:"):
                 self._add(argument, v, entering=True)
         else:
-            source.line(f"held = {seen}[{v}] - 1")
+            source.line(f"held = {seen}[{key}] - 1")
             with source.block("if held:"):
-                source.line(f"{seen}[{v}] = held")
+                source.line(f"{seen}[{key}] = held")
             with source.block("else:"):
-                source.line(f"del {seen}[{v}]")
+                source.line(f"del {seen}[{key}]")
                 self._add(argument, v, entering=False)
 
     def _add(self, argument: Argument, v: str, *, entering: bool) -> None:

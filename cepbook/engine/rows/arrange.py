@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delta import Row
+from cepbook.engine.rows.frozen import hashable
 
 Keyed = tuple[tuple[Any, ...], Row]
 
@@ -47,16 +48,8 @@ def _distinct(keyed: list[Keyed]) -> list[Keyed]:
     seen: set[Any] = set()
     kept: list[Keyed] = []
     for item in keyed:
-        identity = tuple((name, _hashable(value)) for name, value in item[1].items())
+        identity = hashable(item[1])
         if identity not in seen:
             seen.add(identity)
             kept.append(item)
     return kept
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_hashable(v) for v in value)
-    if isinstance(value, dict):
-        return tuple((k, _hashable(v)) for k, v in value.items())
-    return value

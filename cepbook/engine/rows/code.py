@@ -10,6 +10,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.arrange import Arrangement
 from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import hashable, is_hashable, thawed
 from cepbook.engine.rows.items import items_of
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.source import Source
@@ -42,8 +43,10 @@ class Code:
             self.source.bind("next_ordinal", itertools.count().__next__)
 
     def _key_codes(self) -> tuple[str, ...]:
-        count = len(self.shape.keys)
-        return ("k",) if count == 1 else tuple(f"k[{i}]" for i in range(count))
+        keys = self.shape.keys
+        codes = ["k"] if len(keys) == 1 else [f"k[{i}]" for i in range(len(keys))]
+        thaw = self.source.bind("_thawed", thawed)
+        return tuple(c if is_hashable(e.type) else f"{thaw}({c})" for c, e in zip(codes, keys, strict=True))
 
     def _arrangement(self) -> bool:
         projection = self.shape.projection
@@ -134,9 +137,7 @@ class Code:
         return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
 
     def _hashable(self, code: str, e: x.Expr) -> str:
-        if e.type.name in ("array", "object", "map", "event"):
-            return f"{self.source.bind('_hashable', hashable)}({code})"
-        return code
+        return code if is_hashable(e.type) else f"{self.source.bind('_hashable', hashable)}({code})"
 
     def open_group(self, key: str, group: str = "G") -> None:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
@@ -208,12 +209,3 @@ class Code:
         """Make the aggregate part of ``S`` local."""
         if self.shape.aggregation is not None:
             self.source.line("groups = S[2]" if self.shape.grouped else "A = S[2]")
-
-
-def hashable(value: object) -> object:
-    """A key with the same identity as `value`: arrays and maps by content."""
-    if isinstance(value, list):
-        return tuple(hashable(v) for v in value)
-    if isinstance(value, dict):
-        return tuple((k, hashable(v)) for k, v in value.items())
-    return value

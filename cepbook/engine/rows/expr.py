@@ -316,8 +316,8 @@ def _like(scope: Scope, e: x.Like) -> str:
 def _case(scope: Scope, e: x.Case) -> str:
     code = "None" if e.default is None else value(scope, e.default)
     for condition, result in reversed(e.branches):
-        code = f"({value(scope, result)} if {truth(scope, condition)} else {code})"
-    return code
+        code = f"{value(scope, result)} if {truth(scope, condition)} else {code}"
+    return f"({code})"
 
 
 def _call(scope: Scope, e: x.Call) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Leaving
@@ -44,7 +44,6 @@ class Shape:
     kept: tuple[str, ...] = ()
     keeps_event: bool = False
     needs_ordinal: bool = False
-    _extra: dict[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> p.QueryKind:

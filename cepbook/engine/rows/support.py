@@ -13,16 +13,6 @@ from typing import Any
 from cepbook.lang.types import BITS, Type
 
 
-def wrap32(value: int) -> int:
-    """`value` as a Java int: the low 32 bits, signed."""
-    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-
-
-def wrap64(value: int) -> int:
-    """`value` as a Java long: the low 64 bits, signed."""
-    return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
-
-
 def wrap(value: int, bits: int) -> int:
     """`value` as a signed integer of `bits` bits."""
     half = 1 << (bits - 1)
@@ -148,13 +138,6 @@ def in_list(value: Any, options: Sequence[Any]) -> bool | None:
         elif value == option:
             return True
     return None if undecided else False
-
-
-def between(value: Any, low: Any, high: Any) -> bool:
-    """``value between low and high``: bounds in either order, both included; false with any null."""
-    if value is None or low is None or high is None:
-        return False
-    return bool(low <= value <= high or high <= value <= low)
 
 
 def in_range(value: Any, low: Any, high: Any, include_low: bool, include_high: bool) -> bool:
