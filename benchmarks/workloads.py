@@ -184,17 +184,14 @@ def _send_job(name: str, events: list[Event], *, sender: bool) -> Callable[[], i
     runtime.deploy(f"{SCHEMA}; @name('out') {EPL[name]}").statements[0].add_sink(feed)
 
     def job() -> int:
-        advance = runtime.advance
         if sender:
-            send_tick = runtime.sender("Tick")
+            send_tick = runtime.sender("Tick", time="ts")
             for e in events:
-                advance(e["ts"])
                 send_tick(e)
         else:
             send = runtime.send
             for e in events:
-                advance(e["ts"])
-                send("Tick", e)
+                send("Tick", e, e["ts"])
         return feed.total_insert
 
     return job

@@ -245,8 +245,12 @@ class RunningBatchCode(BatchCode):
         p = code.arriving("now")
         with code.where(p):
             if self.shape.grouped:
-                source.line(f"groups, k = W[0], {code.key(p)}")
-                code.find_or_make("H", "groups", "k", cells.fresh(), self._start_with_group)
+                source.line("groups = W[0]")
+                key = code.key(p)
+                if not key.isidentifier():
+                    source.line(f"k = {key}")
+                    key = "k"
+                code.find_or_make("H", "groups", key, cells.fresh(), self._start_with_group)
             else:
                 source.line("H = W[0]")
             cells.load("H")
@@ -291,15 +295,18 @@ class RunningBatchCode(BatchCode):
 
     def _swapped_groups(self) -> None:
         source, code, shape = self.source, self.code, self.shape
-        source.line("touched = [*groups, *(k for k in former_groups if k not in groups)]")
-        for rows, groups, wanted in (
-            ("rem", "former_groups", shape.wants_remove),
-            ("ins", "groups", shape.wants_insert),
-        ):
-            if wanted:
-                with source.block("for k in touched:"):
-                    self._load_group_or_fresh(groups)
-                    code.append_row(rows, self.q)
+        source.line("gone = [k for k in former_groups if k not in groups]")
+        if shape.wants_remove:
+            with source.block("for k in (*groups, *gone):"):
+                self._load_group_or_fresh("former_groups")
+                code.append_row("rem", self.q)
+        if shape.wants_insert:
+            with source.block("for k, G in groups.items():"):
+                code.aggregates.load("G")
+                code.append_row("ins", self.q)
+            with source.block("for k in gone:"):
+                code.aggregates.load(code.aggregates.fresh())
+                code.append_row("ins", self.q)
 
     def contents(self) -> str:
         """Code of the keys of the groups being collected."""
