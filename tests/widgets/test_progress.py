@@ -6,6 +6,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from cepbook.session import Workbench
 from cepbook.widgets import ReplayControl, show_live, view
+from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeTime
 
 
@@ -77,10 +78,10 @@ def test_on_a_loop_a_pause_between_slices_is_noticed() -> None:
         control = ReplayControl(replay, rate=500)
         browser = FakeBrowser(control)
         browser.hello()
-        await asyncio.sleep(0.02)
+        await until(lambda: browser.frames)
         browser.ack()
         replay.state = "paused"
-        await asyncio.sleep(0.03)
+        await until(lambda: len(browser.frames) == 2)
         control.close()
         return [frame["state"] for frame in browser.frames]
 

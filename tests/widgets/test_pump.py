@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from cepbook.widgets.pump import GIVE_UP_AFTER, Pump
+from tests.waiting import until
 from tests.widgets.fakes import FakeTime
 
 
@@ -115,10 +116,10 @@ def test_on_a_loop_frames_leave_without_a_flush() -> None:
 
         pump = Pump(build, rate=1000)
         pump.open()
-        await asyncio.sleep(0.02)
+        await until(lambda: sent and pump.acked == 1)
         first = len(sent)
         pump.touch()
-        await asyncio.sleep(0.02)
+        await until(lambda: len(sent) == 2)
         pump.close()
         pump.touch()
         await asyncio.sleep(0.01)
@@ -139,7 +140,7 @@ def test_orders_from_another_thread_reach_the_loop() -> None:
         other = threading.Thread(target=pump.open)
         other.start()
         other.join()
-        await asyncio.sleep(0.02)
+        await until(lambda: threads)
         pump.close()
         return len(threads), threads
 
@@ -160,7 +161,8 @@ def test_on_a_loop_a_lost_frame_is_replaced_though_nothing_new_came(monkeypatch:
 
         pump = Pump(build, rate=1000)
         pump.open()
-        await asyncio.sleep(0.2)
+        await until(lambda: pump.acked == 3)
+        await asyncio.sleep(0.06)  # and no frame follows
         pump.close()
         return sent
 
