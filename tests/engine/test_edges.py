@@ -35,9 +35,9 @@ def test_a_failing_expression_is_shown_where_it_stands() -> None:
         runtime.send("T", {"x": 1})
     assert caught.value.span is not None
     assert str(caught.value).splitlines()[1:] == [
-        "  --> epl:1:1",
+        "  --> epl:1:22",
         "1 | @name('q') select x, cast('a' || cast(x, string), int) as y from T",
-        "  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "  |                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
     ]
 
 

@@ -15,6 +15,7 @@ from cepbook.engine.rows.items import items_of
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
+from cepbook.lang.plan import Column
 
 GONE = type("Gone", (), {"__repr__": lambda self: "GONE", "__slots__": ()})()
 
@@ -108,7 +109,7 @@ class Code:
     def row(self, scope: Scope) -> str:
         """Code of one output row; with row ordering a (sort key, row) pair."""
         projection = self.shape.projection
-        columns = [f"{self.source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in projection.columns]
+        columns = [self._column(scope, c) for c in projection.columns]
         if projection.wildcard and not columns:
             code = scope.event or "e"
         else:
@@ -117,6 +118,12 @@ class Code:
             return code
         key = "".join(f"{lower.value(scope, e)}, " for e, _ in projection.order_by)
         return f"(({key}), {code})"
+
+    def _column(self, scope: Scope, column: Column) -> str:
+        """``name: value``; what may fail stands on a line of its own, so that the error points at the column."""
+        name, code = self.source.const(column.name, "n"), lower.value(scope, column.value)
+        plain = code.isidentifier() or isinstance(column.value, (x.Prop, x.KeyRef, x.AggregateRef))
+        return f"{name}: {code}" if plain else f"{self.source.part(column.value.span)}{name}: {code}"
 
     def append_row(self, rows: str, scope: Scope) -> None:
         """``rows.append(row)`` if having lets it through."""

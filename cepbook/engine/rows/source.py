@@ -39,10 +39,26 @@ class Source:
         self._depth = 0
         self._known: dict[tuple[type, Any], str] = {}
         self._temporaries = 0
+        self._parts: list[Span] = []
 
     def line(self, text: str, span: Span | None = None) -> None:
-        """Add one line at the current depth; an error raised there is shown at `span`."""
-        self.lines.append("    " * self._depth + text if text else "")
+        """Add one line at the current depth; an error raised there is shown at `span`.
+
+        Parts that start with a `part` stand on lines of their own, and errors in them are shown at their own spans.
+        """
+        first, *rest = text.split("\n")
+        self._add("    " * self._depth + first.rstrip() if first else "", span)
+        for part in rest:
+            number, _, code = part.partition("\t")
+            self._add("    " * (self._depth + 2) + code.rstrip(), self._parts[int(number)])
+
+    def part(self, span: Span) -> str:
+        """What to put before code inside brackets that is to stand on a line of its own, owed to `span`."""
+        self._parts.append(span)
+        return f"\n{len(self._parts) - 1}\t"
+
+    def _add(self, text: str, span: Span | None) -> None:
+        self.lines.append(text)
         if span is not None:
             self.spans[len(self.lines)] = span
 
