@@ -34,7 +34,9 @@ class Code:
         counted = shape.grouped and shape.leaving is not Leaving.NEVER
         self.aggregates = Aggregates(self.source, calls, shape.leaving, counted)
         self.items = items_of(shape, self.aggregates.needs_ordinal)
-        self.base = scope.at(aggregates=tuple(self.aggregates.values), keys=self._key_codes())
+        self._named = self._named_values()
+        values = tuple(self._named.get(i, value) for i, value in enumerate(self.aggregates.values))
+        self.base = scope.at(aggregates=values, keys=self._key_codes())
         self.parameters: list[str] = []
         self._parameter_names: dict[x.Expr, str] = {}
         self.source.bind("GONE", GONE)
@@ -42,6 +44,16 @@ class Code:
         self.in_run = False  # while the loop of `run` is written: ``now`` is its local
         if self.aggregates.needs_ordinal:
             self.source.bind("next_ordinal", itertools.count().__next__)
+
+    def _named_values(self) -> dict[int, str]:
+        """Aggregate values that having and the row both read: they get a local, written by `having`."""
+        shape = self.shape
+        if shape.having is None or shape.aggregation is None:
+            return {}
+        shown = [c.value for c in shape.projection.columns] + [e for e, _ in shape.projection.order_by]
+        inner = {i for call in shape.aggregation.calls for i in _aggregates_in(*call.args)}
+        both = _aggregates_in(shape.having) & _aggregates_in(*shown) - inner
+        return {i: f"g{i}" for i in sorted(both) if not self.aggregates.values[i].isidentifier()}
 
     def _key_codes(self) -> tuple[str, ...]:
         keys = self.shape.keys
@@ -99,6 +111,8 @@ class Code:
     def having(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the having-clause, if there is one."""
         condition = self.shape.having
+        for i, name in self._named.items():
+            self.source.line(f"{name} = {self.aggregates.values[i]}")
         with (
             nullcontext()
             if condition is None
@@ -216,3 +230,8 @@ class Code:
         """Make the aggregate part of ``S`` local."""
         if self.shape.aggregation is not None:
             self.source.line("groups = S[2]" if self.shape.grouped else "A = S[2]")
+
+
+def _aggregates_in(*exprs: x.Expr) -> set[int]:
+    """Numbers of the aggregate calls that the expressions read."""
+    return {part.index for e in exprs for part in x.walk(e) if isinstance(part, x.AggregateRef)}
