@@ -148,7 +148,7 @@ class Replay:
         return unsubscribe
 
     def _total(self) -> int | None:
-        if self._end in ENDED[:2]:
+        if self._end == "finished":  # late events, and those after `until`, were planned but did not happen
             return self._events
         totals = [source.total for source in self._sources]
         known = None if None in totals else sum(t for t in totals if t is not None)

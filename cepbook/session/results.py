@@ -86,7 +86,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a replay is: events so far, `total` if known, `clock` in ms, events per second of running time.
+    """How far a replay is: events so far, `total` planned if known, `clock` in ms, events per second of running time.
 
     `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
     """

@@ -112,6 +112,7 @@ def test_step_pause_resume_stop() -> None:
     assert (engine.numbers, replay.state, replay.progress.events) == ([0, 1, 2, 3], "paused", 4)
     replay.stop()
     assert (replay.state, engine.numbers) == ("stopped", [0, 1, 2, 3])
+    assert (replay.progress.events, replay.progress.total) == (4, 10), "how far it came stays visible"
     replay.step()
     replay.resume()
     assert replay.run() == replay.result

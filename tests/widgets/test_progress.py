@@ -72,6 +72,16 @@ def test_at_the_end_the_saved_output_is_brought_up_to_date() -> None:
     assert replay.subscribers == []
 
 
+def test_a_stopped_replay_says_how_far_it_came() -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(ts long)")
+    replay = cep.replay([{"ts": n} for n in range(10)], type="Tick", time="ts", paused=True)
+    control = ReplayControl(replay)
+    replay.step(3)
+    replay.stop()
+    assert control.freeze().text == "replay stopped: 3 of 10 events, clock 00:00:00.002"
+
+
 def test_on_a_loop_a_pause_between_slices_is_noticed() -> None:
     async def run() -> list[str]:
         replay = FakeReplay(state="running")
