@@ -10,7 +10,7 @@ from cepbook.magics import topics
 from cepbook.magics.host import Command, Host
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
 from cepbook.magics.show import table, text
-from cepbook.session import RunResult
+from cepbook.session import RunResult, Workbench
 from cepbook.session.validate import is_missing
 from cepbook.widgets.render import Frozen
 
@@ -49,17 +49,22 @@ def run_cell(host: Host, line: str, cell: str) -> object:
 
     The cell is known by ``--name``, else by the id that the front end sends, else (nbval, a terminal) by the names that
     it declares. Raises ParseError or BindError with the place in the cell, UsageError when others stand in the way.
+    With ``--on spark`` the Spark run is set up before anything is deployed: when it is refused, nothing has changed.
     """
     options = CELL_OPTIONS.parse(line)
+    key = options.name or host.cell_id
+    found: object = None
     if options.on is None:
         _refuse_spark_options(options)
-    run_on_spark = _on_spark(host, options, "%%epl --on spark") if options.on is not None else None
-    result = host.workbench.run(cell, cell=options.name or host.cell_id)
+    else:
+        run_on_spark = _on_spark(host, options, "%%epl --on spark")
+        rehearsal = host.workbench.rehearsal()
+        tried = rehearsal.run(cell, cell=key)
+        found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
+    result = host.workbench.run(cell, cell=key)
     if not options.quiet:
         host.show(shown_result(result, host))
-    if run_on_spark is None:
-        return None
-    return run_on_spark([s.name for s in result.statements if s.kind == "select"])
+    return _kept(host, options, found) if options.on is not None else None
 
 
 def shown_result(result: RunResult, host: Host) -> Frozen:
@@ -84,7 +89,7 @@ def _refuse_spark_options(options: argparse.Namespace) -> None:
             raise UsageError(f"%%epl: --{name} needs `--on spark`")
 
 
-def _on_spark(host: Host, options: argparse.Namespace, magic: str) -> Callable[[list[str]], object]:
+def _on_spark(host: Host, options: argparse.Namespace, magic: str) -> Callable[[Workbench, list[str]], object]:
     """The run that the options ask for; they are all checked now, before anything is deployed."""
     if options.frames is None:
         raise UsageError(f"{magic}: --frames is missing, as in `--frames Flight=flights`")
@@ -92,14 +97,18 @@ def _on_spark(host: Host, options: argparse.Namespace, magic: str) -> Callable[[
     time, sequence = _columns(options.time, magic, "--time"), _columns(options.sequence, magic, "--sequence")
     until = int(options.until) if (options.until or "").isdigit() else options.until
 
-    def run(statements: list[str]) -> object:
-        found = host.workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
-        if options.into is None:
-            return found
-        host.assign(options.into, found)
-        return None
+    def run(workbench: Workbench, statements: list[str]) -> object:
+        return workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
 
     return run
+
+
+def _kept(host: Host, options: argparse.Namespace, found: object) -> object:
+    """What the magic returns: the result, unless a variable takes it."""
+    if options.into is None:
+        return found
+    host.assign(options.into, found)
+    return None
 
 
 def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
@@ -159,7 +168,7 @@ def reset(host: Host, rest: list[str]) -> object:
 
 def on_spark(host: Host, rest: list[str]) -> object:
     options = SPARK_OPTIONS.parse_words(rest)
-    return _on_spark(host, options, "%epl spark")(options.statements)
+    return _kept(host, options, _on_spark(host, options, "%epl spark")(host.workbench, options.statements))
 
 
 def show_help(host: Host, rest: list[str]) -> Frozen:
@@ -195,4 +204,6 @@ COMMAND = Command(
     ),
     line=run_line,
     cell=run_cell,
+    details="With `--on spark` the cell is deployed only after Spark has accepted the run: when an option, a frame or a"
+    "\ncolumn is wrong, what ran before runs on as it was. The rows are computed when the result is first asked for.",
 )

@@ -390,6 +390,26 @@ class Workbench:
                 raise UsageError(f"there is no context `{context}`{did_you_mean(context, known)}")
             return partitions_of(self.runtime.partitions(context), known[context].properties)
 
+    def rehearsal(self) -> Workbench:
+        """A workbench of the same functions, event types and statements in their first state, its clock at the start.
+
+        What is tried there leaves this one alone.
+        """
+        with self._lock:
+            twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
+            catalog, deployments = self.runtime.catalog, self.runtime.deployments
+            for name, fn in self.runtime.functions.items():
+                twin.register_function(name, fn, returns=catalog.functions[name])
+            from_epl = {name for deployment in deployments.values() for name in deployment.event_types}
+            for event_type in catalog.event_types.values():
+                if event_type.name not in from_epl:
+                    twin.runtime.define(event_type)
+            for deployment in deployments.values():
+                twin.runtime.deploy(deployment.plan, deployment_id=deployment.id)
+            twin._owned = dict(self._owned)
+            twin._stage.follow()
+        return twin
+
     # ---- Spark
 
     def spark(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cepbook.errors import BindError, CepbookError, ParseError
+from cepbook.errors import BindError, CepbookError, ParseError, UsageError
 from cepbook.session import Workbench
 from tests.magics.conftest import TRADES, Notebook
 
@@ -189,6 +189,32 @@ def test_wrong_spark_options_deploy_nothing(trades: Notebook) -> None:
     before = trades.deployed()
     assert "no variable `df`" in trades.error("%%epl --on spark --frames Trade=df\n@name('n') select * from Trade")
     assert trades.deployed() == before
+
+
+def test_a_refused_spark_run_leaves_everything_as_it_was(trades: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[str]] = []
+
+    def spark(self: Workbench, frames: object, **options: object) -> str:
+        tried.append(sorted(self.runtime.statements))
+        raise UsageError("the frame has no such column")
+
+    monkeypatch.setattr(Workbench, "spark", spark)
+    trades.shell.user_ns["df"] = object()
+    cep = trades.cep
+    cep.define("Quote", {"bid": "double"})
+    cep.register_function("twice", lambda x: 2 * x)
+    trades.run("%%epl\n@name('n') select count(*) as n, twice(1) as two from Trade", "one")
+    cep.send("Trade", symbol="A")
+    before = dict(cep.runtime.statements)
+    changed = "%%epl --on spark --frames Trade=df\n@name('m') select bid from Quote"
+    for cell_id in ("one", "two"):
+        assert "no such column" in trades.error(changed, cell_id)
+        assert dict(cep.runtime.statements) == before, "the same statements, not others of these names"
+        assert cep.to_frame("n")["n"].tolist() == [1]
+    assert tried == [["all", "m"], ["all", "m", "n"]]
+    assert "no property `nope`" in trades.error("%%epl --on spark --frames Trade=df\nselect nope from Quote", "one")
+    assert len(tried) == 2
+    assert "runs on as it was" in trades.run("%epl help epl")
 
 
 def test_dropping_tells_all_that_goes(trades: Notebook) -> None:
