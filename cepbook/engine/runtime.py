@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from cepbook.engine.batch import Batch
@@ -21,7 +20,7 @@ from cepbook.engine.contexts import KeyedContext
 from cepbook.engine.delta import Row
 from cepbook.engine.filters import Handler, Subscriber, dispatcher
 from cepbook.engine.statement import Statement
-from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.errors import EventError, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.plan import CreateContextStatement, ModulePlan, SelectStatement
 from cepbook.lang.types import OBJECT, Type
@@ -120,7 +119,7 @@ class Runtime:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
         found = self._statements.get(name)
         if found is None:
-            raise UsageError(f"there is no statement `{name}`{_did_you_mean(name, self._statements)}")
+            raise UsageError(f"there is no statement `{name}`{hint_line(name, self._statements)}")
         return found
 
     def compile(self, epl: str) -> ModulePlan:
@@ -227,7 +226,7 @@ class Runtime:
     def _deployment(self, id_: str) -> Deployment:
         found = self._deployments.get(id_)
         if found is None:
-            raise UsageError(f"there is no deployment `{id_}`{_did_you_mean(id_, self._deployments)}")
+            raise UsageError(f"there is no deployment `{id_}`{hint_line(id_, self._deployments)}")
         return found
 
     def _users(self, provided: Sequence[tuple[str, str]]) -> list[Deployment]:
@@ -343,7 +342,7 @@ class Runtime:
         route = self._routes.get(type_name)
         if route is None:
             if type_name not in self.catalog.event_types:
-                hint = _did_you_mean(type_name, self.catalog.event_types)
+                hint = hint_line(type_name, self.catalog.event_types)
                 raise EventError(f"there is no event type `{type_name}`{hint}")
             route = self._routes[type_name] = self._unbuilt_route(type_name)
         return route
@@ -395,7 +394,7 @@ class Runtime:
         """The running context `name`. Errors: UsageError with the nearest known name."""
         found = self._contexts.get(name)
         if found is None:
-            raise UsageError(f"there is no context `{name}`{_did_you_mean(name, self._contexts)}")
+            raise UsageError(f"there is no context `{name}`{hint_line(name, self._contexts)}")
         return found
 
     # -------------------------------------------------------------- time
@@ -500,11 +499,6 @@ def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
     while trace is not None:
         yield trace.tb_frame.f_globals
         trace = trace.tb_next
-
-
-def _did_you_mean(name: str, known: Mapping[str, object]) -> str:
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 def _listing(deployments: Sequence[Deployment]) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cepbook.errors import UsageError
+from cepbook.errors import UsageError, did_you_mean
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.bind.names import did_you_mean
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import epl
 from cepbook.lang.explain_ast import show_ast

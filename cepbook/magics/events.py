@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cepbook.engine.delta import Delta
-from cepbook.errors import CepbookError, Diagnostic, Span, StatementError
+from cepbook.errors import CepbookError, Diagnostic, Span, StatementError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options, did_you_mean
+from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import ORIGIN, EventsError, Part, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
@@ -117,7 +117,7 @@ def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
 def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iterator[Diagnostic]:
     event_type = types.get(send.event_type)
     if event_type is None:
-        hint = did_you_mean(send.event_type, types).removeprefix("; ") or None
+        hint = did_you_mean(send.event_type, types)
         span = Span(part.span.start, part.span.start + len(send.event_type))
         yield Diagnostic("unknown-event-type", f"there is no event type `{send.event_type}`", span, hint)
         return
@@ -126,7 +126,7 @@ def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iter
     for name in send.event:
         where = _place(name, part)
         if name not in properties:
-            hint = did_you_mean(name, properties).removeprefix("; ") or None
+            hint = did_you_mean(name, properties)
             message = f"event type `{event_type.name}` has no property `{name}`"
             yield Diagnostic("unknown-property", message, where, hint)
             continue
@@ -180,7 +180,7 @@ def _check_reactions(part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
 
 def _known(name: str, what: str, known: Mapping[str, object], part: Part) -> Iterator[Diagnostic]:
     if name not in known:
-        hint = did_you_mean(name, known).removeprefix("; ") or None
+        hint = did_you_mean(name, known)
         yield Diagnostic(f"unknown-{what}", f"there is no {what} `{name}`", part.span, hint)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import keyword
 import re
 import shlex
 from collections.abc import Iterable
 from typing import NoReturn
 
+from cepbook import errors
 from cepbook.errors import UsageError
 
 _COMMENT = re.compile(r"(?:^|\s)#(?:\s.*)?$")
@@ -64,9 +64,8 @@ def clean(line: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean `x`?`` or the empty string."""
-    by_lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f"; did you mean `{by_lower[close[0]]}`?" if close else ""
+    hint = errors.did_you_mean(word, known)
+    return "" if hint is None else f"; {hint}"
 
 
 def variable_name(text: str) -> str:

@@ -13,7 +13,6 @@ from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.session.merge import Part
-from cepbook.session.validate import did_you_mean
 
 
 class Stage:
@@ -116,11 +115,7 @@ class Stage:
 
     def statement(self, name: str) -> Statement:
         """The statement, or a UsageError with the nearest known name."""
-        found = self.runtime.statements.get(name)
-        if found is None:
-            hint = did_you_mean(name, self.runtime.statements)
-            raise UsageError(f"there is no statement `{name}`{hint}")
-        return found
+        return self.runtime.statement(name)
 
     def listen(self, name: str, fn: Listener) -> Callable[[], None]:
         """Call `fn` for every delivery of the statement, also after it was deployed anew. Returns the way out."""

@@ -385,10 +385,8 @@ class Workbench:
     def partitions(self, context: str) -> pd.DataFrame:
         """The live partitions of a context: id, keys, and what else the engine tells of them."""
         with self._lock:
-            known = self.runtime.catalog.contexts
-            if context not in known:
-                raise UsageError(f"there is no context `{context}`{did_you_mean(context, known)}")
-            return partitions_of(self.runtime.partitions(context), known[context].properties)
+            found = self.runtime.partitions(context)
+            return partitions_of(found, self.runtime.catalog.contexts[context].properties)
 
     def rehearsal(self) -> Workbench:
         """A workbench of the same functions, event types and statements in their first state, its clock at the start.

@@ -6,7 +6,6 @@ The stream has the columns `TAG` (position of the event type in the caller's map
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -19,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.spark.schema import quote, shape_of
 
@@ -273,6 +272,5 @@ def check_present(columns: Sequence[str], event_type: EventType) -> None:
 
 
 def _no_column(column: str, type_name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(column, known, 1)
-    hint = f"; did you mean `{near[0]}`?" if near else f"; it has {', '.join(known)}"
-    return f"the DataFrame for `{type_name}` has no column `{column}`{hint}"
+    hint = did_you_mean(column, known) or f"it has {', '.join(known)}"
+    return f"the DataFrame for `{type_name}` has no column `{column}`; {hint}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from cepbook.errors import nearest
 from cepbook.lang import ast
 from cepbook.lang.bind.names import Module
 
@@ -37,9 +37,9 @@ def bind_annotations(nodes: Sequence[ast.Annotation], module: Module) -> Heading
     for node in nodes:
         word = node.name.lower()
         if word not in KNOWN:
-            close = get_close_matches(word, list(KNOWN), n=1, cutoff=0.75)
-            if close:
-                hint = f"did you mean `@{KNOWN[close[0]]}`?"
+            close = nearest(word, KNOWN.values(), cutoff=0.75)
+            if close is not None:
+                hint = f"did you mean `@{close}`?"
                 module.problems.add("unknown-annotation", f"no annotation `@{node.name}`", node.span, hint)
         value = node.values if node.values else node.value
         if word == "name":

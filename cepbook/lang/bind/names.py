@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import NoReturn
 
 from cepbook.errors import NOWHERE, Diagnostic, Span
+from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.catalog import Catalog, ContextType, EventType
@@ -52,13 +52,6 @@ class Problems:
 
     def unsupported(self, what: str, span: Span, hint: str | None = None) -> None:
         self.add("not-supported-yet", f"not supported yet: {what}", span, hint)
-
-
-def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """A hint naming the candidate that `name` was probably meant to be."""
-    by_lower = {candidate.lower(): candidate for candidate in candidates}
-    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f"did you mean `{by_lower[close[0]]}`?" if close else None
 
 
 @dataclass(slots=True)
