@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from cepbook.lang import ast
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.java import double_text
 
 # Binding strength, weak to tight; an operand that binds weaker than its operator gets parentheses.
 MINIMUM, CASE, OR, AND, BITWISE, NEGATED, EQUALS, RELATIONAL, CONCAT, ADDITIVE, MULTIPLY, UNARY = range(12)
@@ -264,16 +265,6 @@ def _literal(literal: ast.Literal) -> str:
 
 def _float(value: float, single: bool) -> str:
     """A floating value as Java prints it: ``2.5``, ``1.0E10``; single precision in its shortest form."""
-    digits = f"{value:.9g}" if single else repr(value)
     if single:
-        digits = next(text for n in range(1, 10) if abs(float(text := f"{value:.{n}g}") - value) <= abs(value) * 6e-8)
-    number = float(digits)
-    if number == 0 or 1e-3 <= abs(number) < 1e7:
-        text = f"{number:.17f}".rstrip("0") if "e" in repr(number) else repr(number)
-        return f"{text}0" if text.endswith(".") else text
-    mantissa, _, exponent = f"{number!r}".partition("e")
-    if not exponent:
-        mantissa, _, exponent = f"{number:.16e}".partition("e")
-        mantissa = mantissa.rstrip("0")
-    mantissa = mantissa if "." in mantissa else f"{mantissa}.0"
-    return f"{mantissa}0E{int(exponent)}" if mantissa.endswith(".") else f"{mantissa}E{int(exponent)}"
+        value = next(near for n in range(1, 10) if abs((near := float(f"{value:.{n}g}")) - value) <= abs(value) * 6e-8)
+    return double_text(value)

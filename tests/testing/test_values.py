@@ -6,8 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from cepbook.lang.java import text as java_text
 from cepbook.lang.types import BIGDECIMAL, BIGINTEGER, DOUBLE, INT, LONG, STRING, array_of, event_of
-from cepbook.testing.functions import compute_hash, concat_str, java_text
+from cepbook.testing.functions import compute_hash, concat_str
 from cepbook.testing.values import (
     ValueSyntaxError,
     coerce_row,

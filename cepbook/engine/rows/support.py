@@ -1,31 +1,19 @@
-"""What generated code calls: the arithmetic and text rules of EPL where Python's differ (Java's rules)."""
+"""What generated code calls: the rules of EPL where Python's operators and functions differ; see also `lang.java`."""
 
 from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from cepbook.lang.java import integer_divide as integer_divide
+from cepbook.lang.java import single as single
+from cepbook.lang.java import text as text
+from cepbook.lang.java import wrap as wrap
 from cepbook.lang.types import BITS, Type
-
-
-def wrap(value: int, bits: int) -> int:
-    """`value` as a signed integer of `bits` bits."""
-    half = 1 << (bits - 1)
-    return ((value + half) & ((1 << bits) - 1)) - half
-
-
-def single(value: float) -> float:
-    """`value` rounded to a Java float (IEEE single)."""
-    try:
-        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    return rounded
 
 
 def divide_by_zero(a: float) -> float:
@@ -33,12 +21,6 @@ def divide_by_zero(a: float) -> float:
     if a != a or a == 0:
         return math.nan
     return math.inf if a > 0 else -math.inf
-
-
-def integer_divide(a: int, b: int) -> int:
-    """Java's integer division: truncates towards zero. Division by zero raises ZeroDivisionError."""
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
 
 
 def remainder(a: float, b: float) -> float:
@@ -60,33 +42,6 @@ def or3(*operands: bool | None) -> bool | None:
     if any(x is True for x in operands):
         return True
     return None if any(x is None for x in operands) else False
-
-
-def text(value: Any) -> str:
-    """How Java prints a value in string concatenation."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return double_text(value)
-    if isinstance(value, list):
-        return "[" + ", ".join(text(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}={text(v)}" for k, v in value.items()) + "}"
-    return "null" if value is None else str(value)
-
-
-def double_text(value: float) -> str:
-    """Java's Double.toString."""
-    if value != value:
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        shown = repr(value)
-        return shown if "e" not in shown else f"{value:f}"
-    mantissa, _, exponent = f"{Decimal(repr(value)):E}".partition("E")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
 @lru_cache(maxsize=512)

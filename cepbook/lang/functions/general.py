@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import operator
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 from cepbook.lang import types as t
 from cepbook.lang.functions.row import FunctionRow, always, first, promoted
+from cepbook.lang.java import COMPARISONS, single
 
 JAVA_NAMES = {
     "boolean": "Boolean",
@@ -55,16 +52,6 @@ def _exists(target: object, name: str) -> bool:
     return isinstance(target, dict) and name in target
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
 def _flatten(options: tuple[object, ...]) -> Iterator[object]:
     for option in options:
         if isinstance(option, (list, tuple)):
@@ -73,20 +60,12 @@ def _flatten(options: tuple[object, ...]) -> Iterator[object]:
             yield option
 
 
-def _single(value: float) -> float:
-    try:
-        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
-
-
 def _any(op: str, value: object, *options: object) -> bool | None:
     """Null options do not count; null when none is left."""
     found = [option for option in _flatten(options) if option is not None]
     if value is None or not found:
         return None
-    return any(_OPERATORS[op](value, option) for option in found)
+    return any(COMPARISONS[op](value, option) for option in found)
 
 
 def _all(op: str, value: object, *options: object) -> bool | None:
@@ -94,7 +73,7 @@ def _all(op: str, value: object, *options: object) -> bool | None:
     found = list(_flatten(options))
     if value is None or not found or any(option is None for option in found):
         return None
-    return all(_OPERATORS[op](value, option) for option in found)
+    return all(COMPARISONS[op](value, option) for option in found)
 
 
 GENERAL = (
@@ -155,7 +134,7 @@ GENERAL = (
         "propagate",
         "a number as a float holds it; stands implicitly where a float meets a double",
         "volume = 1.5f",
-        _single,
+        single,
     ),
     FunctionRow(
         "quantified any",

@@ -10,6 +10,7 @@ from typing import Any
 
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.java import COMPARISONS, integer_divide, wrap
 from cepbook.lang.types import Type
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
@@ -66,13 +67,10 @@ def _exchanged(value: Any, mapping: Mapping[x.Expr, x.Expr]) -> Any:
     return value
 
 
-def wrap(value: int, type_: Type) -> int:
-    """`value` as an integer of `type_`, wrapping around as Java does."""
+def _wrap(value: int, type_: Type) -> int:
+    """`value` as an integer of `type_`; bigintegers never wrap around."""
     bits = t.BITS.get(type_.name)
-    if bits is None:
-        return value
-    half = 1 << (bits - 1)
-    return (value + half) % (half * 2) - half
+    return value if bits is None else wrap(value, bits)
 
 
 def fold(e: x.Expr) -> x.Expr:
@@ -88,10 +86,6 @@ def fold_node(e: x.Expr) -> x.Expr:
 
 def _const(e: x.Expr, value: object) -> x.Const:
     return x.Const(e.type, value, span=e.span)
-
-
-def _is_const(*operands: x.Expr) -> bool:
-    return all(type(o) is x.Const for o in operands)
 
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -120,7 +114,7 @@ def _arith(e: x.Expr) -> x.Expr:
     except OverflowError:
         return e
     if isinstance(value, int) and not isinstance(value, bool):
-        return _const(e, wrap(value, e.type) if t.is_integral(e.type) else float(value))
+        return _const(e, _wrap(value, e.type) if t.is_integral(e.type) else float(value))
     return _const(e, value)
 
 
@@ -129,8 +123,8 @@ def _divide(e: x.Arith, a: Any, b: Any) -> x.Expr:
     if b == 0 or any(isinstance(v, float) and v - v != 0 for v in (a, b)):
         return e
     if t.is_integral(e.type):
-        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return _const(e, wrap(quotient if e.op == "/" else a - b * quotient, e.type))
+        quotient = integer_divide(a, b)
+        return _const(e, _wrap(quotient if e.op == "/" else a - b * quotient, e.type))
     if e.op == "/":
         return _const(e, a / b)
     remainder = abs(a) % abs(b)
@@ -144,17 +138,7 @@ def _negate(e: x.Expr) -> x.Expr:
     value: Any = e.operand.value
     if value is None:
         return _const(e, None)
-    return _const(e, wrap(-value, e.type) if isinstance(value, int) else -value)
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    return _const(e, _wrap(-value, e.type) if isinstance(value, int) else -value)
 
 
 def _compare(e: x.Expr) -> x.Expr:
@@ -162,7 +146,7 @@ def _compare(e: x.Expr) -> x.Expr:
     if isinstance(e.left, x.Const) and isinstance(e.right, x.Const):
         if e.left.value is None or e.right.value is None:
             return _const(e, None)
-        return _const(e, _COMPARISONS[e.op](e.left.value, e.right.value))
+        return _const(e, COMPARISONS[e.op](e.left.value, e.right.value))
     return e
 
 
@@ -238,7 +222,7 @@ def _convert(e: x.Expr) -> x.Expr:
     if e.type == t.BIGDECIMAL:
         return _const(e, Decimal(repr(value)))
     if t.is_integral(e.type) and isinstance(value, int):
-        return _const(e, wrap(value, e.type))
+        return _const(e, _wrap(value, e.type))
     if e.type in (t.INT, t.LONG) and isinstance(value, float) and value == value:
         half = 1 << (t.BITS[e.type.name] - 1)
         return _const(e, max(-half, min(half - 1, int(max(-1e30, min(1e30, value))))))
