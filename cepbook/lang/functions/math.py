@@ -50,9 +50,18 @@ def _rint(x: float) -> float:
 
 
 def _power(x: float, y: float) -> float:
+    """Java's Math.pow: unlike C's, NaN for an infinite power of ±1 and for the power NaN of 1; signed infinities."""
+    if math.isnan(y) or (abs(x) == 1 and math.isinf(y)):
+        return math.nan
+    odd = math.isfinite(y) and y % 2 == 1
+    infinite = -math.inf if odd and math.copysign(1.0, x) < 0 else math.inf
     if x == 0 and y < 0:
-        return math.inf
-    return _nan_on_error(math.pow)(x, y)
+        return infinite
+    return _nan_on_error(math.pow, infinite)(x, y)
+
+
+def _sinh(x: float) -> float:
+    return _nan_on_error(math.sinh, math.copysign(math.inf, x))(x)
 
 
 def _signum(x: float) -> float:
@@ -79,7 +88,7 @@ MATH = (
     _double("ceil", "smallest whole number not below", "Math.ceil(price)", _keep_infinite(math.ceil)),
     _double("rint", "nearest whole number, half to even", "Math.rint(price)", _rint),
     _double("sqrt", "square root; NaN below 0", "Math.sqrt(price)", _nan_on_error(math.sqrt)),
-    _double("cbrt", "cube root", "Math.cbrt(price)", lambda x: math.copysign(abs(x) ** (1 / 3), x)),
+    _double("cbrt", "cube root", "Math.cbrt(price)", math.cbrt),
     _double("pow", "power", "Math.pow(price, 2)", _power, 2),
     _double("exp", "e to the power of x", "Math.exp(price)", _nan_on_error(math.exp)),
     _double("log", "natural logarithm; -Infinity at 0", "Math.log(price)", _log(math.log)),
@@ -93,7 +102,7 @@ MATH = (
     _double("acos", "arc cosine", "Math.acos(0.5)", _nan_on_error(math.acos)),
     _double("atan", "arc tangent", "Math.atan(price)", math.atan),
     _double("atan2", "angle of a point", "Math.atan2(price, volume)", math.atan2, 2),
-    _double("sinh", "hyperbolic sine", "Math.sinh(price)", _nan_on_error(math.sinh)),
+    _double("sinh", "hyperbolic sine", "Math.sinh(price)", _sinh),
     _double("cosh", "hyperbolic cosine", "Math.cosh(price)", _nan_on_error(math.cosh)),
     _double("tanh", "hyperbolic tangent", "Math.tanh(price)", math.tanh),
     _double("toRadians", "degrees to radians", "Math.toRadians(price)", math.radians),
