@@ -83,6 +83,8 @@ def value(text: str, options: Options | None = None) -> x.Expr:
         ("i like '1%'", "boolean"),
         ("Math.round(d)", "long"),
         ("Math.abs(sh)", "int"),
+        ("java.lang.Math.abs(sh)", "int"),
+        ("java.lang.Integer.parseInt(id) + 1", "int"),
         ("Math.max(i, l)", "long"),
         ("Math.pow(i, 2)", "double"),
         ("typeof(i)", "string"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cepbook.errors import Span
@@ -23,7 +23,24 @@ UNSUPPORTED = frozenset(
     " event_identity_equals".split()
 )
 
-SYNONYMS = {"total": "sum", "average": "avg", "mean": "avg", "ifnull": "coalesce", "nvl": "coalesce", "std": "stddev"}
+# The functions and aggregates with a simple name, in any case of letters; a function from Python cannot replace them.
+BUILT_IN = frozenset(
+    name for name in (*FUNCTIONS, *AGGREGATES, *UNSUPPORTED, "current_timestamp") if "." not in name and " " not in name
+)
+
+SYNONYMS = {
+    "total": "sum",
+    "average": "avg",
+    "mean": "avg",
+    "ifnull": "coalesce",
+    "nvl": "coalesce",
+    "std": "stddev",
+    "power": "pow",
+    "ceiling": "ceil",
+    "upper": "touppercase",
+    "lower": "tolowercase",
+    "len": "length",
+}
 
 
 def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
@@ -49,9 +66,17 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         return _user_call(step, returns, scope, bind)
     if step.name in scope.module.dropped:
         return error_at(step.span)
-    known = [name for name in (*FUNCTIONS, *AGGREGATES) if "." not in name and " " not in name]
-    hint = did_you_mean(SYNONYMS.get(lower, step.name), [*known, *scope.module.catalog.functions])
+    hint = _hint(SYNONYMS.get(lower, lower), scope.module.catalog.functions)
     scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
+
+
+def _hint(name: str, registered: Iterable[str]) -> str | None:
+    """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
+    for known in FUNCTIONS:
+        owner, _, short = known.rpartition(".")
+        if owner and short.lower() == name:
+            return f"it is a method: write text.{short}(…)" if owner == "string" else f"did you mean `{known}`?"
+    return did_you_mean(name, [*BUILT_IN, *registered])
 
 
 def _user_call(step: ast.NameStep, returns: Type, scope: Scope, bind: Binder) -> x.Expr:

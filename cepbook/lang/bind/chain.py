@@ -29,7 +29,7 @@ DATETIME_METHODS = frozenset(
 
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     """The value of a chain; raises Refused (reported) when a name in it is unknown."""
-    first, *rest = node.steps
+    first, *rest = _without_package(node.steps, scope)
     if first.args is not None or first.wildcard:
         return apply_steps(_first_call(first, scope, bind), rest, scope, bind)
     if rest:
@@ -41,10 +41,43 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
         static = _static_call(first, rest[0], scope, bind)
         if static is not None:
             return apply_steps(static, rest[1:], scope, bind)
-    return apply_steps(_first_name(first, scope, bind, bool(rest)), rest, scope, bind)
+    return apply_steps(_first_name(first, scope, bind, rest), rest, scope, bind)
 
 
 CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name and name[0].isupper())
+# what EPL has in place of some well-known methods of Java
+IN_EPL = {
+    "System.currentTimeMillis": "the time of the engine is current_timestamp",
+    "System.nanoTime": "the time of the engine is current_timestamp",
+    "String.valueOf": "write cast(value, string)",
+    "String.format": "join texts with ||, or register a Python function",
+}
+
+
+def _without_package(steps: Sequence[ast.NameStep], scope: Scope) -> Sequence[ast.NameStep]:
+    """``java.lang.Math.abs(x)`` is ``Math.abs(x)``, unless `java` is a name of the statement's own."""
+    names = [step.name for step in steps[:2] if step.args is None and step.index is None]
+    if len(steps) < 4 or names != ["java", "lang"]:
+        return steps
+    known = _stream_named("java", scope) is not None or _property(steps[0], scope) is not None
+    return steps if known else steps[2:]
+
+
+def _refuse_java_call(first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope) -> None:
+    """Report ``String.format(…)`` and ``com.acme.Tools.f(…)``: a method of a class that EPL does not know here."""
+    steps = [first, *rest]
+    at = next((i for i, step in enumerate(steps) if step.args is not None), 0)
+    if at == 0 or not steps[at - 1].name[:1].isupper() or any(step.index is not None for step in steps[:at]):
+        return
+    names = [step.name for step in steps[: at + 1]]
+    same = next((name for name in FUNCTIONS if name[0].isupper() and name.partition(".")[2] == names[-1]), None)
+    hint = IN_EPL.get(".".join(names[-2:]))
+    if hint is None and same is not None:
+        hint = f"did you mean `{same}`?"
+    elif hint is None:
+        hint = f"of Java's classes there are {', '.join(sorted(CLASSES))}; for others register a Python function"
+    shown = ".".join(names)
+    scope.problems.fail("unknown-function", f"no function `{shown}`", first.span.to(steps[at].span), hint)
 
 
 def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr | None:
@@ -97,7 +130,8 @@ def _property(step: ast.NameStep, scope: Scope) -> x.Expr | None:
     return found
 
 
-def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, more: bool) -> x.Expr:
+def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.Expr:
+    more = bool(rest)
     alias = scope.aliases.get(step.name)
     if alias is not None and not more:
         return alias
@@ -114,6 +148,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, more: bool) -> x
         return _indexed(x.Member(t.OBJECT, target, step.name, span=step.span), step, scope, bind)
     if scope.open_ or step.name in scope.module.dropped or any(s.event_type is None for s in scope.streams):
         return error_at(step.span)
+    _refuse_java_call(step, rest, scope)
     names = [*scope.property_names(), *(s.alias or s.name for s in scope.streams if more), *scope.aliases]
     what = "property or stream" if more else "property"
     scope.problems.fail(
