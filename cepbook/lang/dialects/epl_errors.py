@@ -36,6 +36,7 @@ OPERATORS = {
 STATEMENTS = frozenset(("select", "insert", "create", "update", "delete", "on"))
 COMPARISONS = frozenset(("=", "!=", "<>", "<", "<=", ">", ">=", "is"))
 BITWISE = frozenset("&|^")
+SELECTORS = frozenset(("istream", "rstream", "irstream"))
 VALUE_TERMINALS = frozenset(("IDENT", "NUMBER", "STRING", "LPAR"))
 NAMES = {"NUMBER": "a number", "STRING": "a string", "UNIT": "a time unit", "SCRIPT": "a script in brackets"}
 
@@ -303,6 +304,13 @@ def keyword_typo(stop: Stop) -> str | None:
     return None
 
 
+def second_selector(stop: Stop) -> str | None:
+    behind = 2 if stop.text(-1) == "," else 1
+    if stop.text(1 if stop.kind() == "," else 0) in SELECTORS and stop.text(-behind) in SELECTORS:
+        return "only one of istream, rstream and irstream can stand here"
+    return None
+
+
 def missing_from(stop: Stop) -> str | None:
     clauses = stop.clauses_before()
     if "select" not in clauses or stop.open_brackets() or any(t.text.lower() == "from" for t in stop.tokens):
@@ -426,6 +434,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     comment,
     not_yet,
     foreign_operator,
+    second_selector,
     trailing_comma,
     clause_out_of_order,
     missing_part,
