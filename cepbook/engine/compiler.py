@@ -26,14 +26,18 @@ class Compiled:
     catalog: Catalog
 
 
-def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
-    """Parse, bind and rewrite `epl`. Errors: ParseError, BindError."""
-    options = Options(
+def options_of(config: Config) -> Options:
+    """What the binder must know of `config`."""
+    return Options(
         default_selector=config.default_stream_selector,
         integer_division=config.integer_division,
         microseconds=config.microseconds,
     )
-    return rewrite(bind(parse(epl), catalog, epl, names, options))
+
+
+def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
+    """Parse, bind and rewrite `epl`. Errors: ParseError, BindError."""
+    return rewrite(bind(parse(epl), catalog, epl, names, options_of(config)))
 
 
 def compile_plan(
@@ -62,14 +66,11 @@ def _program(
     config: Config,
     functions: Mapping[str, Callable[..., Any]],
 ) -> Program:
-    source = statement.root.input
-    while hasattr(source, "input"):
-        source = source.input
     try:
         return compile_select(
             statement,
             clock,
-            all_properties=tuple(catalog.event_types[source.event_type].properties),
+            all_properties=tuple(catalog.event_types[statement.source.event_type].properties),
             integer_division=config.integer_division,
             division_by_zero_null=config.division_by_zero_null,
             iterable_unbound=config.iterable_unbound,

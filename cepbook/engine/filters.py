@@ -78,15 +78,6 @@ _RANGES: dict[str, Callable[[list[Any], Any], slice]] = {
 }
 
 
-def conjuncts(e: x.Expr | None) -> list[x.Expr]:
-    """The operands of a conjunction, flattened."""
-    if e is None:
-        return []
-    if isinstance(e, x.Logic) and e.op == "and":
-        return [c for operand in e.operands for c in conjuncts(operand)]
-    return [e]
-
-
 def condition_of(e: x.Expr) -> Condition | None:
     """`e` as an indexable condition, None if it is not one."""
     if isinstance(e, x.Compare) and e.op in _MIRRORED:
@@ -113,7 +104,7 @@ def build(subscribers: Sequence[Subscriber]) -> Node:
     """The index over `subscribers`."""
     entries: list[Entry] = []
     for subscriber in subscribers:
-        parts = [condition_of(part) for part in conjuncts(subscriber.filter)]
+        parts = [condition_of(part) for part in x.conjuncts(subscriber.filter)]
         found = tuple(sorted((c for c in parts if c is not None), key=lambda c: c.op != "="))
         entries.append((found, len(found) == len(parts), subscriber))
     return _node(entries)

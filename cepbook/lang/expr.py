@@ -261,3 +261,12 @@ def walk(e: Expr) -> list[Expr]:
     for child in children(e):
         found.extend(walk(child))
     return found
+
+
+def conjuncts(e: Expr | None) -> list[Expr]:
+    """The operands of a condition's top-level ``and``, however nested; none for None (no condition)."""
+    if e is None:
+        return []
+    if isinstance(e, Logic) and e.op == "and":
+        return [part for operand in e.operands for part in conjuncts(operand)]
+    return [e]

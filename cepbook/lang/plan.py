@@ -14,6 +14,7 @@ that says who it is and how it delivers::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -137,6 +138,15 @@ class Projection(PlanNode):
 RowNode = Projection | Having | Aggregation | Selection | Windowed | Source
 
 
+def chain(root: Projection) -> Iterator[RowNode]:
+    """`root` and the nodes below it, down to the `Source`."""
+    node: RowNode = root
+    yield node
+    while not isinstance(node, Source):
+        node = node.input
+        yield node
+
+
 @dataclass(frozen=True, slots=True)
 class Insert(PlanNode):
     """Where rows go: event type `target` and which of the statement's streams feeds it.
@@ -171,6 +181,16 @@ class SelectStatement(StatementPlan):
     output_type: EventType
     priority: int = 0
     drop: bool = False  # @Drop: statements of lower priority do not see the event
+
+    @property
+    def source(self) -> Source:
+        """The source at the bottom of the chain."""
+        return next(node for node in chain(self.root) if isinstance(node, Source))
+
+    @property
+    def windows(self) -> tuple[WindowSpec, ...]:
+        """The data windows, first to last."""
+        return next((node.windows for node in chain(self.root) if isinstance(node, Windowed)), ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from functools import partial
 
 from cepbook.engine.clock import Clock
-from cepbook.engine.compiler import compile_plan
+from cepbook.engine.compiler import compile_plan, options_of
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import explain as stages
-from cepbook.lang.bind import Options
 from cepbook.lang.plan import ModulePlan, SelectStatement
 from cepbook.spark.placement import Pipeline, pipeline, place
 
@@ -43,13 +42,8 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     if statement is not None and stage == "python":
         return _source(statement.program)
     text = name_or_epl if statement is None else statement.epl
-    options = Options(
-        default_selector=runtime.config.default_stream_selector,
-        integer_division=runtime.config.integer_division,
-        microseconds=runtime.config.microseconds,
-    )
     printers = {"python": partial(_python, runtime), "coverage": partial(_coverage, runtime)}
-    return stages.show(stage, text, runtime.catalog, printers=printers, options=options)
+    return stages.show(stage, text, runtime.catalog, printers=printers, options=options_of(runtime.config))
 
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:

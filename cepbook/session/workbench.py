@@ -31,7 +31,6 @@ from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.tables import changes_of, frame_of, partitions_of
 from cepbook.session.validate import EventCheck, did_you_mean, find_type
-from cepbook.spark.placement import source_of
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
@@ -207,7 +206,7 @@ class Workbench:
                 line: dict[str, object] = {"name": one.name, "kind": _KINDS[type(one)], "epl": one.epl, "delivered": 0}
                 if isinstance(one, plan.SelectStatement):
                     feed = self._stage.feed(one.name)
-                    line |= {"context": one.context, "reads": source_of(one).event_type}
+                    line |= {"context": one.context, "reads": one.source.event_type}
                     line |= {"columns": columns_text(one.output_type.properties)}
                     line |= {"delivered": feed.total_insert + feed.total_remove}
                 elif isinstance(one, plan.CreateSchemaStatement):

@@ -59,7 +59,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     needed = {target}
     waiting = [selects[target]]
     while waiting:
-        reads = source_of(waiting.pop()).event_type
+        reads = waiting.pop().source.event_type
         for other in selects.values():
             if other.insert is not None and other.name not in needed and catalog.is_a(other.insert.target, reads):
                 needed.add(other.name)
@@ -71,7 +71,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     contexts = tuple(
         s for s in statements if isinstance(s, plan.CreateContextStatement) and s.context.name in wanted_contexts
     )
-    read = {source_of(s).event_type for s in chosen}
+    read = {s.source.event_type for s in chosen}
     read |= {stream.event_type for c in contexts for stream in c.spec.streams}
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
     return Pipeline(target, chosen, contexts, inputs)
@@ -79,7 +79,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
 
 def place(line: Pipeline, catalog: Catalog) -> Placement:
     """How to run `line` so that the result is the one of the ordered run."""
-    ticks = any(w.name not in UNTIMED for s in line.selects for w in windows_of(s))
+    ticks = any(w.name not in UNTIMED for s in line.selects for w in s.windows)
     needs: dict[str, _Need] = {}
     for statement in line.selects:
         need = _need(statement, line)
@@ -95,24 +95,6 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     shown = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
     clock = "; every task follows the clock of the whole stream" if ticks else ""
     return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
-
-
-def source_of(statement: plan.SelectStatement) -> plan.Source:
-    """The source at the bottom of the statement's chain of nodes."""
-    node: plan.RowNode = statement.root
-    while not isinstance(node, plan.Source):
-        node = node.input
-    return node
-
-
-def windows_of(statement: plan.SelectStatement) -> tuple[plan.WindowSpec, ...]:
-    """The data windows of the statement, first to last."""
-    node: plan.RowNode = statement.root
-    while not isinstance(node, plan.Source):
-        if isinstance(node, plan.Windowed):
-            return node.windows
-        node = node.input
-    return ()
 
 
 def expressions(value: object) -> Iterator[expr.Expr]:
@@ -134,7 +116,7 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
         declared = catalog.event_types[name].properties
         seen: set[str] = set()
         for statement in line.selects:
-            if catalog.is_a(name, source_of(statement).event_type):
+            if catalog.is_a(name, statement.source.event_type):
                 seen |= set(declared) if _sees_all(statement) else _props(statement.root)
         for context in line.contexts:
             for stream in context.spec.streams:
@@ -169,7 +151,7 @@ class _Need:
 def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
     if statement.drop:
         return "it may hide events from others (@Drop)"
-    if _is_arranged(statement.root) and any(w.name not in UNTIMED for w in windows_of(statement)):
+    if _is_arranged(statement.root) and any(w.name not in UNTIMED for w in statement.windows):
         return "rows of all keys that are delivered together are put in order, made distinct or limited"
     if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement.root)):
         return "context.id numbers the partitions in order of their first event"
@@ -198,7 +180,7 @@ def _need_without_context(statement: plan.SelectStatement) -> _Need | str:
 
 
 def _need_of_windows(statement: plan.SelectStatement) -> _Need | str:
-    windows = windows_of(statement)
+    windows = statement.windows
     grouping = windows[0] if windows and windows[0].name == "groupwin" else None
     rest = windows[1:] if grouping is not None else windows
     if len(rest) > 1:
@@ -227,12 +209,7 @@ def _expiry_has_no_order(statement: plan.SelectStatement) -> bool:
 
 
 def _aggregation_of(statement: plan.SelectStatement) -> plan.Aggregation | None:
-    node: plan.RowNode = statement.root
-    while not isinstance(node, plan.Source):
-        if isinstance(node, plan.Aggregation):
-            return node
-        node = node.input
-    return None
+    return next((node for node in plan.chain(statement.root) if isinstance(node, plan.Aggregation)), None)
 
 
 def _plain(keys: Iterable[expr.Expr]) -> frozenset[str]:
@@ -269,23 +246,20 @@ def _divides(choice: Mapping[str, str], line: Pipeline, needs: Mapping[str, _Nee
     while not settled:  # the greatest set of properties of derived types that repeat the key, also around cycles
         settled = True
         for statement, target in inserts:
-            kept = carried[target] & _copies(statement, _carried(statement_type(statement), carried, catalog), catalog)
+            kept = carried[target] & _copies(statement, _carried(statement, carried, catalog), catalog)
             if kept != carried[target]:
                 carried[target] = kept
                 settled = False
     return all(
-        _is_whole(needs[s.name], _carried(statement_type(s), carried, catalog), carried, catalog) for s in line.selects
+        _is_whole(needs[s.name], _carried(s, carried, catalog), carried, catalog) for s in line.selects
     )
 
 
-def statement_type(statement: plan.SelectStatement) -> str:
-    """The event type that the statement reads."""
-    return source_of(statement).event_type
-
-
-def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> frozenset[str]:
-    """The properties of `read` that hold the key in the events of every type that arrives there."""
-    arriving = [props for name, props in carried.items() if catalog.is_a(name, read)]
+def _carried(
+    statement: plan.SelectStatement, carried: Mapping[str, frozenset[str]], catalog: Catalog
+) -> frozenset[str]:
+    """The properties that hold the key in the events of every type that `statement` reads."""
+    arriving = [props for name, props in carried.items() if catalog.is_a(name, statement.source.event_type)]
     return frozenset.intersection(*arriving) if arriving else frozenset()
 
 

@@ -41,14 +41,7 @@ def _pushed(node: plan.Selection | plan.Windowed | plan.Source) -> plan.Selectio
 
 
 def _narrowed(source: plan.Source, condition: x.Expr) -> plan.Source:
-    parts = [part for e in (source.filter, condition) if e is not None for part in conjuncts(e)]
+    parts = [part for e in (source.filter, condition) for part in x.conjuncts(e)]
     if len(parts) == 1:
         return replace(source, filter=parts[0])
     return replace(source, filter=x.Logic(BOOLEAN, "and", tuple(parts), span=condition.span))
-
-
-def conjuncts(e: x.Expr) -> tuple[x.Expr, ...]:
-    """The operands of a top-level ``and``."""
-    if isinstance(e, x.Logic) and e.op == "and":
-        return tuple(part for operand in e.operands for part in conjuncts(operand))
-    return (e,)
