@@ -19,6 +19,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.contexts import KeyedContext
 from cepbook.engine.delta import Row
 from cepbook.engine.filters import Handler, Subscriber, dispatcher
+from cepbook.engine.naming import check_function_name
 from cepbook.engine.statement import Statement
 from cepbook.errors import EventError, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType
@@ -85,7 +86,11 @@ class Runtime:
         return None if self.clock.due >= NEVER else self.clock.due
 
     def register_function(self, name: str, function: Callable[..., Any], *, returns: Type = OBJECT) -> None:
-        """Make `function` callable in EPL; it gets plain values, None for null."""
+        """Make `function` callable in EPL; it gets plain values, None for null.
+
+        Errors: UsageError when `name` is no name, a reserved word, or the name of a function or aggregate of EPL.
+        """
+        check_function_name(name)
         self.functions[name] = function
         self.catalog.functions[name] = returns
 

@@ -209,6 +209,27 @@ def test_reset(cep: Workbench) -> None:
     assert cep.changes("t")["p"].tolist() == [8.0]
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("select", "a reserved word"),
+        ("not", "a reserved word"),
+        ("Cast", "a reserved word"),
+        ("max", "EPL has a function of this name"),
+        ("Count", "EPL has a function of this name"),
+        ("current_timestamp", "EPL has a function of this name"),
+        ("a b", "begins with a letter"),
+        ("Math.half", "begins with a letter"),
+        ("", "begins with a letter"),
+    ],
+)
+def test_functions_leave_the_names_of_epl_alone(cep: Workbench, name: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=f"a function cannot be called `{name}`: .*{reason}"):
+        cep.register_function(name, lambda x: x)
+    cep.reset()
+    assert name not in cep.runtime.functions and name not in cep.runtime.catalog.functions
+
+
 # ---------------------------------------------------------------- events and the clock
 
 

@@ -1,0 +1,35 @@
+"""Which names a Python function may have in EPL."""
+
+from __future__ import annotations
+
+import re
+
+from cepbook.errors import ParseError, UsageError
+from cepbook.lang import ast
+from cepbook.lang.bind.call import BUILT_IN
+from cepbook.lang.dialects.epl import parse
+
+
+def check_function_name(name: str) -> None:
+    """UsageError when EPL could not call a Python function `name`, or would no longer find its own by this name."""
+    reason = None
+    if not re.fullmatch(r"[^\W\d]\w*", name):
+        reason = "a name begins with a letter and has letters, digits and underscores only"
+    elif name.lower() in BUILT_IN:
+        reason = "EPL has a function of this name"
+    elif not _is_callable(name):
+        reason = "it is a reserved word of EPL"
+    if reason is not None:
+        raise UsageError(f"a function cannot be called `{name}`: {reason}")
+
+
+def _is_callable(name: str) -> bool:
+    """Whether ``name(1)`` reads as a call."""
+    try:
+        (statement,) = parse(f"select {name}(1) from A").statements
+    except ParseError:
+        return False
+    match statement:
+        case ast.Select(items=(ast.SelectItem(expr=ast.Chain(steps=(ast.NameStep(name=found),))),)):
+            return found == name
+    return False
