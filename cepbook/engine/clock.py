@@ -56,9 +56,7 @@ class Clock:
             if timed.due == due:
                 timed.due = NEVER
                 found.append(timed)
-        while heap and heap[0][0] != heap[0][2].due:
-            heappop(heap)
-        self.due = heap[0][0] if heap else NEVER
+        self.settle()
         if len(found) > 1:
             found.sort(key=_order)
         return found

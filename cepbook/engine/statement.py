@@ -42,7 +42,6 @@ class Statement:
         self.name = plan.name
         self.epl = plan.epl
         self.kind = "select"
-        self.query_kind = plan.kind
         self.deployment_id = deployment_id
         self._source = source
         self.output_type: EventType = plan.output_type

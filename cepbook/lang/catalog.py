@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cepbook.lang.expr import Expr
@@ -14,8 +14,8 @@ class EventType:
     """An event type. `properties` lists name -> type in declaration order, inherited ones first.
 
     `supertypes` names *all* types that it is a subtype of, nearest first. `time_property` is the property that
-    ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema). `open_` types
-    (created by ``insert into`` without a schema) are exact; nothing more is known of them.
+    ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema),
+    `end_time_property` that of ``endtimestamp``.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Catalog:
     functions: dict[str, Type] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
+        """A catalog that can change without this one; the entries are shared."""
         return Catalog(dict(self.event_types), dict(self.contexts), dict(self.functions))
 
     def is_a(self, name: str, supertype: str) -> bool:
@@ -61,7 +62,3 @@ class Catalog:
             return True
         found = self.event_types.get(name)
         return found is not None and supertype in found.supertypes
-
-    def subtypes(self, name: str) -> Iterator[str]:
-        """`name` and every type below it, in creation order."""
-        return (other for other in self.event_types if self.is_a(other, name))

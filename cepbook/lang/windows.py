@@ -37,7 +37,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class WindowRow:
-    """One window. `namespace` may be written before the name (``win:length``); `parens` False: ``#keepall`` will do."""
+    """One window. `namespace` may be written before the name (``win:length``).
+
+    `timed`: an advance of the clock may change what it holds or releases.
+    """
 
     name: str
     namespace: str
@@ -46,7 +49,7 @@ class WindowRow:
     example: str
     supported: bool = False
     derived: bool = False
-    parens: bool = True
+    timed: bool = False
 
 
 _SIZE = Parameter("size", "size")
@@ -58,7 +61,7 @@ _TIMESTAMP = Parameter("timestamp", "timestamp")
 _EXTRA = Parameter("properties", "key", optional=True, repeated=True)
 
 _ROWS = (
-    WindowRow("keepall", "win", (), "keeps all events", "select * from Tick#keepall", supported=True, parens=False),
+    WindowRow("keepall", "win", (), "keeps all events", "select * from Tick#keepall", supported=True),
     WindowRow(
         "length", "win", (_SIZE,), "keeps the last `size` events", "select * from Tick#length(5)", supported=True
     ),
@@ -69,6 +72,7 @@ _ROWS = (
         "keeps the events of the last `period`; an event of time t leaves at t + period",
         "select * from Tick#time(10 sec)",
         supported=True,
+        timed=True,
     ),
     WindowRow(
         "length_batch",
@@ -85,6 +89,7 @@ _ROWS = (
         "collects events and releases them every `period`, on a grid that starts with the first event",
         "select * from Tick#time_batch(1 min, 0L, 'FORCE_UPDATE')",
         supported=True,
+        timed=True,
     ),
     WindowRow(
         "unique",
@@ -94,9 +99,7 @@ _ROWS = (
         "select * from Tick#unique(symbol)",
         supported=True,
     ),
-    WindowRow(
-        "lastevent", "std", (), "keeps the last event", "select * from Tick#lastevent", supported=True, parens=False
-    ),
+    WindowRow("lastevent", "std", (), "keeps the last event", "select * from Tick#lastevent", supported=True),
     WindowRow(
         "groupwin",
         "std",
@@ -114,9 +117,14 @@ _ROWS = (
     ),
     WindowRow("firstlength", "win", (_SIZE,), "keeps the first `size` events", "select * from Tick#firstlength(2)"),
     WindowRow(
-        "firsttime", "win", (_PERIOD,), "keeps the events of the first `period`", "select * from Tick#firsttime(1 min)"
+        "firsttime",
+        "win",
+        (_PERIOD,),
+        "keeps the events of the first `period`",
+        "select * from Tick#firsttime(1 min)",
+        timed=True,
     ),
-    WindowRow("firstevent", "std", (), "keeps the first event", "select * from Tick#firstevent", parens=False),
+    WindowRow("firstevent", "std", (), "keeps the first event", "select * from Tick#firstevent"),
     WindowRow(
         "firstunique", "std", (_KEYS,), "keeps the first event of each key", "select * from Tick#firstunique(symbol)"
     ),
@@ -140,6 +148,7 @@ _ROWS = (
         (_PERIOD, _SIZE, _FLOW),
         "releases its batch after `period` or `size` events, whichever comes first",
         "select * from Tick#time_length_batch(10 sec, 5)",
+        timed=True,
     ),
     WindowRow(
         "time_accum",
@@ -147,6 +156,7 @@ _ROWS = (
         (_PERIOD,),
         "releases all events when none arrived for `period`",
         "select * from Tick#time_accum(10 sec)",
+        timed=True,
     ),
     WindowRow(
         "time_order",
@@ -154,9 +164,15 @@ _ROWS = (
         (_TIMESTAMP, _PERIOD),
         "orders by timestamp; an event leaves at its timestamp plus period",
         "select * from Tick#time_order(ts, 10 sec)",
+        timed=True,
     ),
     WindowRow(
-        "timetolive", "ext", (_TIMESTAMP,), "keeps an event until its timestamp", "select * from Tick#timetolive(ts)"
+        "timetolive",
+        "ext",
+        (_TIMESTAMP,),
+        "keeps an event until its timestamp",
+        "select * from Tick#timetolive(ts)",
+        timed=True,
     ),
     WindowRow(
         "sort",
@@ -201,7 +217,6 @@ _ROWS = (
         "the number of events",
         "select size from Tick#length(5)#size",
         derived=True,
-        parens=False,
     ),
     WindowRow(
         "linest",

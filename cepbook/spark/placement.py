@@ -17,9 +17,8 @@ from typing import Literal
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BITS
+from cepbook.lang.windows import WINDOWS
 
-# windows without timers; in all others an advance of the clock may be seen
-UNTIMED = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "groupwin"})
 # windows whose contents for one group do not depend on other groups when they stand behind groupwin
 PER_GROUP = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "time"})
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
@@ -79,7 +78,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
 
 def place(line: Pipeline, catalog: Catalog) -> Placement:
     """How to run `line` so that the result is the one of the ordered run."""
-    ticks = any(w.name not in UNTIMED for s in line.selects for w in s.windows)
+    ticks = any(WINDOWS[w.name].timed for s in line.selects for w in s.windows)
     needs: dict[str, _Need] = {}
     for statement in line.selects:
         need = _need(statement, line)
@@ -151,7 +150,7 @@ class _Need:
 def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
     if statement.drop:
         return "it may hide events from others (@Drop)"
-    if _is_arranged(statement.root) and any(w.name not in UNTIMED for w in statement.windows):
+    if _is_arranged(statement.root) and any(WINDOWS[w.name].timed for w in statement.windows):
         return "rows of all keys that are delivered together are put in order, made distinct or limited"
     if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement.root)):
         return "context.id numbers the partitions in order of their first event"
@@ -246,20 +245,20 @@ def _divides(choice: Mapping[str, str], line: Pipeline, needs: Mapping[str, _Nee
     while not settled:  # the greatest set of properties of derived types that repeat the key, also around cycles
         settled = True
         for statement, target in inserts:
-            kept = carried[target] & _copies(statement, _carried(statement, carried, catalog), catalog)
+            keys = _carried(statement.source.event_type, carried, catalog)
+            kept = carried[target] & _copies(statement, keys, catalog)
             if kept != carried[target]:
                 carried[target] = kept
                 settled = False
     return all(
-        _is_whole(needs[s.name], _carried(s, carried, catalog), carried, catalog) for s in line.selects
+        _is_whole(needs[s.name], _carried(s.source.event_type, carried, catalog), carried, catalog)
+        for s in line.selects
     )
 
 
-def _carried(
-    statement: plan.SelectStatement, carried: Mapping[str, frozenset[str]], catalog: Catalog
-) -> frozenset[str]:
-    """The properties that hold the key in the events of every type that `statement` reads."""
-    arriving = [props for name, props in carried.items() if catalog.is_a(name, statement.source.event_type)]
+def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> frozenset[str]:
+    """The properties of `read` that hold the key in the events of every type that arrives there."""
+    arriving = [props for name, props in carried.items() if catalog.is_a(name, read)]
     return frozenset.intersection(*arriving) if arriving else frozenset()
 
 

@@ -9,6 +9,7 @@ from cepbook.engine.rows.aggregate import Leaving
 from cepbook.errors import Refusal
 from cepbook.lang import plan as p
 from cepbook.lang.expr import Expr
+from cepbook.lang.windows import WINDOWS
 
 _LEAVING = {
     "none": Leaving.NEVER,
@@ -21,7 +22,7 @@ _LEAVING = {
     "time_batch": Leaving.NEVER,
 }
 BATCHES = frozenset({"length_batch", "time_batch"})
-TIMED = frozenset({"time", "time_batch"})
+TIMED = frozenset(row.name for row in WINDOWS.values() if row.timed)
 
 
 @dataclass(slots=True)
