@@ -291,7 +291,7 @@ def _shown(
     sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
     deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
     head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now)}, "
-    head += counted(len(deliveries), "delivery").replace("deliverys", "deliveries")
+    head += counted(len(deliveries), "delivery", "deliveries")
     shown = [_deliveries(head, deliveries)]
     by_line = {part.step.line: part.step.text for part in parts}
     for c in caused:

@@ -8,11 +8,11 @@ or ``{1, 2}`` and nested ``{a = 1, b = {c = 2}}``.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
+from cepbook.engine.rows.support import add_months
 from cepbook.errors import UsageError
-from cepbook.session.clock import EPOCH, is_period, to_ms
+from cepbook.session.clock import is_period, to_ms
 
 CLOCK = re.compile(r"\s*t\s*=")
 EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")
@@ -92,21 +92,12 @@ def _plus(now: int, period: str, start: int) -> int:
         fixed, months = is_period(found.group()), _MONTHS.get(found[2].lower())
         if period[at : found.start()].strip() or (fixed is None and (months is None or "." in found[1])):
             break
-        now = now + fixed if fixed is not None else _plus_months(now, int(found[1]) * (months or 0))
+        now = now + fixed if fixed is not None else add_months(now, int(found[1]) * (months or 0))
         at, parts = found.end(), parts + 1
     if not parts or period[at:].strip():
         message = f"`{period.strip()}` is no time period"
         raise NotationError(message, start, start + max(1, len(period)), "t = t.plus(1 hour 30 seconds)")
     return now
-
-
-def _plus_months(now: int, months: int) -> int:
-    moment = EPOCH + timedelta(milliseconds=now)
-    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
-    next_first = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)
-    last_day = (next_first - timedelta(days=1)).day
-    moved = moment.replace(year=year, month=month + 1, day=min(moment.day, last_day))
-    return to_ms(moved)
 
 
 class _Scanner:

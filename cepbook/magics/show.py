@@ -8,7 +8,7 @@ from typing import Any
 
 from cepbook.lang.catalog import EventType
 from cepbook.widgets.encode import text_of, time_text
-from cepbook.widgets.render import Frozen, Table, counted, table_html
+from cepbook.widgets.render import Frozen, Table, counted, table_html, table_text
 
 ROWS_SHOWN = 200  # a longer table says how many rows it leaves out
 NOTE = "opacity:.75"
@@ -43,7 +43,7 @@ def table(
             tuple(signs[:ROWS_SHOWN]),
         )
         html.append(table_html(made))
-        plain.append(_lines(made))
+        plain.append(table_text(made, limit=None))  # unlike the text of a live view, help and checks are not cut
     html += [f'<div style="{NOTE}">{escape(note)}</div>' for note in after]
     return Frozen("".join(html), "\n".join([*plain, *after]))
 
@@ -54,20 +54,6 @@ def event_type_table(event_type: EventType) -> Frozen:
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
     rows = [(name, str(of)) for name, of in event_type.properties.items()]
     return table(f"event type {event_type.name}{time}{inherits}", ("property", "type"), rows)
-
-
-def _lines(made: Table) -> str:
-    """The table as text in full: what help and checks show must not be cut, unlike the text of a live view."""
-    lines = [made.headings, *made.cells]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(made.headings))]
-    shown = (
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, made.right, strict=True)
-        )
-        for line in lines
-    )
-    return "\n".join(f"  {line}".rstrip() for line in shown)
 
 
 def together(parts: Sequence[Frozen]) -> Frozen:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -225,4 +225,8 @@ def _sentence(d: Difference) -> str:
 def _moment(time: int) -> str:
     if time < _YEAR:
         return f"{time} ms"
-    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        moment = datetime(1970, 1, 1) + timedelta(milliseconds=time)
+    except OverflowError:  # beyond the year 9999
+        return f"{time} ms"
+    return f"{moment.isoformat(timespec='milliseconds')}Z"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from base64 import b64encode
 from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -64,8 +65,6 @@ def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
 
 
 def _png(spec: dict[str, Any]) -> str | None:
-    from base64 import b64encode
-
     try:
         import vl_convert
     except ImportError:

@@ -89,18 +89,18 @@ def _side(right: bool) -> str:
     return "right" if right else "left"
 
 
-def table_text(table: Table, indent: str = "  ") -> str:
-    """The table with columns of fixed width; long cells are cut."""
-    lines = [table.headings, *table.cells]
-    widths = [min(WIDTH_LIMIT, max(len(line[i]) for line in lines)) for i in range(len(table.headings))]
+def table_text(table: Table, limit: int | None = WIDTH_LIMIT) -> str:
+    """The table with columns of fixed width, at most `limit` characters each (None: as wide as it takes)."""
+    lines = [[cell.replace("\n", " ") for cell in line] for line in (table.headings, *table.cells)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
+    widths = [width if limit is None else min(limit, width) for width in widths]
     shown = []
     for line in lines:
         parts = []
         for cell, width, right in zip(line, widths, table.right, strict=True):
-            cut = cell.replace("\n", " ")
-            cut = cut if len(cut) <= width else cut[: width - 1] + "…"
+            cut = cell if len(cell) <= width else cell[: width - 1] + "…"
             parts.append(cut.rjust(width) if right else cut.ljust(width))
-        shown.append((indent + "  ".join(parts)).rstrip())
+        shown.append(("  " + "  ".join(parts)).rstrip())
     return "\n".join(shown)
 
 
@@ -110,6 +110,6 @@ def heading_html(text: str, note: str = "") -> str:
     return f'<div style="font-weight:600;margin-top:4px">{escape(text)}{dim}</div>'
 
 
-def counted(n: int, noun: str) -> str:
-    """``1 row``, ``2,345 rows``."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """``1 row``, ``2,345 rows``; `plural` where it is not the noun with an ``s``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

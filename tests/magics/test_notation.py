@@ -82,6 +82,7 @@ def test_malformed_events(text: str, message: str, pointed: str) -> None:
         ("t = t.plus(0.5 seconds)", 0, 500),
         ("t = t.plus(1 month)", ms("2024-01-31"), ms("2024-02-29")),
         ("t = t.plus(1 year 2 days)", ms("2024-02-29"), ms("2025-03-02")),
+        ("t = t.plus(9000 years)", 0, 284012611200000),
     ],
 )
 def test_time(text: str, now: int, expected: int) -> None:

@@ -151,6 +151,13 @@ def test_columns_on_one_side_only_make_a_difference() -> None:
     assert "columns only here: x" in str(found)
 
 
+def test_times_are_told_as_dates_where_there_are_such() -> None:
+    far = 284_012_611_200_000  # in the year 10970
+    for time, shown in ((1, "1 ms"), (1_357_038_000_005, "2013-01-01T11:00:00.005Z"), (far, f"{far} ms")):
+        found = compare({"q": frame((time, "insert", "a", 1.0))}, {"q": frame(columns="s x")})
+        assert f"{shown} insert  only here" in str(found)
+
+
 def test_the_frame_suits_the_chart() -> None:
     found = compare({"q": BASE}, {"q": BASE[1:]}).frame
     assert list(found.columns) == ["statement", "equal", "different values", "only here", "only there"]
