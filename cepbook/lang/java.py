@@ -25,13 +25,26 @@ def wrap(value: int, bits: int) -> int:
     return ((value + half) & ((1 << bits) - 1)) - half
 
 
+_SINGLE = struct.Struct("f")
+
+
 def single(value: float) -> float:
-    """`value` rounded to a Java float (IEEE single)."""
+    """`value` rounded to a Java float (IEEE single): what a property of type float holds."""
     try:
-        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+        rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
     except OverflowError:
         return math.inf if value > 0 else -math.inf
     return rounded
+
+
+def shortest(value: float) -> float:
+    """The number of fewest decimal digits that `single` rounds to `value`: what Java prints for a float."""
+    if math.isfinite(value):
+        for digits in range(1, 10):
+            found = float(f"{value:.{digits}g}")
+            if single(found) == value:
+                return found
+    return value
 
 
 def integer_divide(a: int, b: int) -> int:

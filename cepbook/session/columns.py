@@ -43,7 +43,7 @@ def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventType
     if pd.api.types.is_integer_dtype(dtype) and (is_integral(of) or of.name in (*_FLOATING, "object")):
         return _integers(where, values, of)
     if pd.api.types.is_float_dtype(dtype) and of.name in (*_FLOATING, "object"):
-        return _floats
+        return _singles if of.name == "float" else _floats
     if pd.api.types.is_float_dtype(dtype) and is_integral(of):
         return _whole_floats(where, values, of)
     if pd.api.types.is_datetime64_any_dtype(dtype) and of.name == "long":
@@ -64,11 +64,20 @@ def _objects(part: pd.Series[Any]) -> Values:
     return list(array.to_numpy(dtype=object, na_value=None).tolist())
 
 
+def _singles(part: pd.Series[Any]) -> Values:
+    """Floats of single precision; what is beyond them is infinite."""
+    with np.errstate(over="ignore"):
+        return _plain_floats(part.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
+
+
 def _floats(part: pd.Series[Any]) -> Values:
-    numbers = part.to_numpy(dtype="float64", na_value=np.nan)
+    return _plain_floats(part.to_numpy(dtype="float64", na_value=np.nan))
+
+
+def _plain_floats(numbers: npt.NDArray[np.float64]) -> Values:
     missing = np.isnan(numbers)
     if not missing.any():
-        return numbers.tolist()
+        return list(numbers.tolist())
     found = numbers.astype(object)
     found[missing] = None
     return list(found.tolist())
@@ -109,7 +118,7 @@ def _range_check(where: str, values: pd.Series[Any], of: Type) -> None:
 
 def _integers(where: str, values: pd.Series[Any], of: Type) -> Read:
     if of.name in _FLOATING:
-        return _floats
+        return _singles if of.name == "float" else _floats
     _range_check(where, values, of)
     return _objects if pd.api.types.is_extension_array_dtype(values.dtype) else _as_is
 

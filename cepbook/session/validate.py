@@ -4,7 +4,8 @@ Rules, for everything that comes in through the workbench:
 
 - ``None``, ``NaN``, ``NaT`` and ``pandas.NA`` are null; a property that is not given is null.
 - ``int`` fits byte to long within their range (Esper reference, "Event Representations"), float, double and the
-  big types; a ``float`` fits float and double only; ``bool`` is no number.
+  big types; a ``float`` fits float and double only; ``bool`` is no number. A float holds single precision, as in
+  Java: ``1.1`` becomes 1.100000023841858.
 - ``datetime``, ``date`` and ``timedelta`` given for a long become milliseconds; naive times are UTC.
 - numpy scalars and arrays become plain Python values; tuples become lists.
 """
@@ -24,6 +25,7 @@ import pandas as pd
 
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
+from cepbook.lang.java import single
 from cepbook.lang.types import BITS, Type
 from cepbook.session.clock import timedelta_ms, to_ms
 
@@ -81,6 +83,10 @@ def _floating(name: str, value: Any) -> float:
         raise Mismatch(f"is {name}, and {_shown(value)} is too large for it") from None
 
 
+def _single(value: Any) -> float:
+    return single(_floating("float", value))
+
+
 def _biginteger(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Mismatch(f"is biginteger, not {_shown(value)}")
@@ -134,7 +140,7 @@ def _anything(value: Any) -> Any:
 _SCALARS: dict[str, Convert] = {
     **{name: partial(_integer, -(2 ** (b - 1)), 2 ** (b - 1) - 1, name) for name, b in BITS.items() if name != "long"},
     "long": _long,
-    "float": partial(_floating, "float"),
+    "float": _single,
     "double": partial(_floating, "double"),
     "biginteger": _biginteger,
     "bigdecimal": _bigdecimal,
@@ -146,7 +152,7 @@ _SCALARS: dict[str, Convert] = {
 }
 
 # Values of exactly these classes need no conversion (a float may still be NaN, an int out of range).
-_PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "float": float, "long": int}
+_PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "long": int}
 
 
 def converter(of: Type, types: EventTypes) -> Convert:

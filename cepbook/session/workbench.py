@@ -183,7 +183,10 @@ class Workbench:
             former.release()
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
-        """Make a Python function callable from EPL; `returns` is its EPL type."""
+        """Make a Python function callable from EPL; `returns` is its EPL type.
+
+        Raises UsageError when EPL has the name for itself: reserved words, its own functions and aggregates.
+        """
         if not callable(fn):
             raise UsageError(f"`{name}` must be a function, not {type(fn).__name__}")
         with self._lock:

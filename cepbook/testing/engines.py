@@ -13,7 +13,7 @@ from cepbook.errors import Refusal, UsageError
 from cepbook.lang.types import INT, STRING
 from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
 from cepbook.testing.functions import compute_hash, concat_str
-from cepbook.testing.values import PropertyTypes, Row
+from cepbook.testing.values import PropertyTypes, Row, java_row
 
 
 class RowsEngine:
@@ -41,10 +41,15 @@ class RowsEngine:
         self.runtime.undeploy(deployment_id)
 
     def listen(self, statement: str, on_delivery: OnDelivery) -> None:
+        types = self._statements[statement].output_type.properties
+
         def deliver(delta: Delta) -> None:
-            on_delivery(statement, delta.insert or (), delta.remove or ())
+            on_delivery(statement, self._shown(delta.insert or (), types), self._shown(delta.remove or (), types))
 
         self._statements[statement].add_listener(deliver)
+
+    def _shown(self, rows: Iterable[Row], types: PropertyTypes) -> list[Row]:
+        return [java_row(row, types, self.properties) for row in rows]
 
     def on_failure(self, on_failure: OnFailure) -> None:
         self.runtime.add_error_listener(on_failure)
@@ -59,17 +64,20 @@ class RowsEngine:
         self.runtime.advance(time, stepping=stepping)
 
     def iterate(self, statement: str) -> Iterable[Row]:
-        return self.runtime.iterate(statement)
+        rows = self.runtime.iterate(statement)
+        found = self.runtime.statements.get(statement)
+        return rows if found is None else self._shown(rows, found.output_type.properties)
 
     def query(self, epl: str) -> Iterable[Row]:
         rows: Iterable[Row] = self._call("query", epl)
         return rows
 
     def partitions(self, context: str) -> Iterable[Row]:
-        return [
+        rows = [
             {name: value for name, value in partition.items() if name != "statements"}
             for partition in self.runtime.partitions(context)
         ]
+        return self._shown(rows, self.runtime.catalog.contexts[context].properties)
 
     def get_variable(self, name: str) -> Any:
         return self._call("get_variable", name)

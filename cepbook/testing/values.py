@@ -2,8 +2,8 @@
 
 A row is ``name=value name=value``. Values are JSON; a name that is no identifier (or identifiers joined by dots)
 stands in backticks: ``symbol="A" s.price=10.0 `count(*)`=2``. ``1`` is an integer and ``1.0`` a floating value, and
-the difference counts. Not-a-number and the infinities are the strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
-A row without columns is ``(no columns)``.
+the difference counts. A float is the number that Java prints for it, ``1.1``. Not-a-number and the infinities are the
+strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``. A row without columns is ``(no columns)``.
 
 Comparison is by column name, whatever the order of the columns; floating values compare with the relative
 tolerance 1e-9; a decimal equals any number of the same value.
@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cepbook.lang.java import shortest, single
 from cepbook.lang.types import Type
 
 Row = Mapping[str, Any]
@@ -202,6 +203,21 @@ def coerce_row(row: Row, types: PropertyTypes, types_of: Callable[[str], Propert
     return event
 
 
+def java_row(row: Row, types: PropertyTypes, types_of: Callable[[str], PropertyTypes | None]) -> Row:
+    """The row with its floats (not doubles) as Java prints them: ``1.1`` for the single that is nearest to 1.1."""
+    return {name: java_value(value, types[name], types_of) if name in types else value for name, value in row.items()}
+
+
+def java_value(value: Any, of: Type, types_of: Callable[[str], PropertyTypes | None]) -> Any:
+    """As `java_row`, of one value of type `of`."""
+    if of.of is not None and isinstance(value, list | tuple):
+        element = of.of
+        return [java_value(item, element, types_of) for item in value]
+    if of.event is not None and isinstance(value, Mapping):
+        return java_row(value, types_of(of.event) or {}, types_of)
+    return shortest(value) if of.name == "float" and isinstance(value, float) else value
+
+
 def coerce_value(value: Any, to: Type, types_of: Callable[[str], PropertyTypes | None]) -> Any:
     """One JSON value as a value of the type `to`: 500 for a double becomes 500.0, also inside arrays and events."""
     if value is None:
@@ -224,6 +240,11 @@ def _to_float(value: Any) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
+def _to_single(value: Any) -> Any:
+    found = _to_float(value)
+    return single(found) if isinstance(found, float) else found
+
+
 def _to_decimal(value: Any) -> Any:
     return decimal.Decimal(str(value)) if isinstance(value, int | float | str) else value
 
@@ -242,7 +263,7 @@ def _to_timestamp(value: Any) -> Any:
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "float": _to_float,
+    "float": _to_single,
     "double": _to_float,
     "bigdecimal": _to_decimal,
     "biginteger": _to_integer,

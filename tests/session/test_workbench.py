@@ -209,6 +209,16 @@ def test_reset(cep: Workbench) -> None:
     assert cep.changes("t")["p"].tolist() == [8.0]
 
 
+def test_floats_hold_single_precision_however_they_come_in(cep: Workbench) -> None:
+    cep.run("create schema F(f float, d double, ts long); @name('f') select f, f = d as same from F")
+    row = {"f": 1.1, "d": 1.1, "ts": 1000}
+    cep.send("F", row)
+    for events in (pd.DataFrame([row]), [row]):
+        cep.replay(events, type="F", time="ts").run()
+    assert cep.changes("f")["f"].tolist() == [1.100000023841858] * 3
+    assert cep.changes("f")["same"].tolist() == [False] * 3
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

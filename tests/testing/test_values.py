@@ -6,14 +6,18 @@ from decimal import Decimal
 
 import pytest
 
+from cepbook.lang.java import single
 from cepbook.lang.java import text as java_text
-from cepbook.lang.types import BIGDECIMAL, BIGINTEGER, DOUBLE, INT, LONG, STRING, array_of, event_of
+from cepbook.lang.types import BIGDECIMAL, BIGINTEGER, DOUBLE, FLOAT, INT, LONG, STRING, array_of, event_of
+from cepbook.testing.engines import ENGINES
 from cepbook.testing.functions import compute_hash, concat_str
 from cepbook.testing.values import (
+    Row,
     ValueSyntaxError,
     coerce_row,
     format_row,
     format_value,
+    java_row,
     parse_row,
     parse_value,
     same_row,
@@ -113,6 +117,36 @@ def test_printing_values_that_json_does_not_know() -> None:
         '"2024-03-04T00:00:00+00:00"',
         "[1, 2]",
     ]
+
+
+@pytest.mark.parametrize("text", ["1.1", "0.1", "-3.4028235e+38", "1e-45", "16777216.0", "0.0", '"NaN"', '"-Infinity"'])
+def test_floats_are_held_as_singles_and_written_as_java_prints_them(text: str) -> None:
+    types = {"f": FLOAT, "fs": array_of(FLOAT), "n": event_of("N"), "ns": array_of(event_of("N")), "d": DOUBLE}
+    inner = {"N": {"f": FLOAT}}.get
+    row = f'f={text} fs=[{text}, null] n={{"f": {text}}} ns=[{{"f": {text}}}] d=1.1'
+    event = coerce_row(parse_row(row), types, inner)
+    assert event["fs"][0] == single(event["f"]) or math.isnan(event["f"])
+    assert format_row(java_row(event, types, inner)) == row
+
+
+def test_a_scenario_sees_floats_as_java_prints_them() -> None:
+    engine = ENGINES["rows"](0, {})
+    engine.deploy("create schema E(d double, f float); create context C partition by f from E", "types")
+    engine.deploy(
+        "@name('s') select *, f = d as same, f = 1.1f as literal, f + f as twice,"
+        " cast(f, string) as t, f like '1.1' as l, f regexp '1[.]1' as r, cast(f, double) as wide from E#keepall",
+        "s",
+    )
+    engine.deploy("@name('c') context C select f from E#keepall", "c")
+    seen: list[Row] = []
+    engine.listen("s", lambda statement, insert, remove: seen.extend(insert))
+    types = engine.properties("E")
+    assert types is not None
+    engine.send("E", coerce_row(parse_row("d=1.1 f=1.1"), types, engine.properties))
+    expected = 'd=1.1 f=1.1 same=false literal=true twice=2.2 t="1.1" l=true r=true wide=1.100000023841858'
+    assert [format_row(row) for row in (*seen, *engine.iterate("s"))] == [expected] * 2
+    assert [format_row(row) for row in engine.iterate("c")] == ["f=1.1"]
+    assert [row["key1"] for row in engine.partitions("C")] == [1.1]
 
 
 def test_coercion_to_declared_types() -> None:

@@ -15,7 +15,7 @@ from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.functions import FUNCTIONS
-from cepbook.lang.types import BITS, is_integral
+from cepbook.lang.types import BITS, Type, is_integral
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +240,11 @@ def _concat(scope: Scope, e: x.Concat) -> str:
     return _guarded(checks, "(" + " + ".join(parts) + ")")
 
 
+def _shown(scope: Scope, code: str, of: Type) -> str:
+    """The value of `code`, about to become text."""
+    return f"{support_name(scope, support.shown)}({code})" if of.name == "float" else code
+
+
 def _compare(scope: Scope, e: x.Compare) -> str:
     codes, checks = _operands(scope, e.left, e.right)
     return _guarded(checks, f"({codes[0]} {_PYTHON_OPS.get(e.op, e.op)} {codes[1]})")
@@ -301,11 +306,12 @@ def _in(scope: Scope, e: x.InList) -> str:
 
 
 def _like(scope: Scope, e: x.Like) -> str:
+    operand = _shown(scope, value(scope, e.operand), e.operand.type)
     if e.regexp:
-        found = f"{support_name(scope, support.regexp)}({value(scope, e.operand)}, {value(scope, e.pattern)})"
+        found = f"{support_name(scope, support.regexp)}({operand}, {value(scope, e.pattern)})"
     else:
         escape = scope.source.const("\\") if e.escape is None else value(scope, e.escape)
-        operands = f"{value(scope, e.operand)}, {value(scope, e.pattern)}, {escape}"
+        operands = f"{operand}, {value(scope, e.pattern)}, {escape}"
         found = f"{support_name(scope, support.like)}({operands})"
     if not e.negated:
         return found
@@ -361,7 +367,10 @@ def _convert(scope: Scope, e: x.Convert) -> str:
         (operand,), checks = _operands(scope, e.operand)
         return _guarded(checks, f"float({operand})")
     function = support.convert_unknown if source_type.name in ("object", "map") else support.convert
-    return f"{support_name(scope, function)}({value(scope, e.operand)}, {scope.source.const(to, 'type')})"
+    operand = value(scope, e.operand)
+    if to.name == "string":
+        operand = _shown(scope, operand, source_type)
+    return f"{support_name(scope, function)}({operand}, {scope.source.const(to, 'type')})"
 
 
 _WIDER = {

@@ -10,10 +10,16 @@ from functools import lru_cache
 from typing import Any
 
 from cepbook.lang.java import integer_divide as integer_divide
+from cepbook.lang.java import shortest
 from cepbook.lang.java import single as single
 from cepbook.lang.java import text as text
 from cepbook.lang.java import wrap as wrap
 from cepbook.lang.types import BITS, Type
+
+
+def shown(value: Any) -> Any:
+    """A float as the number that Java prints for it (``1.1``, not ``1.100000023841858``); null stays null."""
+    return shortest(value) if isinstance(value, float) else value
 
 
 def divide_by_zero(a: float) -> float:

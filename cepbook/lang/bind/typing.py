@@ -92,7 +92,8 @@ def alike(left: x.Expr, right: x.Expr) -> tuple[x.Expr, x.Expr]:
     """Both sides of a comparison as values that Python compares as Java does.
 
     Both are bigdecimal when one is and the other is a floating number. A float beside a double is rounded to single
-    precision first (recorded: 1.1 as float is not 1.1 as double); events hold it as it was sent.
+    precision first (recorded: 1.1 as float is not 1.1 as double); events that go to the runtime past the workbench
+    hold what their sender put there.
     """
     floating = (t.FLOAT, t.DOUBLE)
     if left.type == t.BIGDECIMAL and right.type in floating:
