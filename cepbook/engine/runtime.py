@@ -19,6 +19,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.contexts import KeyedContext
 from cepbook.engine.delta import Row
 from cepbook.engine.filters import Handler, Subscriber, dispatcher
+from cepbook.engine.flow import allocating
 from cepbook.engine.naming import check_function_name
 from cepbook.engine.statement import Statement
 from cepbook.errors import EventError, StatementError, UsageError, hint_line
@@ -370,14 +371,12 @@ class Runtime:
     def takers(self, type_name: str) -> list[Subscriber]:
         """Everything that must see events of `type_name`: statements, and before them their contexts."""
         found: list[Subscriber] = []
-        for context in self._contexts.values():
-            listed = next((t for t in context.streams if self.catalog.is_a(type_name, t)), None)
-            if listed is None or not any(context.statements):
-                continue
-            own = [s for s in self.readers(type_name) if s.context is context]
+        readers = self.readers(type_name)
+        for context, listed in allocating(self, type_name):
+            own = [s for s in readers if s.context is context]
             handler = context.handler(listed, [(s, s.program["on_event"]) for s in own])
             found.append(Subscriber(context.order, None, handler, handler))
-        for statement in self.readers(type_name):
+        for statement in readers:
             checked, matched = statement.handlers()
             condition = statement.program.shape.source.filter
             found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
@@ -465,7 +464,7 @@ class Runtime:
 
     # -------------------------------------------------------------- errors
     def add_error_listener(self, listener: ErrorListener) -> None:
-        """Call `listener(StatementError)` for run-time failures; `send` and `advance` then do not raise them."""
+        """Call ``listener(StatementError)`` for run-time failures; `send` and `advance` then do not raise them."""
         self._error_listeners.append(listener)
 
     def remove_error_listener(self, listener: ErrorListener) -> None:

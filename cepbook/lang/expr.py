@@ -99,6 +99,8 @@ class Arith(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Negate(Expr):
+    """``-x``; null for null, and the smallest whole number of `type` stays as it is."""
+
     operand: Expr
 
 
@@ -137,6 +139,8 @@ class Logic(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Not(Expr):
+    """``not x``; null for null."""
+
     operand: Expr
 
 
@@ -209,6 +213,8 @@ class Convert(Expr):
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf(Expr):
+    """``{a, b}``; elements may be null, the array never is."""
+
     elements: tuple[Expr, ...]
 
 

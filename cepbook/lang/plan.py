@@ -36,6 +36,8 @@ QueryKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PlanNode:
+    """`span` is what the node was made from, in the module's source; it does not count in comparisons."""
+
     span: Span = field(default=NOWHERE, kw_only=True, compare=False)
 
 
@@ -63,6 +65,8 @@ class WindowSpec(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class Windowed(PlanNode):
+    """The data windows, first to last; ``groupwin`` gives each key instances of its own of those behind it."""
+
     input: Source
     windows: tuple[WindowSpec, ...]
 
@@ -106,6 +110,8 @@ class Aggregation(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class Having(PlanNode):
+    """The having-clause: rows of which `predicate` is not true are not delivered."""
+
     input: Aggregation | Selection | Windowed | Source
     predicate: Expr
 
@@ -195,6 +201,8 @@ class SelectStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class CreateSchemaStatement(StatementPlan):
+    """``create schema``; delivers nothing."""
+
     event_type: EventType
 
 
@@ -210,11 +218,15 @@ class KeyedStream(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class KeyedContextSpec(PlanNode):
+    """``partition by``: each event type once, all with as many keys of the same types."""
+
     streams: tuple[KeyedStream, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CreateContextStatement(StatementPlan):
+    """``create context``; delivers nothing. `spec` says how events find their partition."""
+
     context: ContextType
     spec: KeyedContextSpec
 

@@ -15,10 +15,14 @@ WORKBENCH = "cep"  # the name of the workbench in the user's namespace
 
 
 class LineRun(Protocol):
+    """Runs ``%name line``; what it returns is the value of the expression."""
+
     def __call__(self, host: Host, line: str, /) -> object: ...
 
 
 class CellRun(Protocol):
+    """Runs ``%%name line`` over `cell`; what it returns is displayed."""
+
     def __call__(self, host: Host, line: str, cell: str, /) -> object: ...
 
 

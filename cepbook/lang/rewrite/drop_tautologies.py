@@ -9,6 +9,7 @@ from cepbook.lang import plan
 
 
 def drop_tautologies(statement: plan.StatementPlan) -> plan.StatementPlan:
+    """`statement` without filter, where- and having-clauses that hold for every event."""
     if not isinstance(statement, plan.SelectStatement):
         return statement
     root = statement.root

@@ -8,4 +8,5 @@ from cepbook.lang.rewrite.nodes import map_statement
 
 
 def fold_constants(statement: StatementPlan) -> StatementPlan:
+    """`statement` with constant parts of expressions evaluated; conversions of text stay for run time."""
     return map_statement(statement, fold)

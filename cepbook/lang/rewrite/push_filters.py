@@ -15,6 +15,7 @@ from cepbook.lang.types import BOOLEAN
 
 
 def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
+    """`statement` with what can be decided on arrival in the filter of its source."""
     if not isinstance(statement, plan.SelectStatement):
         return statement
     root = statement.root
