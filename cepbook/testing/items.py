@@ -13,7 +13,7 @@ from cepbook.testing import record, report
 from cepbook.testing.engines import ENGINES
 from cepbook.testing.markdown import Section
 from cepbook.testing.runner import Outcome, Result, run
-from cepbook.testing.scenario import case_sections, parse_case
+from cepbook.testing.scenario import case_sections, parse_case, refuse_headless_case
 from cepbook.testing.trace import ScenarioError
 
 ENGINE = "rows"
@@ -30,7 +30,12 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         seen: Counter[str] = Counter()
-        for section in case_sections(self.path.read_text(encoding="utf-8")):
+        source = self.path.read_text(encoding="utf-8")
+        try:
+            refuse_headless_case(source, self.path)
+        except ScenarioError as error:
+            raise self.CollectError(str(error)) from None
+        for section in case_sections(source):
             seen[section.title] += 1
             count = seen[section.title]
             name = section.title if count == 1 else f"{section.title} ({count})"

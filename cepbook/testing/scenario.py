@@ -143,18 +143,39 @@ class File:
 def read(path: Path) -> File:
     """Read a scenario file. Raises `ScenarioError` at the first thing that is malformed."""
     source = path.read_text(encoding="utf-8")
+    refuse_headless_case(source, path)
     return File(path, source, tuple(parse_case(section, path) for section in case_sections(source)))
 
 
 def is_scenario(source: str) -> bool:
     """Whether a Markdown text is a scenario file: some case holds EPL or a query of another dialect.
 
-    A document with mere EPL snippets is none, nor is one that shows a scenario file inside a longer fence.
+    A document with mere EPL snippets is none, nor is one that shows a scenario file inside a longer fence. One whose
+    case lacks its heading is one, which cannot be read (`headless_case`).
     """
     if _COLLECTED.search(source) is None:
         return False
     found = case_sections(source)
-    return any(re.match(_SUBJECT, block.info) for section in found for block in section.blocks)
+    return any(_has_subject(section) for section in found) or headless_case(source) is not None
+
+
+def _has_subject(section: Section) -> bool:
+    return any(re.match(_SUBJECT, block.info) for block in section.blocks)
+
+
+def headless_case(source: str) -> int | None:
+    """The line of the first block of what would be a case, but stands before the first heading; None without one."""
+    first = next((s for s in sections(source) if not s.level), None)
+    if first is None or not _has_subject(first) or not any(_kind(b) in CHECK_FENCES for b in first.blocks):
+        return None
+    return next(block.line for block in first.blocks if _kind(block) in FENCES)
+
+
+def refuse_headless_case(source: str, path: Path) -> None:
+    """Raise `ScenarioError` when a case lacks its heading."""
+    line = headless_case(source)
+    if line is not None:
+        raise ScenarioError(path, line, "a case needs a heading above its blocks, as in '## what happens'")
 
 
 def case_sections(source: str) -> tuple[Section, ...]:

@@ -96,6 +96,17 @@ def test_other_markdown_is_left_alone(pytester: pytest.Pytester, run_pytest: Run
     assert run_pytest().ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
+def test_a_case_without_a_heading_is_an_error_and_not_left_out(pytester: pytest.Pytester, run_pytest: Run) -> None:
+    blocks = CASES[CASES.index("```epl") :]
+    write(pytester, "ticks.md", f"Some words.\n\n{blocks}")
+    result = run_pytest()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*ticks.md:3: a case needs a heading above its blocks, as in '## what happens'*"])
+    write(pytester, "ticks.md", "Words.\n\n```epl\nselect * from A\n```\n\n# Trace\n\n```text\n```\n")
+    assert run_pytest().ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
 def test_a_failure_shows_both_sides_and_line_numbers(pytester: pytest.Pytester, run_pytest: Run) -> None:
     write(pytester, "ticks.md", CASES)
     run_pytest().stdout.fnmatch_lines(

@@ -238,13 +238,21 @@ def test_malformed_fences(blocks: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_blocks_before_the_first_heading_are_no_case(tmp_path: Path) -> None:
+    path = tmp_path / "file.md"
+    path.write_text("words\n\n```epl\nselect 1\n```\n```trace\n```\n\n# a\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"file\.md:3: a case needs a heading above its blocks"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         (FILE, True),
         ("# cepbook\n\n```epl\nselect * from A\n```\n", False),
         ("# cepbook\n\n```epl\nselect * from A\n```\n\n## b\n\n```trace\nA x=1\n```\n", False),
-        ("```epl\nselect 1\n```\n```trace\n```\n", False),
+        ("```epl\nselect 1\n```\n```trace\n```\n", True),  # one that cannot be read: its case lacks a heading
+        ("```epl\nselect 1\n```\n", False),
         ("# how to\n\n````markdown\n## a\n\n```epl\n```\n```trace\n```\n````\n", False),
         ("# a\n\n```invalid\nselect\n```\n", False),
         ("# a\n\n```invalid apama\nselect\n```\n", True),
