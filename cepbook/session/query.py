@@ -32,7 +32,7 @@ def query(epl: str, runtime: Runtime, config: Config, functions: Functions) -> p
     Raises ParseError and BindError as for any EPL, UsageError when the text is no plain select over statements.
     """
     select = _select(epl)
-    names = tuple(dict.fromkeys(_table(source, runtime) for source in select.sources))
+    names = _tables(select, runtime)
     scratch = Runtime(config, start=runtime.now)
     for name, (fn, returns) in functions.items():
         scratch.register_function(name, fn, returns=returns)
@@ -49,6 +49,15 @@ def query(epl: str, runtime: Runtime, config: Config, functions: Functions) -> p
             send(row)
     (statement,) = deployment.statements
     return frame_of(scratch.iterate(statement.name), statement.output_type.properties)
+
+
+def tables_of(epl: str, runtime: Runtime) -> tuple[str, ...]:
+    """The statements that a query reads. Raises as `query` does."""
+    return _tables(_select(epl), runtime)
+
+
+def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_table(source, runtime) for source in select.sources))
 
 
 def _select(epl: str) -> ast.Select:

@@ -369,10 +369,22 @@ class Workbench:
             return self._stage.listen(name, fn)
 
     def to_frame(self, name: str) -> pd.DataFrame:
-        """The rows that the statement's iterator shows now: its window, or its groups."""
+        """The rows that the statement's iterator shows now: those of its window, or its one row of aggregates.
+
+        A statement without a data window keeps no rows, unless all its columns are aggregates without a group by:
+        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). Raises UsageError for an unknown name.
+        """
         with self._lock:
             statement = self._stage.statement(name)
             return frame_of(self.runtime.iterate(name), statement.output_type.properties)
+
+    def keeps_rows(self, name: str) -> bool:
+        """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.
+
+        ``Config(iterable_unbound=True)`` makes all statements keep their last rows.
+        """
+        found = self._stage.statement(name).plan
+        return bool(found.windows) or found.kind == "fully_aggregated" or self._config.iterable_unbound
 
     def changes(self, name: str) -> pd.DataFrame:
         """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""

@@ -10,7 +10,7 @@ from cepbook.errors import CepbookError
 from cepbook.feeds import Delivery, Feed
 from cepbook.widgets.encode import Column, time_text
 from cepbook.widgets.render import Frozen, Table, cells_of, counted, heading_html, table_html, table_of, table_text
-from cepbook.widgets.source import ViewSource
+from cepbook.widgets.source import NO_ROWS, ViewSource
 
 STATIC_ROWS = 20
 
@@ -106,7 +106,10 @@ def _sections(
     if state == "dropped":
         return sections
     try:
-        sections.append(_rows_section("Window", source.rows(), columns, "row"))
+        if source.keeps_rows:
+            sections.append(_rows_section("Window", source.rows(), columns, "row"))
+        else:
+            sections.append(("Window", NO_ROWS, None))
         partitions = source.partitions()
     except CepbookError as error:
         return [*sections, ("Window", str(error), None)]

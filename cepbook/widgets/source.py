@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Mapping[str, object]]
 
+NO_ROWS = "keeps no rows: no data window"
+
 
 class ViewSource(Protocol):
     """A statement as a view sees it. Reading never changes the statement; every member may be read at any time."""
@@ -33,6 +35,10 @@ class ViewSource(Protocol):
     @property
     def feed(self) -> Feed:
         """The deliveries; a different object after the statement was deployed anew."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether `rows` can ever show any: not without a data window, unless all is aggregated to one row."""
 
     def clock(self) -> int:
         """The engine's time in ms."""
@@ -76,6 +82,10 @@ class WorkbenchSource:
     def feed(self) -> Feed:
         feed: Feed = self._workbench.feed(self._statement)
         return feed
+
+    @property
+    def keeps_rows(self) -> bool:
+        return self._workbench.keeps_rows(self._statement)
 
     def clock(self) -> int:
         return int(self._runtime.now)

@@ -26,7 +26,7 @@ from cepbook.widgets.freeze import (
 )
 from cepbook.widgets.live import LiveWidget, Progress, asset
 from cepbook.widgets.render import Frozen
-from cepbook.widgets.source import ViewSource, WorkbenchSource
+from cepbook.widgets.source import NO_ROWS, ViewSource, WorkbenchSource
 
 if TYPE_CHECKING:
     from cepbook.session import Workbench
@@ -136,6 +136,7 @@ class StatementView(LiveWidget):
             "epl": self._epl,
             "keep": self._keep,
             "context": self._source.partitions() is not None,
+            "nothing": "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS}.",
             "columns": [c.describe() for c in self._columns],
         }
 

@@ -30,6 +30,16 @@ def test_clock_shows_what_is_due(trades: Notebook) -> None:
     assert trades.run("%clock").splitlines()[1] == "next due: 00:00:06.000 (6000 ms)"
 
 
+def test_an_empty_query_says_which_statement_keeps_no_rows(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('kept') select * from Trade#length(2)")
+    trades.cep.send("Trade", symbol="A", price=1.0)
+    reason = "`all` keeps no rows: no data window"
+    assert reason in trades.run("%query select * from `all`")
+    assert reason in trades.run("%%query --into none\nselect * from `all` where price > 1")
+    assert trades.shell.user_ns["none"].empty
+    assert "keeps no rows" not in trades.run("%query select * from kept where price > 1")
+
+
 def test_query_gives_a_frame(trades: Notebook) -> None:
     trades.run("%%epl\n@name('kept') select * from Trade#keepall")
     trades.run('%%events\nTrade symbol="A" price=2.0 volume=1')

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cepbook.engine.config import Config
 from cepbook.engine.delta import Delta
 from cepbook.errors import BindError, CepbookError, EventError, ParseError, StatementError, UsageError
 from cepbook.session import Workbench
@@ -207,6 +208,28 @@ def test_reset(cep: Workbench) -> None:
     cep.run("@name('t') select twice(price) as p from Tick")
     cep.send("Tick", price=4)
     assert cep.changes("t")["p"].tolist() == [8.0]
+
+
+@pytest.mark.parametrize(
+    ("epl", "keeps"),
+    [
+        ("select * from Tick", False),
+        ("select symbol, count(*) as n from Tick", False),
+        ("select symbol, count(*) as n from Tick group by symbol", False),
+        ("select count(*) as n from Tick", True),
+        ("select * from Tick#lastevent", True),
+        ("select symbol, count(*) as n from Tick#length(5) group by symbol", True),
+    ],
+)
+def test_which_statements_keep_rows(cep: Workbench, epl: str, keeps: bool) -> None:
+    cep.run(f"@name('q') {epl}")
+    cep.send("Tick", symbol="A", price=1.0)
+    assert cep.keeps_rows("q") is keeps is (len(cep.to_frame("q")) == 1)
+    other = Workbench(config=Config(iterable_unbound=True))
+    other.run(SCHEMA)
+    other.run(f"@name('q') {epl}")
+    other.send("Tick", symbol="A", price=1.0)
+    assert other.keeps_rows("q") and len(other.to_frame("q")) == 1
 
 
 def test_floats_hold_single_precision_however_they_come_in(cep: Workbench) -> None:

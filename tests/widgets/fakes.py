@@ -26,6 +26,7 @@ class FakeStatement:
     now: int = 0
     contents: list[Row] = field(default_factory=list)
     parts: dict[int, list[Row]] | None = None
+    keeps_rows: bool = True
     reads: int = 0
     dropped: bool = False
     replaying: FakeReplay | None = None

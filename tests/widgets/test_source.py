@@ -47,7 +47,7 @@ class FakeRuntime:
 
 def workbench(**options: Any) -> Any:
     runtime, feed = FakeRuntime(**options), Feed(10)
-    return SimpleNamespace(runtime=runtime, feed=lambda name: feed, replaying=None)
+    return SimpleNamespace(runtime=runtime, feed=lambda name: feed, replaying=None, keeps_rows=lambda name: False)
 
 
 def test_what_a_view_reads() -> None:
@@ -57,6 +57,7 @@ def test_what_a_view_reads() -> None:
     assert len(source.rows()) == 3
     assert source.rows(5) == ROWS[5]
     assert source.rows(99) == []
+    assert not source.keeps_rows
     assert source.partitions() == [
         {"id": 3, "key1": "A", "rows": 1},
         {"id": 5, "key1": "B", "rows": 2},

@@ -68,6 +68,13 @@ def test_an_empty_statement_says_so() -> None:
     assert text == "out: 0 insert rows, 0 remove rows  (clock 00:00:00.000)\nStream: no rows yet\nWindow: empty"
 
 
+def test_a_statement_that_keeps_no_rows_says_why() -> None:
+    view = StatementView(FakeStatement(keeps_rows=False))
+    assert str(view.freeze()).splitlines()[-1] == "Window: keeps no rows: no data window"
+    assert view.info["nothing"] == "The statement keeps no rows: no data window."
+    assert StatementView(FakeStatement()).info["nothing"] == "The window is empty."
+
+
 def test_only_the_last_rows_are_kept() -> None:
     source = FakeStatement()
     source.tick(100)

@@ -423,7 +423,7 @@ class Panel {
       setClass(row, flash && window.entered.has(r) ? `cv-row cv-flash-${window.generation % 2}` : "cv-row");
       store.columns.forEach((column, c) => fillCell(cells[c], column, window.cells[c][r]));
     };
-    const nothing = !window ? "Reading …" : passing ? "No row passes the filter." : "The window is empty.";
+    const nothing = !window ? "Reading …" : passing ? "No row passes the filter." : store.info.nothing;
     this.tables.window.draw(columns, count, fill, nothing);
     if (!window) return "";
     const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, "row")}` : plural(window.total, "row")];
