@@ -69,8 +69,7 @@ class RowsEngine:
         return rows if found is None else self._shown(rows, found.output_type.properties)
 
     def query(self, epl: str) -> Iterable[Row]:
-        rows: Iterable[Row] = self._call("query", epl)
-        return rows
+        raise Refusal("not-supported-yet", "the row engine has no query yet")
 
     def partitions(self, context: str) -> Iterable[Row]:
         rows = [
@@ -80,20 +79,13 @@ class RowsEngine:
         return self._shown(rows, self.runtime.catalog.contexts[context].properties)
 
     def get_variable(self, name: str) -> Any:
-        return self._call("get_variable", name)
+        raise Refusal("not-supported-yet", "the row engine has no variables yet")
 
     def set_variable(self, name: str, value: Any) -> None:
-        self._call("set_variable", name, value)
+        raise Refusal("not-supported-yet", "the row engine has no variables yet")
 
     def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
         raise Refusal("not-supported-yet", "reference tables are not supported yet")
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        """Call a method that the runtime need not have yet; without it, refuse."""
-        found = getattr(self.runtime, method, None)
-        if found is None:
-            raise Refusal("not-supported-yet", f"the row engine has no {method.replace('_', ' ')} yet")
-        return found(*arguments)
 
 
 def _config(options: Mapping[str, Any]) -> Config:

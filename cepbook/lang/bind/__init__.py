@@ -101,7 +101,7 @@ def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> pla
 def _schema(node: ast.CreateSchema, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
     _refuse_prefix(node, "create schema", state)
     event_type = bind_schema(node, state)
-    text = state.source[node.span.start : node.span.end].strip()
+    text = state.text(node.span)
     return plan.CreateSchemaStatement(
         name, heading.name is not None, text, heading.annotations, event_type, span=node.span
     )
@@ -112,7 +112,7 @@ def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module
     found = bind_context(node, state)
     if found is None:
         return None
-    text = state.source[node.span.start : node.span.end].strip()
+    text = state.text(node.span)
     context, spec = found
     return plan.CreateContextStatement(
         name, heading.name is not None, text, heading.annotations, context, spec, span=node.span

@@ -71,6 +71,10 @@ class Module:
         if (kind, name) not in self.provides:
             self.requires[kind, name] = None
 
+    def text(self, span: Span) -> str:
+        """The source text of a statement; all of it for a tree that was made without positions."""
+        return (self.source[span.start : span.end] if span.end else self.source).strip()
+
     def word(self, name: str, span: Span) -> Span:
         """Where `name` stands in the text of `span`, for nodes that keep no span of their names."""
         for found in re.finditer(rf"(?<![\w]){re.escape(name)}(?![\w])", self.source[span.start : span.end]):

@@ -69,7 +69,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     return plan.SelectStatement(
         name,
         heading.name is not None,
-        _text(module.source, node.span),
+        module.text(node.span),
         heading.annotations,
         root,
         selector,
@@ -81,10 +81,6 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         heading.drop,
         span=node.span,
     )
-
-
-def _text(source: str, span: Span) -> str:
-    return source[span.start : span.end].strip() if span.end else source.strip()
 
 
 def _refuse_clauses(node: ast.Select, module: Module) -> None:
