@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cepbook.errors import UsageError
+from cepbook.errors import UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
-from cepbook.session.validate import EventTypes, did_you_mean
+from cepbook.session.validate import EventTypes
 
 _PYTHON: dict[object, t.Type] = {
     bool: t.BOOLEAN,
@@ -82,7 +82,7 @@ def event_types_of(
     supertypes: list[str] = []
     for parent in inherits:
         if parent not in known:
-            raise UsageError(f"there is no event type `{parent}` to inherit from{did_you_mean(parent, known)}")
+            raise UsageError(f"there is no event type `{parent}` to inherit from{hint_line(parent, known)}")
         for column, of in known[parent].properties.items():
             other = own.get(column, inherited.get(column, of))
             if other != of:
@@ -99,7 +99,7 @@ def event_types_of(
 
 def _check_time(name: str, time: str, properties: Mapping[str, t.Type]) -> None:
     if time not in properties:
-        raise UsageError(f"event type `{name}` has no property `{time}` for its time{did_you_mean(time, properties)}")
+        raise UsageError(f"event type `{name}` has no property `{time}` for its time{hint_line(time, properties)}")
     if properties[time] not in (t.LONG, t.INT, t.TIMESTAMP, t.STRING):
         raise UsageError(f"property `{time}` of `{name}` is {properties[time]}; a time is a date or long milliseconds")
 
@@ -162,7 +162,7 @@ def _of_text(where: str, text: str, known: EventTypes) -> t.Type:
         return found
     if text in known:
         return t.event_of(text)
-    raise UsageError(f"`{where}`: there is no type `{text}`{did_you_mean(text, [*t.BY_NAME, *known])}")
+    raise UsageError(f"`{where}`: there is no type `{text}`{hint_line(text, [*t.BY_NAME, *known])}")
 
 
 def frame_properties(frame: pd.DataFrame) -> dict[str, t.Type]:

@@ -21,7 +21,7 @@ from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.types import Type
 from cepbook.session.tables import frame_of
-from cepbook.session.validate import EventTypes, did_you_mean
+from cepbook.session.validate import EventTypes
 
 Functions = Mapping[str, tuple[Callable[..., Any], Type]]
 
@@ -93,11 +93,9 @@ def _kept(source: ast.StreamSource) -> ast.StreamSource:
 def _table(source: ast.StreamSource, runtime: Runtime) -> str:
     assert isinstance(source.stream, ast.FilterStream)  # _kept has refused the rest
     name = source.stream.type_name
-    if name in runtime.statements:
-        return name
-    if name in runtime.catalog.event_types:
+    if name not in runtime.statements and name in runtime.catalog.event_types:
         raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
-    raise UsageError(f"there is no statement `{name}`{did_you_mean(name, runtime.statements)}")
+    return runtime.statement(name).name
 
 
 def _nested(types: list[EventType], known: EventTypes) -> list[EventType]:

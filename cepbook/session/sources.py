@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_ms
 from cepbook.session.columns import Read, Values, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
-from cepbook.session.validate import EventCheck, EventTypes, as_mapping, did_you_mean, is_missing
+from cepbook.session.validate import EventCheck, EventTypes, as_mapping, is_missing
 
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 2_000  # rows; measured: fewer cost more per row, more fall out of the processor's cache
@@ -173,7 +173,7 @@ def _time_column(frame: pd.DataFrame, wanted: Wanted) -> pd.Series[Any]:
         return frame[wanted.time]
     if wanted.time == frame.index.name:
         return frame.index.to_series()
-    hint = did_you_mean(wanted.time, [str(c) for c in frame.columns])
+    hint = hint_line(wanted.time, [str(c) for c in frame.columns])
     raise EventError(f"the DataFrame for `{wanted.event_type.name}` has no time column `{wanted.time}`{hint}")
 
 
@@ -182,7 +182,7 @@ def _check_present(frame: pd.DataFrame, wanted: Wanted) -> None:
     if not lacking:
         return
     spare = [str(c) for c in frame.columns if c not in wanted.event_type.properties]
-    hint = did_you_mean(lacking[0], spare)
+    hint = hint_line(lacking[0], spare)
     names = ", ".join(f"`{name}`" for name in lacking)
     what = "column" if len(lacking) == 1 else "columns"
     raise EventError(f"the DataFrame for event type `{wanted.event_type.name}` lacks the {what} {names}{hint}")

@@ -13,7 +13,7 @@ import pandas as pd
 from cepbook import spark as bridge
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Deployment, Runtime
-from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError
+from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
 from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
@@ -30,7 +30,7 @@ from cepbook.session.sources import Late, Wanted, open_source
 from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.tables import changes_of, frame_of, partitions_of
-from cepbook.session.validate import EventCheck, did_you_mean, find_type
+from cepbook.session.validate import EventCheck, find_type
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
@@ -170,7 +170,7 @@ class Workbench:
         if name in self.runtime.catalog.event_types:
             raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
         known = [*self.runtime.statements, *(n for d in deployments.values() for n in (*d.event_types, *d.contexts))]
-        raise UsageError(f"nothing named `{name}` is deployed{did_you_mean(name, known)}")
+        raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known)}")
 
     def reset(self) -> None:
         """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""
