@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from cepbook.engine.batch import Batch
 from cepbook.engine.clock import LAST, NEVER, Clock
@@ -30,6 +30,7 @@ from cepbook.lang.types import OBJECT, Type
 __all__ = ["Config", "Deployment", "Runtime", "Statement"]
 
 ErrorListener = Callable[[StatementError], object]
+_Kept = TypeVar("_Kept")
 _ERRORS_KEPT = 1000
 _MOST_DERIVED = 1_000_000  # events that one event may lead to
 
@@ -123,10 +124,7 @@ class Runtime:
 
     def statement(self, name: str) -> Statement:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
-        found = self._statements.get(name)
-        if found is None:
-            raise UsageError(f"there is no statement `{name}`{hint_line(name, self._statements)}")
-        return found
+        return _known("statement", name, self._statements)
 
     def compile(self, epl: str) -> ModulePlan:
         """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""
@@ -230,10 +228,7 @@ class Runtime:
         return catalog
 
     def _deployment(self, id_: str) -> Deployment:
-        found = self._deployments.get(id_)
-        if found is None:
-            raise UsageError(f"there is no deployment `{id_}`{hint_line(id_, self._deployments)}")
-        return found
+        return _known("deployment", id_, self._deployments)
 
     def _users(self, provided: Sequence[tuple[str, str]]) -> list[Deployment]:
         wanted = set(provided)
@@ -396,10 +391,7 @@ class Runtime:
 
     def context(self, name: str) -> KeyedContext:
         """The running context `name`. Errors: UsageError with the nearest known name."""
-        found = self._contexts.get(name)
-        if found is None:
-            raise UsageError(f"there is no context `{name}`{hint_line(name, self._contexts)}")
-        return found
+        return _known("context", name, self._contexts)
 
     # -------------------------------------------------------------- time
     def advance(self, t: int, *, stepping: bool = False) -> None:
@@ -503,6 +495,13 @@ def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
     while trace is not None:
         yield trace.tb_frame.f_globals
         trace = trace.tb_next
+
+
+def _known(what: str, name: str, known: Mapping[str, _Kept]) -> _Kept:
+    found = known.get(name)
+    if found is None:
+        raise UsageError(f"there is no {what} `{name}`{hint_line(name, known)}")
+    return found
 
 
 def _listing(deployments: Sequence[Deployment]) -> str:
