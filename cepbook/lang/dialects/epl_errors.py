@@ -196,6 +196,25 @@ def clause_name(word: str) -> str:
     return f"{word} by" if word in ("group", "order") else word
 
 
+# What to write behind a word or sign after which a clause begins or the statement ends.
+MISSING_BEHIND = {
+    "from": "name an event type behind from",
+    "into": "name a stream behind into",
+    "where": "write a condition behind where",
+    "having": "write a condition behind having",
+    "by": "write an expression behind by",
+    "as": "write a name behind as",
+    "#": "name a data window behind #, for example #length(10)",
+    "every": "say how often, for example every 5 seconds or every 10 events",
+    "limit": "write a number of rows behind limit",
+    "case": "write when … then … behind case",
+    "when": "write a condition behind when",
+    "then": "write a value behind then",
+    "else": "write a value behind else",
+}
+NEED_A_VALUE = frozenset("and or not = < > + - * / || <= >= != like between in is".split())
+
+
 def missing_part(stop: Stop) -> str | None:
     """Something is missing between the word before and a clause that begins, or the end."""
     if not (stop.ended or stop.opens_clause() or stop.text() == "end" or stop.kind() in OPENING.values()):
@@ -205,43 +224,9 @@ def missing_part(stop: Stop) -> str | None:
         return "write at least one value in the list"
     if before == "select" or (before == "distinct" and stop.text(-2) == "select"):
         return "say what to select, for example * or the names of properties"
-    missing = {
-        "from": "name an event type behind from",
-        "into": "name a stream behind into",
-        "where": "write a condition behind where",
-        "having": "write a condition behind having",
-        "by": "write an expression behind by",
-        "as": "write a name behind as",
-        "#": "name a data window behind #, for example #length(10)",
-        "every": "say how often, for example every 5 seconds or every 10 events",
-        "limit": "write a number of rows behind limit",
-        "case": "write when … then … behind case",
-        "when": "write a condition behind when",
-        "then": "write a value behind then",
-        "else": "write a value behind else",
-    }.get(before)
-    if missing is not None:
-        return missing
-    if before in (
-        "and",
-        "or",
-        "not",
-        "=",
-        "<",
-        ">",
-        "+",
-        "-",
-        "*",
-        "/",
-        "||",
-        "<=",
-        ">=",
-        "!=",
-        "like",
-        "between",
-        "in",
-        "is",
-    ):
+    if before in MISSING_BEHIND:
+        return MISSING_BEHIND[before]
+    if before in NEED_A_VALUE:
         return f"write a value behind {before}" if "from" in stop.clauses_before() or before != "*" else None
     return None
 

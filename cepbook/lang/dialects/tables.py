@@ -1,7 +1,7 @@
 """LALR parsers from grammar files, with their tables kept in a cache file of the user.
 
-Building the tables takes about a second, loading them some 50 ms. The file's name holds a digest of the grammar,
-the versions of Python, lark and cepbook, so a stale file is never read; a directory that cannot be written
+Building the tables takes about a second, loading them some 50 ms. The file's name holds a digest of the grammar, the
+lexer's name and the versions of Python and lark, so a stale file is never read; a directory that cannot be written
 costs only time.
 """
 
