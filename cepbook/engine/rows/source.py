@@ -9,21 +9,33 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from cepbook.errors import Span
 
+_TEXTS_KEPT = 4096
+_codes: OrderedDict[str, CodeType] = OrderedDict()  # oldest use first
 
-@lru_cache(maxsize=4096)
+
 def _compiled(text: str) -> CodeType:
-    """The code of a module text. Statements that differ in constants only share it, and the processor's caches."""
-    filename = f"<cepbook {hashlib.sha1(text.encode()).hexdigest()[:12]}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    return compile(text, filename, "exec")
+    """The code of a module text. Statements that differ in constants only share it, and the processor's caches.
+
+    Texts long out of use are forgotten, here and in `linecache`.
+    """
+    code = _codes.get(text)
+    if code is None:
+        filename = f"<cepbook {hashlib.sha1(text.encode()).hexdigest()[:12]}>"
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        code = _codes[text] = compile(text, filename, "exec")
+        if len(_codes) > _TEXTS_KEPT:
+            _, oldest = _codes.popitem(last=False)
+            linecache.cache.pop(oldest.co_filename, None)
+    _codes.move_to_end(text)
+    return code
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
