@@ -87,12 +87,12 @@ class Derived:
 def nodes_of(runtime: Replayed, types: Sequence[str]) -> list[Node] | str:
     """All statements, sources before readers; or the name of one that reads, directly or not, what it inserts."""
     statements = sorted(runtime.statements.values(), key=lambda s: s.order)
+    inserts = [(s.name, s.plan.insert.target) for s in statements if s.plan.insert is not None]
     nodes: dict[str, Node] = {}
     for statement in statements:
         reads = statement.program.shape.source.event_type
         raw = [t for t in types if runtime.catalog.is_a(t, reads)]
-        inserting = [s for s in statements if s.plan.insert is not None]
-        producers = [s.name for s in inserting if s.plan.insert and runtime.catalog.is_a(s.plan.insert.target, reads)]
+        producers = [name for name, target in inserts if runtime.catalog.is_a(target, reads)]
         nodes[statement.name] = Node(statement, raw, producers)
     ordered: list[Node] = []
     placed: set[str] = set()
@@ -132,9 +132,11 @@ class Flow:
                 self._derived[node.statement.name] = found
 
     def _run(self, node: Node) -> Derived:
-        out = _Out(node.statement, self._slices.values(), node.keyed)
         given = [self._slices[t] for t in node.raw if t in self._slices]
         produced = [self._derived[name] for name in node.producers]
+        if not (given or produced) and node.statement.timed.due > self.last:
+            return Derived()  # of many statements most have nothing to do with a slice
+        out = _Out(node.statement, self._slices.values(), node.keyed)
         if node.merges:
             self._run_events(node.statement, *self._merged(given, produced), out)
         elif given:
@@ -189,7 +191,7 @@ class Flow:
                 try:
                     take(event)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                    statement.failed(failure, time)
+                    statement.failed(failure)
         finally:
             clock.now = before
             statement.redirect(push)

@@ -483,7 +483,7 @@ class Runtime:
         passed = list(_namespaces(failure))
         for statement in self._statements.values():
             if any(statement.program.namespace is namespace for namespace in passed):
-                statement.failed(failure, self.now)
+                statement.failed(failure)
                 return
         # a listener may drop a statement that was still to see the event
         if not any("stopped" in namespace for namespace in passed):

@@ -266,7 +266,7 @@ class Statement:
         try:
             take(event, partition.states[self.program.namespace["slot"]])
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.failed(failure, self._runtime.clock.now)
+            self.failed(failure)
 
     def handlers(self) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
         """(checks the filter itself, relies on the index) takers of one event."""
@@ -287,7 +287,7 @@ class Statement:
         return within(checked), within(matched)
 
     # -------------------------------------------------------------- errors
-    def failed(self, failure: Exception, now: int) -> None:
+    def failed(self, failure: Exception) -> None:
         """Report a run-time failure, pointing at the EPL that the failing line was made from."""
         self._runtime.report(self.error(failure))
 

@@ -9,6 +9,7 @@ Where rows stand for groups, not events, no event is kept at all (`RunningBatchC
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
@@ -73,7 +74,7 @@ class BatchCode:
                 with source.block("if not idle:"):
                     source.line("release(S, w, now, ins, rem)")
             source.line("w[2], grid = None, w[2]")
-            with source.block("if True:" if forced else "if w[1]:"):
+            with nullcontext() if forced else source.block("if w[1]:"):
                 source.line("w[3] = grid")
                 source.line(f"w[2] = {next_due(self.code, 'w')}")
                 source.line("arm(w[2], S, w, ordinal)")
@@ -150,13 +151,10 @@ class BatchCode:
         """Groups from those of the former batch to those of the new one; `touch` is written before each change."""
         source, code, cells = self.source, self.code, self.code.aggregates
 
-        def enter(target: str) -> None:
+        def enter() -> None:
             source.line(f"k = {code.key(self.q)}")
             touch(self.q)
-            source.line(f"G = {target}.get(k)")
-            with source.block("if G is None:"):
-                source.line(f"G = {target}[k] = {cells.fresh()}")
-            cells.load("G")
+            code.open_group("k")
             cells.enter(self.q, "qo")
             cells.store("G")
 
@@ -169,12 +167,8 @@ class BatchCode:
         if self.resets:
             source.line("former_groups, groups = groups, {}")
             source.line("S[2] = groups")
-        self._each("batch", lambda: enter("groups"))
+        self._each("batch", enter)
         self._each("former", leave)
-
-    def _load_group_or_fresh(self, groups: str) -> None:
-        self.source.line(f"G = {groups}.get(k)")
-        self.code.aggregates.load(f"{self.code.aggregates.fresh()} if G is None else G")
 
     def _aggregated_grouped(self) -> None:
         code, shape = self.code, self.shape
@@ -183,7 +177,7 @@ class BatchCode:
         def row(rows: str) -> Callable[[], None]:
             def write() -> None:
                 self.source.line(f"k = {code.key(self.q)}")
-                self._load_group_or_fresh("groups")
+                self.code.load_group_or_fresh()
                 code.append_row(rows, self.q)
 
             return write
@@ -203,13 +197,13 @@ class BatchCode:
                 return
             with source.block("if k not in touched:"):
                 source.line("touched[k] = None")
-                self._load_group_or_fresh("former_groups" if self.resets else "groups")
+                code.load_group_or_fresh("former_groups" if self.resets else "groups")
                 code.append_row("rem", q)
 
         self._move_groups(touch)
         if shape.wants_insert:
             with source.block("for k in touched:"):
-                self._load_group_or_fresh("groups")
+                code.load_group_or_fresh()
                 code.append_row("ins", self.q)
 
     # -------------------------------------------------------------- reading
@@ -298,7 +292,7 @@ class RunningBatchCode(BatchCode):
         source.line("gone = [k for k in former_groups if k not in groups]")
         if shape.wants_remove:
             with source.block("for k in (*groups, *gone):"):
-                self._load_group_or_fresh("former_groups")
+                code.load_group_or_fresh("former_groups")
                 code.append_row("rem", self.q)
         if shape.wants_insert:
             with source.block("for k, G in groups.items():"):
@@ -311,11 +305,6 @@ class RunningBatchCode(BatchCode):
     def contents(self) -> str:
         """Code of the keys of the groups being collected."""
         return "W[0]"
-
-
-def runs_along(code: Code) -> bool:
-    """Whether a batch statement needs no events, only aggregates."""
-    return code.shape.fully and not code.shape.group_window and code.shape.leaving is Leaving.NEVER
 
 
 def _both(first: Callable[[Scope], None], then: Callable[[], None]) -> Callable[[Scope], None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
@@ -99,26 +99,21 @@ class Code:
     @contextmanager
     def where(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the where-clause, if there is one."""
-        condition = self.shape.where
-        with (
-            nullcontext()
-            if condition is None
-            else self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
-        ):
+        with self._under(scope, self.shape.where):
             yield
 
     @contextmanager
     def having(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the having-clause, if there is one."""
-        condition = self.shape.having
         for i, name in self._named.items():
             self.source.line(f"{name} = {self.aggregates.values[i]}")
-        with (
-            nullcontext()
-            if condition is None
-            else self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
-        ):
+        with self._under(scope, self.shape.having):
             yield
+
+    def _under(self, scope: Scope, condition: x.Expr | None) -> AbstractContextManager[None]:
+        if condition is None:
+            return nullcontext()
+        return self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
 
     def row(self, scope: Scope) -> str:
         """Code of one output row; with row ordering a (sort key, row) pair."""
@@ -177,6 +172,11 @@ class Code:
             if then is not None:
                 then()
 
+    def load_group_or_fresh(self, groups: str = "groups") -> None:
+        """Load the cells of group ``k`` of `groups`, or those of an empty group if it is not there."""
+        self.source.line(f"G = {groups}.get(k)")
+        self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
+
     def leave_group(self, scope: Scope, key: str) -> None:
         """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells."""
         source = self.source
@@ -212,8 +212,7 @@ class Code:
     def starts_with_group(self) -> bool:
         """Whether a timed batch's clock can only start with a new group, so that other arrivals need not look."""
         shape = self.shape
-        running = shape.kind == "fully_aggregated_grouped" and not shape.group_window
-        return running and shape.where is None and shape.window_name == "time_batch"
+        return shape.runs_along and shape.grouped and shape.where is None and shape.window_name == "time_batch"
 
     @property
     def one_timer(self) -> bool:

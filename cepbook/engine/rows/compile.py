@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.batches import BatchCode, RunningBatchCode, runs_along
+from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.shape import Shape, shape_of
@@ -226,7 +226,7 @@ class _Writer:
                         self._row_body(hoisted)
                     source.line("break")
                 with source.block("except Exception as failure:"):
-                    source.line("failed(failure, now)")
+                    source.line("failed(failure)")
                 if hoisted or code.one_timer:
                     with source.block("finally:"):
                         if hoisted:
@@ -312,8 +312,7 @@ class _Writer:
             source.line("seen = set()")
         if isinstance(self.body, RunningBatchCode):
             with source.block(f"for k in {contents}:"):
-                source.line("G = groups.get(k)")
-                code.aggregates.load(f"{code.aggregates.fresh()} if G is None else G")
+                code.load_group_or_fresh()
                 code.append_row("found", q)
             return
         with source.block(f"for item in {contents}:"):
@@ -329,13 +328,12 @@ class _Writer:
                 with source.block("if k in seen:"):
                     source.line("continue")
                 source.line("seen.add(k)")
-            source.line("G = groups.get(k)")
-            code.aggregates.load(f"{code.aggregates.fresh()} if G is None else G")
+            code.load_group_or_fresh()
         code.append_row("found", q)
 
 
 def _batch_code(code: Code) -> BatchCode:
-    return RunningBatchCode(code) if runs_along(code) else BatchCode(code)
+    return RunningBatchCode(code) if code.shape.runs_along else BatchCode(code)
 
 
 def _or_none(code: str | None) -> str:

@@ -100,6 +100,11 @@ class Shape:
         return within
 
     @property
+    def runs_along(self) -> bool:
+        """Whether a batch needs no events, only aggregates."""
+        return self.batches and self.fully and not self.group_window
+
+    @property
     def same_group(self) -> bool:
         """Whether an event that an arrival pushes out belongs to the arrival's own group."""
         return bool(self.group_window) and self.grouped and set(self.keys) <= set(self.group_window)
