@@ -12,7 +12,6 @@ Rules, for everything that comes in through the workbench:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cepbook.errors import EventError
+from cepbook.errors import EventError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.java import single
 from cepbook.lang.types import BITS, Type
@@ -35,15 +34,6 @@ Convert = Callable[[Any], Any]
 
 class Mismatch(Exception):
     """A value that does not fit; the message starts with "is" and completes "property `x` …"."""
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint in the form of a second line, or nothing when no known name is near."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    if not near:
-        lower = {k.lower(): k for k in known}
-        near = [lower[name.lower()]] if name.lower() in lower else []
-    return f"\n  hint: did you mean `{near[0]}`?" if near else ""
 
 
 def is_missing(value: object) -> bool:
@@ -239,7 +229,7 @@ class EventCheck:
             raise EventError(f"property `{name}` of event type `{self._type.name}` {mismatch}") from None
 
     def _unknown(self, name: str) -> EventError:
-        hint = did_you_mean(name, self._type.properties)
+        hint = hint_line(name, self._type.properties)
         return EventError(f"event type `{self._type.name}` has no property `{name}`{hint}")
 
 
@@ -248,5 +238,5 @@ def find_type(name: str, types: EventTypes) -> EventType:
     found = types.get(name)
     if found is None:
         known = "" if types else "\n  hint: define one with `create schema` or Workbench.define"
-        raise EventError(f"there is no event type `{name}`{did_you_mean(name, types) or known}")
+        raise EventError(f"there is no event type `{name}`{hint_line(name, types) or known}")
     return found

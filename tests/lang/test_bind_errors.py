@@ -10,10 +10,10 @@ import pytest
 from cepbook.errors import BindError
 from cepbook.lang.bind import bind
 from cepbook.lang.dialects.epl import parse
+from tests.lang import recorded
 from tests.lang.binding import CATALOG, SCHEMAS, bound
 
 FILE = Path(__file__).with_name("bind_errors.md")
-CASE = re.compile(r"```text\n(?P<epl>.*?)```\n\n```error\n(?P<error>.*?)```", re.DOTALL)
 SOURCES = Path(__file__).parents[2] / "cepbook" / "lang" / "bind"
 
 
@@ -24,17 +24,10 @@ def refusal(text: str) -> BindError:
 
 
 @pytest.mark.parametrize(
-    ("epl", "error"), CASE.findall(FILE.read_text(encoding="utf-8")), ids=lambda text: text.splitlines()[0][:60]
+    ("epl", "error"), recorded.cases(FILE), ids=lambda text: text.splitlines()[0][:60]
 )
 def test_recorded_text(epl: str, error: str, request: pytest.FixtureRequest) -> None:
-    shown = f"{refusal(epl.rstrip())}\n"
-    if shown != error and request.config.getoption("--record", default=False):
-        content = FILE.read_text(encoding="utf-8")
-        FILE.write_text(
-            content.replace(f"{epl}```\n\n```error\n{error}", f"{epl}```\n\n```error\n{shown}"), encoding="utf-8"
-        )
-        return
-    assert shown == error
+    recorded.check(FILE, epl, error, refusal(epl.rstrip()), request)
 
 
 def test_the_schemas_shown_are_those_used() -> None:
@@ -45,9 +38,9 @@ def test_every_code_is_recorded() -> None:
     used = set()
     for file in SOURCES.glob("*.py"):
         used.update(re.findall(r"(?:add|fail)\(\s*\"([a-z]+(?:-[a-z]+)+)\"", file.read_text(encoding="utf-8")))
-    recorded = set(re.findall(r"```error\n([a-z-]+):", FILE.read_text(encoding="utf-8")))
-    assert used <= recorded | {"not-supported-yet"}
-    assert "not-supported-yet" in recorded
+    shown = set(re.findall(r"```error\n([a-z-]+):", FILE.read_text(encoding="utf-8")))
+    assert used <= shown | {"not-supported-yet"}
+    assert "not-supported-yet" in shown
 
 
 def test_a_genuine_error_is_reported_beside_what_is_not_supported() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from cepbook.errors import ParseError
 from cepbook.lang.dialects.epl import parse
+from tests.lang import recorded
 
 FILE = Path(__file__).with_name("parse_errors.md")
-CASE = re.compile(r"```text\n(?P<epl>.*?)```\n\n```error\n(?P<error>.*?)```", re.DOTALL)
 
 
 def refusal(text: str) -> ParseError:
@@ -21,17 +20,10 @@ def refusal(text: str) -> ParseError:
 
 
 @pytest.mark.parametrize(
-    ("epl", "error"), CASE.findall(FILE.read_text(encoding="utf-8")), ids=lambda text: text.splitlines()[0][:60]
+    ("epl", "error"), recorded.cases(FILE), ids=lambda text: text.splitlines()[0][:60]
 )
 def test_recorded_text(epl: str, error: str, request: pytest.FixtureRequest) -> None:
-    shown = f"{refusal(epl.rstrip())}\n"
-    if shown != error and request.config.getoption("--record", default=False):
-        content = FILE.read_text(encoding="utf-8")
-        FILE.write_text(
-            content.replace(f"{epl}```\n\n```error\n{error}", f"{epl}```\n\n```error\n{shown}"), encoding="utf-8"
-        )
-        return
-    assert shown == error
+    recorded.check(FILE, epl, error, refusal(epl.rstrip()), request)
 
 
 def test_every_statement_reports_its_first_error() -> None:
