@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
+from cepbook.engine.contexts import Locators, compile_locators
 from cepbook.engine.rows.compile import Program, compile_select
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.source import Source
 from cepbook.errors import BindError, Diagnostic, Refusal
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects.epl import parse
-from cepbook.lang.plan import CreateContextStatement, CreateSchemaStatement, ModulePlan, SelectStatement
+from cepbook.lang.plan import CreateContextStatement, CreateSchemaStatement, ModulePlan, SelectStatement, StatementPlan
 from cepbook.lang.rewrite import rewrite
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A bound module with one program per select statement, by name; `catalog` includes what the module creates."""
+    """A bound module with one program per select statement and the locators of each context, by name.
+
+    `catalog` includes what the module creates.
+    """
 
     plan: ModulePlan
     programs: Mapping[str, Program]
+    locators: Mapping[str, Locators]
     catalog: Catalog
 
 
@@ -46,36 +55,42 @@ def compile_plan(
     """Programs of `plan`'s statements. Errors: BindError when the row engine refuses one."""
     after = catalog.copy()
     programs: dict[str, Program] = {}
+    locators: dict[str, Locators] = {}
+    scope_in = partial(_scope, clock, config, dict(functions))
     for statement in plan.statements:
         if isinstance(statement, CreateSchemaStatement):
             after.event_types[statement.event_type.name] = statement.event_type
         elif isinstance(statement, CreateContextStatement):
             after.contexts[statement.context.name] = statement.context
+            with _refusals(statement, plan):
+                locators[statement.context.name] = compile_locators(statement.spec, scope_in)
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type
-            programs[statement.name] = _program(statement, plan, after, clock, config, functions)
-    return Compiled(plan, programs, after)
+            properties = tuple(after.event_types[statement.source.event_type].properties)
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_select(
+                    statement, scope_in, all_properties=properties, iterable_unbound=config.iterable_unbound
+                )
+    return Compiled(plan, programs, locators, after)
 
 
-def _program(
-    statement: SelectStatement,
-    plan: ModulePlan,
-    catalog: Catalog,
-    clock: Clock,
-    config: Config,
-    functions: Mapping[str, Callable[..., Any]],
-) -> Program:
+def _scope(clock: Clock, config: Config, functions: Mapping[str, Callable[..., Any]], source: Source) -> Scope:
+    source.bind("clock", clock)
+    return Scope(
+        source,
+        {},
+        integer_division=config.integer_division,
+        division_by_zero_null=config.division_by_zero_null,
+        user_functions=functions,
+    )
+
+
+@contextmanager
+def _refusals(statement: StatementPlan, plan: ModulePlan) -> Iterator[None]:
+    """What the row engine refuses is told as a diagnostic of the statement."""
     try:
-        return compile_select(
-            statement,
-            clock,
-            all_properties=tuple(catalog.event_types[statement.source.event_type].properties),
-            integer_division=config.integer_division,
-            division_by_zero_null=config.division_by_zero_null,
-            iterable_unbound=config.iterable_unbound,
-            user_functions=dict(functions),
-        )
+        yield
     except Refusal as refusal:
         diagnostic = Diagnostic("not-supported-yet", f"not supported yet: {refusal.reason}", statement.span)
         raise BindError((diagnostic,), plan.source) from refusal

@@ -15,9 +15,10 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.frozen import hashable, is_hashable
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
-from cepbook.lang.plan import CreateContextStatement, KeyedStream
+from cepbook.lang.plan import CreateContextStatement, KeyedContextSpec, KeyedStream
 
 Locate = Callable[[Any], Any]
+Locators = Mapping[str, Locate]  # by listed event type
 OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
 
 
@@ -37,19 +38,21 @@ class KeyedContext:
     """The live partitions of one keyed context.
 
     While an event is dispatched, `current` is its partition (None: it is in none) and `fresh` tells that the event made
-    the partition; then all statements have seen it already, at the context's own place in the order.
+    the partition; then all statements have seen it already, at the context's own place in the order, and `took` holds
+    those whose filter it passed.
     """
 
-    def __init__(self, plan: CreateContextStatement, order: tuple[int, int]) -> None:
+    def __init__(self, plan: CreateContextStatement, locators: Locators, order: tuple[int, int]) -> None:
         self.plan = plan
         self.name = plan.context.name
         self.order = order
         self.streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
-        self._locate = {s.event_type: _locator(s) for s in plan.spec.streams}
+        self._locate = locators
         self.partitions: dict[Any, Partition] = {}
         self.statements: list[Member | None] = []
         self.current: Partition | None = None
         self.fresh = False
+        self.took: list[Member] = []
         self._next_id = 0
 
     # -------------------------------------------------------------- statements
@@ -82,7 +85,7 @@ class KeyedContext:
         return partition
 
     def handler(
-        self, listed: str, takers: Sequence[tuple[Member, Callable[[Any, Any], None]]]
+        self, listed: str, takers: Sequence[tuple[Member, Callable[[Any, Any], object]]]
     ) -> Callable[[Any], None]:
         """What the context does with an event of listed type `listed`: find or make the partition.
 
@@ -100,12 +103,16 @@ class KeyedContext:
             if partition is None:
                 partition = self.allocate(key, keys)
                 self.current, self.fresh = partition, True
-                for statement, take in takers:
-                    statement.guarded(take, event, partition)
+                self.took = [statement for statement, take in takers if statement.guarded(take, event, partition)]
             else:
                 self.current = partition
 
         return on_event
+
+    def find(self, listed: str, event: Any) -> Partition | None:
+        """The partition of an event of listed type `listed`, if there is one."""
+        key, _ = self._locate[listed](event)
+        return None if key is OUTSIDE else self.partitions.get(key)
 
     def assign(self, listed: str, columns: Mapping[str, list[Any]], count: int) -> list[Partition | None]:
         """The partition of each of `count` rows of a replay, new ones allocated in row order."""
@@ -141,11 +148,18 @@ class KeyedContext:
         return [{"id": p.id, **p.properties, "name": p.name} for p in live]
 
 
-def _locator(stream: KeyedStream) -> Locate:
-    """Generate ``locate(e) -> (partition key, key values)``; OUTSIDE for events that the context's filter hides."""
+def compile_locators(spec: KeyedContextSpec, scope_in: lower.ScopeIn) -> Locators:
+    """For each stream, ``locate(e) -> (partition key, key values)``; OUTSIDE for events that its filter hides.
+
+    Errors: Refusal for an expression that the row engine cannot run.
+    """
+    return {stream.event_type: _locator(stream, scope_in) for stream in spec.streams}
+
+
+def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
     source = Source()
     names = lower.properties(stream.filter, *stream.keys)
-    scope = lower.Scope(source, {name: f"p{i}" for i, name in enumerate(names)}, event="e")
+    scope = scope_in(source).at(props={name: f"p{i}" for i, name in enumerate(names)}, event="e")
     source.bind("OUTSIDE", OUTSIDE)
     source.bind("_hashable", hashable)
     with source.block("def locate(e):"):

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 
-Handler = Callable[[Any], None]
+Handler = Callable[[Any], object]  # true if it took the event
 Order = tuple[int, int]
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
 _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
@@ -165,37 +163,23 @@ def _linear(handlers: list[Handler], failed: Callable[[Exception], None]) -> Han
 
 
 def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None]) -> Handler:
-    """With ``@Drop``: it must be known which subscribers matched, so each filter is a predicate of its own."""
-    takers = [(s.order[0], _predicate(s.filter), s.matched, s.drops) for s in ordered]
+    """With ``@Drop`` it counts who took the event: takers say so themselves, and one that failed on it took it."""
+    takers = [(s.order[0], s.checked, s.drops) for s in ordered]
 
     def dispatch(event: Any) -> None:
         dropped_below: int | None = None
-        for priority, applies, handler, drops in takers:
+        for priority, handler, drops in takers:
             if dropped_below is not None and priority > dropped_below:
                 return
             try:
-                if applies(event):
-                    if drops:
-                        dropped_below = priority
-                    handler(event)
+                taken = handler(event)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                taken = True
                 failed(failure)
+            if taken and drops:
+                dropped_below = priority
 
     return dispatch
-
-
-def _predicate(condition: x.Expr | None) -> Callable[[Any], bool]:
-    if condition is None:
-        return lambda event: True
-    source = Source()
-    names = lower.properties(condition)
-    scope = lower.Scope(source, {name: f"p{i}" for i, name in enumerate(names)}, event="event")
-    with source.block("def applies(event):"):
-        for i, name in enumerate(names):
-            source.line(f"p{i} = event.get({source.const(name, 'n')})")
-        source.line(f"return {lower.truth(scope, condition)}")
-    applies: Callable[[Any], bool] = source.load()["applies"]
-    return applies
 
 
 def _single_table(root: Node) -> tuple[str, dict[Any, list[Handler]]] | None:

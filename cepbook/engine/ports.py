@@ -33,5 +33,5 @@ class Member(Protocol):
     def new_state(self, partition: Any) -> Any:
         """A fresh state for a partition."""
 
-    def guarded(self, take: Callable[[Any, Any], None], event: Any, partition: Any) -> None:
-        """Hand an event to the statement's state in a partition; failures are reported."""
+    def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Any) -> bool:
+        """Hand an event to the statement's state in a partition; failures are reported. Whether it took the event."""

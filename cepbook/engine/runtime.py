@@ -184,7 +184,8 @@ class Runtime:
         for plan in compiled.plan.statements:
             self._serial += 1
             if isinstance(plan, CreateContextStatement):
-                self._contexts[plan.context.name] = KeyedContext(plan, self._order(0))
+                name = plan.context.name
+                self._contexts[name] = KeyedContext(plan, compiled.locators[name], self._order(0))
             elif isinstance(plan, SelectStatement):
                 order = self._order(plan.priority)
                 statement = Statement(self, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
@@ -367,12 +368,14 @@ class Runtime:
         """Everything that must see events of `type_name`: statements, and before them their contexts."""
         found: list[Subscriber] = []
         readers = self.readers(type_name)
-        for context, listed in allocating(self, type_name):
+        listed_in = {context.name: listed for context, listed in allocating(self, type_name)}
+        for name, listed in listed_in.items():
+            context = self._contexts[name]
             own = [s for s in readers if s.context is context]
             handler = context.handler(listed, [(s, s.program["on_event"]) for s in own])
             found.append(Subscriber(context.order, None, handler, handler))
         for statement in readers:
-            checked, matched = statement.handlers()
+            checked, matched = statement.handlers(listed_in.get(statement.plan.context or ""))
             condition = statement.program.shape.source.filter
             found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
         return found

@@ -11,6 +11,7 @@ from typing import Any
 from cepbook.engine.clock import NEVER, Timed
 from cepbook.engine.contexts import KeyedContext, Partition
 from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
+from cepbook.engine.filters import Handler
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
 from cepbook.errors import Diagnostic, StatementError
@@ -261,26 +262,40 @@ class Statement:
         return found
 
     # -------------------------------------------------------------- events
-    def guarded(self, take: Callable[[Any, Any], None], event: Any, partition: Partition) -> None:
+    def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Partition) -> bool:
         """Hand `event` to the statement's state in `partition`; a failure is reported and stops nothing."""
         try:
-            take(event, partition.states[self.program.namespace["slot"]])
+            return bool(take(event, partition.states[self.program.namespace["slot"]]))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
+            return True
 
-    def handlers(self) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
-        """(checks the filter itself, relies on the index) takers of one event."""
+    def handlers(self, listed: str | None) -> tuple[Handler, Handler]:
+        """(checks the filter itself, relies on the index) takers of one event of the context's type `listed`."""
         checked, matched = self.program["on_event"], self.program["on_match"]
         context = self.context
         if context is None:
             return checked, matched
         slot: int = self.program.namespace["slot"]
 
-        def within(take: Callable[[Any, Any], None]) -> Callable[[Any], None]:
-            def on_event(event: Any) -> None:
+        def ahead(take: Callable[[Any, Any], object]) -> Handler:
+            def on_event(event: Any) -> object:
+                partition = None if listed is None else context.find(listed, event)
+                return partition is not None and take(event, partition.states[slot])
+
+            return on_event
+
+        if self.order < context.order:  # the context looks at the event, and may open a partition for it, later
+            return ahead(checked), ahead(matched)
+
+        def within(take: Callable[[Any, Any], object]) -> Handler:
+            def on_event(event: Any) -> object:
                 partition = context.current
-                if partition is not None and not context.fresh:
-                    take(event, partition.states[slot])
+                if partition is None:
+                    return False
+                if context.fresh:
+                    return self in context.took
+                return take(event, partition.states[slot])
 
             return on_event
 

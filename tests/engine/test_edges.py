@@ -9,7 +9,8 @@ import pytest
 from cepbook.engine.batch import Slice
 from cepbook.engine.clock import LAST
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import EventError, StatementError
+from cepbook.errors import BindError, EventError, StatementError
+from cepbook.lang.types import INT
 
 
 def _runtime(*modules: str) -> Runtime:
@@ -113,3 +114,59 @@ def test_a_long_case_needs_no_nesting() -> None:
     runtime = _runtime(f"@name('q') select case {branches} else -1 end as y from T#lastevent")
     runtime.send("T", {"x": 299})
     assert runtime.iterate("q") == [{"y": 299 * 299}]
+
+
+def test_filters_of_contexts_and_of_drop_may_call_functions() -> None:
+    runtime = Runtime()
+    runtime.register_function("twice", lambda v: v * 2, returns=INT)
+    runtime.deploy(
+        "create schema T(k string, x int);"
+        "create context C partition by k from T(twice(x) > 4 and current_timestamp < 10);"
+        "@name('c') context C select context.key1 as k, count(*) as n from T;"
+        "@name('d') @Priority(2) @Drop select x from T(twice(x) > 8);"
+        "@name('e') select x from T"
+    )
+    seen: list[Any] = []
+    runtime.statement("e").add_listener(lambda delta: seen.append(delta.insert))
+    for x in (1, 3, 5):
+        runtime.send("T", {"k": "a", "x": x})
+    assert runtime.iterate("c") == [{"k": "a", "n": 1}]  # the event that was dropped did not reach the context
+    assert seen == [[{"x": 1}], [{"x": 3}]]
+
+
+def test_a_context_whose_filter_cannot_run_leaves_nothing_behind() -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema T(k string, x int)")
+    runtime.catalog.functions["ghost"] = INT  # known to the binder, but not to the engine
+    with pytest.raises(BindError, match="no function `ghost` is registered"):
+        runtime.deploy("create schema U(x int); create context C partition by k from T(ghost(x) > 4)")
+    assert (list(runtime.deployments), list(runtime.contexts)) == (["deployment_1"], [])
+    assert (list(runtime.catalog.event_types), list(runtime.catalog.contexts)) == (["T"], [])
+
+
+def test_a_statement_that_drops_inside_a_context_drops_the_event_that_opens_a_partition() -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema T(k string, x int); create context C partition by k from T;"
+        "@name('d') @Drop context C select x from T(x > 1);"
+        "@name('e') @Priority(-1) select x from T"
+    )
+    seen: list[Any] = []
+    runtime.statement("e").add_listener(lambda delta: seen.append(delta.insert))
+    for key, x in (("a", 2), ("a", 3), ("b", 1), ("b", 2)):
+        runtime.send("T", {"k": key, "x": x})
+    assert seen == [[{"x": 1}]]
+
+
+@pytest.mark.parametrize("priority", [0, 1, -1])
+def test_an_event_reaches_its_own_partition_whatever_the_priority(priority: int) -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema T(k string, x int); create context C partition by k from T;"
+        f"@name('q') @Priority({priority}) context C select context.key1 as key, k, sum(x) as total from T"
+    )
+    seen: list[Any] = []
+    runtime.statement("q").add_listener(lambda delta: seen.extend(delta.insert or ()))
+    for k, x in (("a", 1), ("b", 2), ("a", 4), ("b", 8), ("a", 16)):
+        runtime.send("T", {"k": k, "x": x})
+    assert [(row["key"], row["total"]) for row in seen] == [("a", 1), ("b", 2), ("a", 5), ("b", 10), ("a", 21)]

@@ -6,7 +6,7 @@ for columns of a replay. The one reads ``push`` (where deliveries go), the other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.shape import Shape, shape_of
 from cepbook.engine.rows.sliding import Emit, SlidingCode
 from cepbook.engine.rows.source import Source
@@ -44,29 +44,16 @@ class Program:
 
 
 def compile_select(
-    plan: SelectStatement,
-    clock: object,
-    *,
-    all_properties: Sequence[str],
-    integer_division: bool = False,
-    division_by_zero_null: bool = False,
-    iterable_unbound: bool = False,
-    user_functions: dict[str, Callable[..., object]] | None = None,
+    plan: SelectStatement, scope_in: ScopeIn, *, all_properties: Sequence[str], iterable_unbound: bool = False
 ) -> Program:
     """Generate, compile and load the module of `plan`.
 
-    `all_properties` are those of the source's event type, in order. Errors: Refusal for what the row engine cannot run.
+    `scope_in` gives the scope that expressions are lowered in, `all_properties` are those of the source's event type,
+    in order. Errors: Refusal for what the row engine cannot run.
     """
     shape = shape_of(plan)
     source = Source()
-    source.bind("clock", clock)
-    scope = Scope(
-        source,
-        {},
-        integer_division=integer_division,
-        division_by_zero_null=division_by_zero_null,
-        user_functions=user_functions or {},
-    )
+    scope = scope_in(source)
     writer = _Writer(shape, Code(shape, scope), tuple(all_properties), iterable_unbound)
     writer.write()
     namespace = source.load()
@@ -129,12 +116,16 @@ class _Writer:
                 if condition is not None and condition_applies:
                     self._read(early)
                     with source.block(f"if {lower.truth(self.code.arriving(), condition)}:", condition.span):
-                        self._read(late)
-                        self._arrival()
+                        self._taken(late)
                 else:
-                    self._read(late)
-                    self._arrival()
+                    self._taken(late)
             source.with_defaults(name)
+
+    def _taken(self, names: Sequence[str]) -> None:
+        """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""
+        self._read(names)
+        self._arrival()
+        self.source.line("return True")
 
     def _event_signature(self) -> str:
         """Without a context the one state's parts are default values, bound when the statement starts."""

@@ -42,6 +42,10 @@ class Scope:
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
+# The scope of what is written into a source: no properties yet, but the engine's clock, rules and functions
+ScopeIn = Callable[[Source], Scope]
+
+
 def support_name(scope: Scope, function: Callable[..., object]) -> str:
     """The name under which generated code calls one of `support`'s functions."""
     return scope.source.bind(f"_{function.__name__}", function)
