@@ -44,6 +44,16 @@ class ContextType:
     keys: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class VariableType:
+    """A variable by name. `constant` ones never change; their `value` is known to the binder, which folds it."""
+
+    name: str
+    type: Type
+    constant: bool = False
+    value: object = None
+
+
 @dataclass(slots=True)
 class Catalog:
     """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
@@ -51,10 +61,11 @@ class Catalog:
     event_types: dict[str, EventType] = field(default_factory=dict)
     contexts: dict[str, ContextType] = field(default_factory=dict)
     functions: dict[str, Type] = field(default_factory=dict)
+    variables: dict[str, VariableType] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
         """A catalog that can change without this one; the entries are shared."""
-        return Catalog(dict(self.event_types), dict(self.contexts), dict(self.functions))
+        return Catalog(dict(self.event_types), dict(self.contexts), dict(self.functions), dict(self.variables))
 
     def is_a(self, name: str, supertype: str) -> bool:
         """Whether events of `name` are also events of `supertype`."""

@@ -90,7 +90,12 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
             return [f"{indent}where {show_expr(node.predicate)}", *_node(node.input, indent + "  ", calls)]
         case plan.Windowed():
             windows = " ".join(_window(w) for w in node.windows)
-            return [f"{indent}window {windows}", *_node(node.input, indent + "  ", calls)]
+            kind = "union of windows" if node.union else "window"
+            return [f"{indent}{kind} {windows}", *_node(node.input, indent + "  ", calls)]
+        case plan.Derived():
+            args = ", ".join([*map(show_expr, node.args), *(f"{c.name} = {show_expr(c.value)}" for c in node.extra)])
+            keys = f" by {', '.join(c.name for c in node.keys)}" if node.keys else ""
+            return [f"{indent}derive {node.name}({args}){keys}", *_node(node.input, indent + "  ", calls)]
         case plan.Source():
             alias = f" as {node.alias}" if node.alias is not None else ""
             lines = [f"{indent}from {node.event_type}{alias}"]
@@ -114,7 +119,9 @@ def _project(node: plan.Projection, indent: str) -> list[str]:
 
 
 def _window(window: plan.WindowSpec) -> str:
-    return f"{window.name}({', '.join([*(show_expr(a) for a in window.args), *window.options])})"
+    calls = [show_call(c) for c in window.calls]
+    order = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in window.criteria]
+    return f"{window.name}({', '.join([*(show_expr(a, calls) for a in window.args), *order, *window.options])})"
 
 
 def show_call(call: plan.AggregateCall) -> str:
@@ -151,6 +158,11 @@ def _prop(e: Any, show: _Show, calls: list[str]) -> str:
 
 def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
     return calls[e.index] if e.index < len(calls) else f"aggregate {e.index}"
+
+
+def _prev(e: x.Prev, show: _Show) -> str:
+    name = "prev" if e.kind == "prev" else f"prev{e.kind}"
+    return f"{name}({', '.join(show(part) for part in (e.index, e.value) if part is not None)})"
 
 
 def _infix(e: x.Expr, show: _Show, op: str, *operands: x.Expr) -> str:
@@ -207,6 +219,13 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.EventOf: lambda e, show, calls: "event" if e.stream == 0 else f"event {e.stream}",
     x.ContextProp: lambda e, show, calls: f"context.{e.name}",
     x.CurrentTimestamp: lambda e, show, calls: "current_timestamp",
+    x.Variable: lambda e, show, calls: str(e.name),
+    x.Prev: lambda e, show, calls: _prev(e, show),
+    x.Prior: lambda e, show, calls: f"prior({e.index}, {show(e.value)})",
+    x.InsertStream: lambda e, show, calls: "istream()",
+    x.Grouping: lambda e, show, calls: f"grouping({', '.join(f'key {k}' for k in e.keys)})",
+    x.WindowValue: lambda e, show, calls: str(e.name),
+    x.OutputCounter: lambda e, show, calls: str(e.name),
     x.AggregateRef: _aggregate,
     x.KeyRef: lambda e, show, calls: f"key {e.index}",
     x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),

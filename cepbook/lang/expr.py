@@ -71,6 +71,73 @@ class CurrentTimestamp(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Variable(Expr):
+    """The present value of variable `name`, read at each evaluation. Constant variables are bound as `Const`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prev(Expr):
+    """``prev``, ``prevtail``, ``prevwindow``, ``prevcount``: other events of the data window of the row's event.
+
+    `kind` ``prev``: `value` of the event `index` places before the newest (in a batch: before the row's own); ``tail``:
+    `index` places from the oldest; ``window``: `value` of all, newest first; ``count``: how many (no `value`).
+    Null in rows of the remove stream, and for an index that is null or beyond the window.
+    """
+
+    kind: str
+    index: Expr | None
+    value: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prior(Expr):
+    """``prior(index, value)``: `value` of the event `index` (a constant) arrivals before the row's own in the stream.
+
+    Fixed at arrival: it keeps its value in the remove stream. Null where there was none.
+    """
+
+    index: int
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class InsertStream(Expr):
+    """``istream()``: true in rows of the insert stream, false in those of the remove stream. Boolean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping(Expr):
+    """``grouping(key)``, ``grouping_id(key, …)``: an int, one bit per key (the first is the highest).
+
+    A bit is 1 where the row's grouping set leaves out the group-by key with that index.
+    """
+
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowValue(Expr):
+    """A built-in of ``expr`` and ``expr_batch`` conditions.
+
+    `name`: current_count, expired_count, oldest_timestamp, newest_timestamp, view_reference, oldest_event,
+    newest_event.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCounter(Expr):
+    """A built-in of ``output when``: count_insert, count_insert_total, count_remove, count_remove_total,
+    last_output_timestamp.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateRef(Expr):
     """The current value of call `index` of the statement's `Aggregation`."""
 

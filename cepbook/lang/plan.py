@@ -8,8 +8,10 @@ that says who it is and how it delivers::
         Having            optional
           Aggregation     optional: group-by keys, aggregate calls
             Selection     optional: the where-clause
-              Windowed    optional: data windows, first to last
-                Source    event type and filter
+              Windowed    optional: data windows over events or derived events
+              Derived     optional: a derived-value window, events of a type of its own
+                Windowed  optional: data windows, first to last
+                  Source  event type and filter
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cepbook.errors import NOWHERE, Span
-from cepbook.lang.catalog import ContextType, EventType
+from cepbook.lang.catalog import ContextType, EventType, VariableType
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
@@ -54,28 +56,56 @@ class Source(PlanNode):
 class WindowSpec(PlanNode):
     """One data window of `lang.windows.WINDOWS` with its bound parameters, in order.
 
-    ``groupwin`` has the keys as `args` and applies to all windows behind it. A duration parameter is an
-    `expr.Period` (numbers of seconds are converted by the binder).
+    ``groupwin`` has the keys as `args` and applies to all windows behind it, up to ``merge`` (no args). A duration
+    parameter is an `expr.Period` (numbers of seconds are converted by the binder). ``sort`` has its size as the only
+    arg, ``rank`` its size and then its keys; the sort order of both is `criteria`: (expression, descending). The
+    condition of ``expr`` and ``expr_batch`` may refer to `calls` by `expr.AggregateRef`, and to `expr.WindowValue`.
     """
 
     name: str
     args: tuple[Expr, ...]
     options: tuple[str, ...] = ()  # flow-control keywords in upper case: FORCE_UPDATE, START_EAGER
+    criteria: tuple[tuple[Expr, bool], ...] = ()
+    calls: tuple[AggregateCall, ...] = ()
+    # of groupwin, from @Hint: (reclaim_group_aged, reclaim_group_freq) in clock units
+    reclaim: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Windowed(PlanNode):
-    """The data windows, first to last; ``groupwin`` gives each key instances of its own of those behind it."""
+    """The data windows, first to last; ``groupwin`` gives each key instances of its own of those behind it.
 
-    input: Source
+    Several windows are an intersection (an event leaves when one of them drops it) unless `union` (when all have).
+    """
+
+    input: Source | Derived
     windows: tuple[WindowSpec, ...]
+    union: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Derived(PlanNode):
+    """A derived-value window: each change of its input makes one derived event of type `event_type`.
+
+    `name` and `args` are those of `lang.windows`; the derived event has the statistic's own fields, then `extra`
+    columns, which are taken from the last event that arrived (null before the first). `keys` are those of ``groupwin``
+    before it (columns of their own, named in `event_type` before everything else), each group having its own values.
+    Above it in the chain, `expr.Prop` and `expr.EventOf` refer to derived events.
+    """
+
+    input: Windowed | Source
+    name: str
+    args: tuple[Expr, ...]
+    extra: tuple[Column, ...]
+    keys: tuple[Column, ...]
+    event_type: EventType
 
 
 @dataclass(frozen=True, slots=True)
 class Selection(PlanNode):
     """The where-clause: with a window it tests entering and leaving events."""
 
-    input: Windowed | Source
+    input: Windowed | Derived | Source
     predicate: Expr
 
 
@@ -86,7 +116,8 @@ class AggregateCall(PlanNode):
     `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``.
     `filter` counts an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever
     leaves). `index` is the second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event,
-    null beyond the window.
+    null beyond the window. `group_by` groups this call alone (local grouping; empty: over all events), None: by the
+    statement's keys. `criteria` are the (expression, descending) of sorted, maxby and the like.
     """
 
     name: str
@@ -96,23 +127,30 @@ class AggregateCall(PlanNode):
     filter: Expr | None = None
     ever: bool = False
     index: Expr | None = None
+    group_by: tuple[Expr, ...] | None = None
+    criteria: tuple[tuple[Expr, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation(PlanNode):
-    """`keys` are the group-by expressions (empty: one group). `calls` are numbered for `expr.AggregateRef`."""
+    """`keys` are the group-by expressions (empty: one group). `calls` are numbered for `expr.AggregateRef`.
 
-    input: Selection | Windowed | Source
+    With rollup, cube or grouping sets `levels` lists the grouping sets, in their order, as indexes of `keys`; rows of a
+    level have null for the keys that it leaves out (`expr.KeyRef`, `expr.Grouping`).
+    """
+
+    input: Selection | Windowed | Derived | Source
     keys: tuple[Expr, ...]
     calls: tuple[AggregateCall, ...]
     kind: QueryKind
+    levels: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Having(PlanNode):
     """The having-clause: rows of which `predicate` is not true are not delivered."""
 
-    input: Aggregation | Selection | Windowed | Source
+    input: Aggregation | Selection | Windowed | Derived | Source
     predicate: Expr
 
 
@@ -132,7 +170,7 @@ class Projection(PlanNode):
     act in this order on the insert rows and the remove rows of one delivery apart, and on the iterator's rows.
     """
 
-    input: Having | Aggregation | Selection | Windowed | Source
+    input: Having | Aggregation | Selection | Windowed | Derived | Source
     columns: tuple[Column, ...]
     wildcard: bool = False
     distinct: bool = False
@@ -141,7 +179,12 @@ class Projection(PlanNode):
     offset: Expr | None = None
 
 
-RowNode = Projection | Having | Aggregation | Selection | Windowed | Source
+# What may stand below each clause of the chain
+StreamNode = Windowed | Derived | Source
+SelectionNode = Selection | StreamNode
+AggregationNode = Aggregation | SelectionNode
+HavingNode = Having | AggregationNode
+RowNode = Projection | HavingNode
 
 
 def chain(root: Projection) -> Iterator[RowNode]:
@@ -151,6 +194,41 @@ def chain(root: Projection) -> Iterator[RowNode]:
     while not isinstance(node, Source):
         node = node.input
         yield node
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(PlanNode):
+    """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type."""
+
+    variable: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Crontab(PlanNode):
+    """``at (…)``: one entry per field, minutes hours days months weekdays [seconds], as croniter reads them."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Output(PlanNode):
+    """The output clause (output rate limiting).
+
+    `which`: what is delivered (None: the default). `kind`: what triggers it; None with only `after`. `rate` is the
+    number of events (int) or the `expr.Period`; `after` likewise. `when` may refer to `expr.OutputCounter`.
+    """
+
+    kind: Literal["events", "time", "at", "when", "terminated"] | None
+    which: Literal["all", "first", "last", "snapshot"] | None = None
+    rate: Expr | None = None
+    after: Expr | None = None
+    crontab: Crontab | None = None
+    when: Expr | None = None
+    then_set: tuple[Assignment, ...] = ()
+    and_terminated: bool = False
+    terminated_when: Expr | None = None
+    terminated_then: tuple[Assignment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +265,7 @@ class SelectStatement(StatementPlan):
     output_type: EventType
     priority: int = 0
     drop: bool = False  # @Drop: statements of lower priority do not see the event
+    output: Output | None = None
 
     @property
     def source(self) -> Source:
@@ -195,8 +274,14 @@ class SelectStatement(StatementPlan):
 
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
-        """The data windows, first to last."""
-        return next((node.windows for node in chain(self.root) if isinstance(node, Windowed)), ())
+        """The data windows, first to last; also those over derived events, after those under them."""
+        stages = [node.windows for node in chain(self.root) if isinstance(node, Windowed)]
+        return tuple(window for stage in reversed(stages) for window in stage)
+
+    @property
+    def derived(self) -> Derived | None:
+        """The derived-value window."""
+        return next((node for node in chain(self.root) if isinstance(node, Derived)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +289,27 @@ class CreateSchemaStatement(StatementPlan):
     """``create schema``; delivers nothing."""
 
     event_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class CreateVariableStatement(StatementPlan):
+    """``create [constant] variable``; `initial` is of the variable's type, None: null. Its one row is the value."""
+
+    variable: VariableType
+    initial: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class OnSetStatement(StatementPlan):
+    """``on <stream> set a = …, b = …``: in order, each seeing the ones before. Delivers the new (and former) values."""
+
+    source: Source
+    where: Expr | None
+    assignments: tuple[Assignment, ...]
+    selector: Selector
+    context: str | None
+    output_type: EventType
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -454,7 +454,10 @@ def reads_event(*exprs: x.Expr | None) -> bool:
 
 def is_constant(e: x.Expr) -> bool:
     """Whether the value is known when the statement starts and the same for all partitions."""
-    return not any(
-        isinstance(p, (x.Prop, x.EventOf, x.ContextProp, x.AggregateRef, x.KeyRef, x.CurrentTimestamp, x.UserCall))
-        for p in x.walk(e)
-    )
+    return not any(isinstance(part, _CHANGING) for part in x.walk(e))
+
+
+_CHANGING = (
+    *(x.Prop, x.EventOf, x.ContextProp, x.AggregateRef, x.KeyRef, x.CurrentTimestamp, x.UserCall, x.Variable),
+    *(x.Prev, x.Prior, x.InsertStream, x.Grouping, x.WindowValue, x.OutputCounter),
+)

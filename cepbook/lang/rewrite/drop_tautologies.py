@@ -25,28 +25,20 @@ def _holds(e: x.Expr | None) -> bool:
     return isinstance(e, x.Const) and e.value is True
 
 
-def _aggregation(
-    node: plan.Aggregation | plan.Selection | plan.Windowed | plan.Source,
-) -> plan.Aggregation | plan.Selection | plan.Windowed | plan.Source:
+def _aggregation(node: plan.AggregationNode) -> plan.AggregationNode:
     if isinstance(node, plan.Aggregation):
         return replace(node, input=_selection(node.input))
     return _selection(node)
 
 
-def _selection(
-    node: plan.Selection | plan.Windowed | plan.Source,
-) -> plan.Selection | plan.Windowed | plan.Source:
+def _selection(node: plan.SelectionNode) -> plan.SelectionNode:
     if isinstance(node, plan.Selection):
-        below = _windowed(node.input)
+        below = _stream(node.input)
         return below if _holds(node.predicate) else replace(node, input=below)
-    return _windowed(node)
+    return _stream(node)
 
 
-def _windowed(node: plan.Windowed | plan.Source) -> plan.Windowed | plan.Source:
-    if isinstance(node, plan.Windowed):
-        return replace(node, input=_source(node.input))
-    return _source(node)
-
-
-def _source(node: plan.Source) -> plan.Source:
-    return replace(node, filter=None) if _holds(node.filter) else node
+def _stream(node: plan.StreamNode) -> plan.StreamNode:
+    if isinstance(node, plan.Source):
+        return replace(node, filter=None) if _holds(node.filter) else node
+    return replace(node, input=_stream(node.input))  # type: ignore[arg-type]

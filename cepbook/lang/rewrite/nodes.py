@@ -14,13 +14,40 @@ Change = Callable[[Expr], Expr]
 def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPlan:
     """`statement` with `fn` applied to each of its top-level expressions (conditions, keys, columns …)."""
     if isinstance(statement, plan.SelectStatement):
-        return replace(statement, root=_projection(statement.root, fn))
+        output = None if statement.output is None else _output(statement.output, fn)
+        return replace(statement, root=_projection(statement.root, fn), output=output)
+    if isinstance(statement, plan.OnSetStatement):
+        return replace(
+            statement,
+            source=_source(statement.source, fn),
+            where=fn(statement.where) if statement.where is not None else None,
+            assignments=_assignments(statement.assignments, fn),
+        )
     if isinstance(statement, plan.CreateContextStatement):
         streams = tuple(
             replace(s, filter=fn(s.filter) if s.filter is not None else None) for s in statement.spec.streams
         )
         return replace(statement, spec=replace(statement.spec, streams=streams))
     return statement
+
+
+def _assignments(assignments: tuple[plan.Assignment, ...], fn: Change) -> tuple[plan.Assignment, ...]:
+    return tuple(replace(a, value=fn(a.value)) for a in assignments)
+
+
+def _output(output: plan.Output, fn: Change) -> plan.Output:
+    def maybe(e: Expr | None) -> Expr | None:
+        return None if e is None else fn(e)
+
+    return replace(
+        output,
+        rate=maybe(output.rate),
+        after=maybe(output.after),
+        when=maybe(output.when),
+        then_set=_assignments(output.then_set, fn),
+        terminated_when=maybe(output.terminated_when),
+        terminated_then=_assignments(output.terminated_then, fn),
+    )
 
 
 def _projection(node: plan.Projection, fn: Change) -> plan.Projection:
@@ -32,17 +59,13 @@ def _projection(node: plan.Projection, fn: Change) -> plan.Projection:
     )
 
 
-def _having(
-    node: plan.Having | plan.Aggregation | plan.Selection | plan.Windowed | plan.Source, fn: Change
-) -> plan.Having | plan.Aggregation | plan.Selection | plan.Windowed | plan.Source:
+def _having(node: plan.HavingNode, fn: Change) -> plan.HavingNode:
     if isinstance(node, plan.Having):
         return replace(node, input=_aggregation(node.input, fn), predicate=fn(node.predicate))
     return _aggregation(node, fn)
 
 
-def _aggregation(
-    node: plan.Aggregation | plan.Selection | plan.Windowed | plan.Source, fn: Change
-) -> plan.Aggregation | plan.Selection | plan.Windowed | plan.Source:
+def _aggregation(node: plan.AggregationNode, fn: Change) -> plan.AggregationNode:
     if isinstance(node, plan.Aggregation):
         return replace(
             node,
@@ -59,23 +82,43 @@ def _call(call: plan.AggregateCall, fn: Change) -> plan.AggregateCall:
         args=tuple(fn(arg) for arg in call.args),
         filter=fn(call.filter) if call.filter is not None else None,
         index=fn(call.index) if call.index is not None else None,
+        group_by=tuple(fn(key) for key in call.group_by) if call.group_by is not None else None,
+        criteria=tuple((fn(e), descending) for e, descending in call.criteria),
     )
 
 
-def _selection(
-    node: plan.Selection | plan.Windowed | plan.Source, fn: Change
-) -> plan.Selection | plan.Windowed | plan.Source:
+def _selection(node: plan.SelectionNode, fn: Change) -> plan.SelectionNode:
     if isinstance(node, plan.Selection):
-        return replace(node, input=_windowed(node.input, fn), predicate=fn(node.predicate))
-    return _windowed(node, fn)
+        return replace(node, input=_stream(node.input, fn), predicate=fn(node.predicate))
+    return _stream(node, fn)
 
 
-def _windowed(node: plan.Windowed | plan.Source, fn: Change) -> plan.Windowed | plan.Source:
+def _stream(node: plan.StreamNode, fn: Change) -> plan.StreamNode:
     if isinstance(node, plan.Windowed):
-        windows = tuple(replace(w, args=tuple(fn(arg) for arg in w.args)) for w in node.windows)
-        return replace(node, input=_source(node.input, fn), windows=windows)
+        below = _stream(node.input, fn)
+        assert not isinstance(below, plan.Windowed)
+        return replace(node, input=below, windows=tuple(_window(w, fn) for w in node.windows))
+    if isinstance(node, plan.Derived):
+        below = _stream(node.input, fn)
+        assert not isinstance(below, plan.Derived)
+        return replace(
+            node,
+            input=below,
+            args=tuple(fn(arg) for arg in node.args),
+            extra=tuple(replace(c, value=fn(c.value)) for c in node.extra),
+            keys=tuple(replace(c, value=fn(c.value)) for c in node.keys),
+        )
     return _source(node, fn)
 
 
 def _source(node: plan.Source, fn: Change) -> plan.Source:
     return replace(node, filter=fn(node.filter)) if node.filter is not None else node
+
+
+def _window(window: plan.WindowSpec, fn: Change) -> plan.WindowSpec:
+    return replace(
+        window,
+        args=tuple(fn(arg) for arg in window.args),
+        criteria=tuple((fn(e), descending) for e, descending in window.criteria),
+        calls=tuple(_call(call, fn) for call in window.calls),
+    )

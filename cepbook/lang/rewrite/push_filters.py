@@ -13,6 +13,8 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.types import BOOLEAN
 
+_OF_ROWS = (x.Prior, x.Prev, x.InsertStream)
+
 
 def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
     """`statement` with what can be decided on arrival in the filter of its source."""
@@ -21,6 +23,8 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
     root = statement.root
     inner = root.input
     if isinstance(inner, plan.Having) and not isinstance(inner.input, plan.Aggregation):
+        if statement.output is not None or any(isinstance(e, _OF_ROWS) for e in x.walk(inner.predicate)):
+            return statement  # rows that having rejects count for the output clause
         pushed = _pushed(inner.input)
         if isinstance(pushed, plan.Source):
             return replace(statement, root=replace(root, input=_narrowed(pushed, inner.predicate)))
@@ -35,8 +39,10 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
     return statement
 
 
-def _pushed(node: plan.Selection | plan.Windowed | plan.Source) -> plan.Selection | plan.Windowed | plan.Source:
+def _pushed(node: plan.SelectionNode) -> plan.SelectionNode:
     if isinstance(node, plan.Selection) and isinstance(node.input, plan.Source):
+        if any(isinstance(e, _OF_ROWS) for e in x.walk(node.predicate)):
+            return node
         return _narrowed(node.input, node.predicate)
     return node
 
