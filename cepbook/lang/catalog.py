@@ -46,12 +46,16 @@ class ContextType:
 
 @dataclass(frozen=True, slots=True)
 class VariableType:
-    """A variable by name. `constant` ones never change; their `value` is known to the binder, which folds it."""
+    """A variable by name. `constant` ones never change; where their `value` is `known` the binder puts it in place.
+
+    A constant whose value must be computed when it is created (``= computeHash('a')``) is not `known`.
+    """
 
     name: str
     type: Type
     constant: bool = False
     value: object = None
+    known: bool = False
 
 
 @dataclass(slots=True)

@@ -198,10 +198,14 @@ def chain(root: Projection) -> Iterator[RowNode]:
 
 @dataclass(frozen=True, slots=True)
 class Assignment(PlanNode):
-    """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type."""
+    """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
+
+    With an `index` it is the value of that element of an array; an index out of range is a failure at run time.
+    """
 
     variable: str
     value: Expr
+    index: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from cepbook.lang.bind.annotations import Heading, bind_annotations
 from cepbook.lang.bind.create import bind_context, bind_schema
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
+from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
 from cepbook.lang.catalog import Catalog
 
 __all__ = ["Options", "bind"]
@@ -72,7 +73,12 @@ def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Mod
     rule = _STATEMENTS.get(type(node))
     if rule is not None:
         return rule(node, name, heading, state)
-    what = _UNSUPPORTED.get(type(node), "this statement")
+    _refuse(node, _UNSUPPORTED.get(type(node), "this statement"), state)
+    return None
+
+
+def _refuse(node: ast.Statement, what: str, state: Module) -> None:
+    """What is parsed and not executed yet; the names that it would declare are not reported again."""
     state.problems.unsupported(what, node.span)
     for attribute in ("name", "declaration"):
         declared = getattr(node, attribute, None)
@@ -80,7 +86,6 @@ def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Mod
             state.dropped.add(declared if isinstance(declared, str) else declared.name)
     if isinstance(node, ast.OnTrigger):
         state.dropped.update(_inserted(node.action))
-    return None
 
 
 def _inserted(action: ast.OnAction) -> list[str]:
@@ -119,6 +124,13 @@ def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module
     )
 
 
+def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    if isinstance(node.action, ast.OnSet):
+        return bind_on_set(node, name, heading, state)
+    _refuse(node, "on-triggers", state)
+    return None
+
+
 def _refuse_prefix(node: ast.Statement, what: str, state: Module) -> None:
     if node.context is not None:
         at = Span(node.span.start, node.span.end)
@@ -131,16 +143,16 @@ _STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], pla
     ast.Select: _select,
     ast.CreateSchema: _schema,
     ast.CreateContext: _context,
+    ast.CreateVariable: bind_create_variable,
+    ast.OnTrigger: _on_trigger,
 }
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {
     ast.CreateExpression: "create expression",
-    ast.CreateVariable: "variables",
     ast.CreateWindow: "named windows",
     ast.CreateTable: "tables",
     ast.CreateIndex: "create index",
     ast.CreateDataflow: "data flows",
-    ast.OnTrigger: "on-triggers",
     ast.UpdateIStream: "update istream",
     ast.FafUpdate: "update of named windows and tables",
     ast.FafDelete: "delete from named windows and tables",

@@ -9,6 +9,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import call
 from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.catalog import VariableType
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.types import Type
 
@@ -143,6 +144,9 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     position = _stream_named(step.name, scope)
     if position is not None:
         return _event(position, scope.streams[position], step)
+    variable = scope.module.catalog.variables.get(step.name)
+    if variable is not None:
+        return _indexed(_variable(variable, step, scope), step, scope, bind)
     if step.optional and scope.streams:
         target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
         return _indexed(x.Member(t.OBJECT, target, step.name, span=step.span), step, scope, bind)
@@ -150,10 +154,18 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         return error_at(step.span)
     _refuse_java_call(step, rest, scope)
     names = [*scope.property_names(), *(s.alias or s.name for s in scope.streams if more), *scope.aliases]
+    names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
     scope.problems.fail(
         "unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, did_you_mean(step.name, names)
     )
+
+
+def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Expr:
+    scope.module.need("variable", variable.name)
+    if variable.known:
+        return x.Const(variable.type, variable.value, span=step.span)
+    return x.Variable(variable.type, variable.name, span=step.span)
 
 
 def _where(scope: Scope) -> str:

@@ -100,7 +100,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
         if type_ is None:
             hint = did_you_mean(name, target.properties)
             module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
-        elif not assignable(column.value.type, type_) and not _event_fits(column.value.type, type_, module):
+        elif not assignable(column.value.type, type_) and not event_fits(column.value.type, type_, module):
             module.problems.add(
                 "type-mismatch",
                 f"property `{name}` of `{target.name}` is {describe(type_)}, selected is {describe(column.value.type)}",
@@ -127,7 +127,7 @@ def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
     return tuple(source.properties.items()) if source is not None else ()
 
 
-def _event_fits(source: Type, target: Type, module: Module) -> bool:
+def event_fits(source: Type, target: Type, module: Module) -> bool:
     """An event of a subtype fits a property of its supertype; any event fits a map."""
     if source.event is None:
         return False

@@ -134,6 +134,34 @@ class Scope:
         return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]
 
 
+def statement_context(name: str | None, span: Span, module: Module) -> tuple[ContextType | None, bool]:
+    """The context of ``context NAME …``, and whether it is unknown (then reported)."""
+    if name is None:
+        return None, False
+    found = module.catalog.contexts.get(name)
+    if found is not None:
+        module.need("context", name)
+    elif name not in module.dropped:
+        hint = did_you_mean(name, module.catalog.contexts)
+        at = module.word(name, span)
+        module.problems.add("unknown-context", f"no context `{name}`", at, hint)
+    return found, found is None
+
+
+def check_context(scope: Scope, span: Span) -> None:
+    """A keyed context must list an event type of the statement (recorded: invalid_keyed_statement)."""
+    context, catalog = scope.context, scope.module.catalog
+    if context is None or context.kind != "keyed" or not scope.streams:
+        return
+    names = [s.event_type.name for s in scope.streams if s.event_type is not None]
+    if len(names) < len(scope.streams):
+        return
+    if not any(catalog.is_a(name, listed) for name in names for listed in context.event_types):
+        listed = ", ".join(f"`{n}`" for n in context.event_types)
+        message = f"context `{context.name}` does not partition `{names[0]}`, only {listed}"
+        scope.problems.add("wrong-context", message, span)
+
+
 _DATE_TYPES = ("localdate", "localdatetime", "localtime", "zoneddatetime", "offsetdatetime")
 _JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.")
 

@@ -17,9 +17,18 @@ from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.grouping import Shape, shape
 from cepbook.lang.bind.insert import bind_insert, row_type
-from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.names import (
+    ERROR,
+    Module,
+    Scope,
+    Stream,
+    check_context,
+    describe,
+    did_you_mean,
+    statement_context,
+)
 from cepbook.lang.bind.window import bind_windows, is_derived
-from cepbook.lang.catalog import ContextType, EventType
+from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
 
 
@@ -120,7 +129,7 @@ def _refuse_reclaim(node: ast.Select, module: Module) -> None:
 
 
 def _scope(node: ast.Select, module: Module) -> Scope:
-    context, open_context = _context(node.context, node.span, module)
+    context, open_context = statement_context(node.context, node.span, module)
     open_ = not node.sources or node.match_recognize is not None
     streams: list[Stream] = []
     for source in node.sources:
@@ -135,38 +144,9 @@ def _scope(node: ast.Select, module: Module) -> Scope:
         streams.append(Stream(source.alias, event_type, name))
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows
     scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
-    _check_context(node, scope)
+    if node.sources:
+        check_context(scope, node.sources[0].stream.span)
     return scope
-
-
-def _context(name: str | None, span: Span, module: Module) -> tuple[ContextType | None, bool]:
-    if name is None:
-        return None, False
-    found = module.catalog.contexts.get(name)
-    if found is not None:
-        module.need("context", name)
-    elif name not in module.dropped:
-        hint = did_you_mean(name, module.catalog.contexts)
-        at = module.word(name, span)
-        module.problems.add("unknown-context", f"no context `{name}`", at, hint)
-    return found, found is None
-
-
-def _check_context(node: ast.Select, scope: Scope) -> None:
-    """A keyed context must list an event type of the statement (recorded: invalid_keyed_statement)."""
-    context, catalog = scope.context, scope.module.catalog
-    if context is None or context.kind != "keyed" or not scope.streams:
-        return
-    names = [s.event_type.name for s in scope.streams if s.event_type is not None]
-    if len(names) < len(scope.streams):
-        return
-    if not any(catalog.is_a(name, listed) for name in names for listed in context.event_types):
-        listed = ", ".join(f"`{n}`" for n in context.event_types)
-        scope.problems.add(
-            "wrong-context",
-            f"context `{context.name}` does not partition `{names[0]}`, only {listed}",
-            node.sources[0].stream.span,
-        )
 
 
 def _bind_from(node: ast.Select, scope: Scope) -> _From:
@@ -290,14 +270,14 @@ def _limit(node: ast.Select, module: Module) -> tuple[x.Expr | None, x.Expr | No
 
 
 def _row_count(node: ast.Expr | None, what: str, module: Module) -> x.Expr | None:
-    """A number, maybe negative; variables are not known yet."""
+    """A number, maybe negative, or a variable, which is read at every delivery."""
     if node is None:
         return None
     bound = bind_expr(node, Scope(module, no_aggregates=f"the {what}"))
     if bound.type == ERROR:
         return None
-    if not isinstance(bound, x.Const) or bound.type not in (t.INT, t.LONG):
-        shown = "an expression" if not isinstance(bound, x.Const) else describe(bound.type)
+    if not isinstance(bound, (x.Const, x.Variable)) or bound.type not in (t.INT, t.LONG, t.SHORT, t.BYTE):
+        shown = "an expression" if not isinstance(bound, (x.Const, x.Variable)) else describe(bound.type)
         module.problems.add("wrong-parameter", f"the {what} must be an int, found {shown}", node.span)
         return None
     return bound

@@ -23,6 +23,8 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
             where=fn(statement.where) if statement.where is not None else None,
             assignments=_assignments(statement.assignments, fn),
         )
+    if isinstance(statement, plan.CreateVariableStatement):
+        return replace(statement, initial=None if statement.initial is None else fn(statement.initial))
     if isinstance(statement, plan.CreateContextStatement):
         streams = tuple(
             replace(s, filter=fn(s.filter) if s.filter is not None else None) for s in statement.spec.streams
@@ -32,7 +34,7 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
 
 
 def _assignments(assignments: tuple[plan.Assignment, ...], fn: Change) -> tuple[plan.Assignment, ...]:
-    return tuple(replace(a, value=fn(a.value)) for a in assignments)
+    return tuple(replace(a, value=fn(a.value), index=None if a.index is None else fn(a.index)) for a in assignments)
 
 
 def _output(output: plan.Output, fn: Change) -> plan.Output:

@@ -1,0 +1,217 @@
+"""``create variable``, ``on … set`` and assignments (Esper reference, section "Variables and Constants")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.insert import event_fits
+from cepbook.lang.bind.names import (
+    ERROR,
+    Module,
+    Refused,
+    Scope,
+    Stream,
+    check_context,
+    describe,
+    did_you_mean,
+    resolve_type,
+    statement_context,
+)
+from cepbook.lang.bind.typing import assignable, coerce
+from cepbook.lang.catalog import EventType, VariableType
+from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.types import BITS, Type
+
+
+# ---------------------------------------------------------------- create variable
+def bind_create_variable(
+    node: ast.CreateVariable, name: str, heading: Heading, module: Module
+) -> plan.CreateVariableStatement | None:
+    """The statement, its variable entered into the module's catalog; None when the report says why not."""
+    for declaration in node.expressions:
+        module.problems.unsupported("expression declarations", declaration.span)
+    if node.context is not None:
+        module.problems.unsupported("variables of a context", node.span)
+        module.dropped.add(node.name)
+        return None
+    if node.name in module.catalog.variables:
+        at = module.word(node.name, node.span)
+        module.problems.add("duplicate-name", f"variable `{node.name}` exists already", at)
+    type_ = resolve_type(node.type_name, module, node.span)
+    for _ in range(node.dimensions):
+        type_ = type_ if type_ == ERROR else t.array_of(type_)
+    initial = None if node.initial is None else _initial(node.initial, node.name, type_, module)
+    if type_ == ERROR or (initial is not None and initial.type == ERROR):
+        module.dropped.add(node.name)
+        return None
+    variable = _variable(node, type_, initial)
+    module.catalog.variables[node.name] = variable
+    module.provides["variable", node.name] = None
+    text = module.text(node.span)
+    given = heading.name is not None
+    return plan.CreateVariableStatement(name, given, text, heading.annotations, variable, initial, span=node.span)
+
+
+def _variable(node: ast.CreateVariable, type_: Type, initial: x.Expr | None) -> VariableType:
+    """A constant whose value is only known at run time is read like a variable."""
+    known = initial is None or isinstance(initial, x.Const)
+    value = initial.value if isinstance(initial, x.Const) else None
+    return VariableType(node.name, type_, node.constant, value if node.constant else None, node.constant and known)
+
+
+def _initial(node: ast.Expr, name: str, type_: Type, module: Module) -> x.Expr:
+    scope = Scope(module, no_aggregates="the initial value of a variable")
+    bound = fold(bind_expr(node, scope))
+    try:
+        return fitted(bound, name, type_, scope)
+    except Refused:
+        return x.Const(ERROR, None, span=node.span)
+
+
+# ---------------------------------------------------------------- on set
+def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module) -> plan.OnSetStatement | None:
+    """``on <stream> set …``; None when the report says why not."""
+    assert isinstance(node.action, ast.OnSet)
+    for declaration in node.expressions:
+        module.problems.unsupported("expression declarations", declaration.span)
+    context, open_context = statement_context(node.context, node.span, module)
+    event_type = _trigger_type(node.trigger, module)
+    stream = Stream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
+    scope = Scope(module, (stream,), context, True, open_=event_type is None, open_context=open_context)
+    check_context(scope, node.trigger.stream.span)
+    filters: list[x.Expr] = []
+    if isinstance(node.trigger.stream, ast.FilterStream):
+        inner = scope.without_aggregates("a filter")
+        filters = [bind_condition(f, inner, "the filter") for f in node.trigger.stream.filters]
+    assignments = bind_assignments(node.action.assignments, scope)
+    if heading.drop:
+        module.problems.unsupported("@Drop with `on … set`", node.span)
+    if event_type is None or len(assignments) < len(node.action.assignments):
+        return None
+    columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}
+    return plan.OnSetStatement(
+        name,
+        heading.name is not None,
+        module.text(node.span),
+        heading.annotations,
+        plan.Source(event_type.name, conjunction(filters), node.trigger.alias, span=node.trigger.stream.span),
+        None,
+        assignments,
+        module.options.default_selector,
+        node.context,
+        EventType(f"<{name}>", columns),
+        heading.priority,
+        span=node.span,
+    )
+
+
+def _trigger_type(trigger: ast.StreamSource, module: Module) -> EventType | None:
+    if not isinstance(trigger.stream, ast.FilterStream):
+        what = "patterns" if isinstance(trigger.stream, ast.PatternStream) else "this kind of stream"
+        module.problems.unsupported(what, trigger.stream.span)
+        return None
+    if trigger.stream.contained:
+        module.problems.unsupported("contained-event selection", trigger.stream.span)
+    for window in trigger.windows:
+        module.problems.add("wrong-parameter", "the stream of `on … set` takes no data window", window.span)
+    return module.event_type(trigger.stream.type_name, trigger.stream.span)
+
+
+# ---------------------------------------------------------------- assignments
+def bind_assignments(nodes: Sequence[ast.Assignment], scope: Scope) -> tuple[plan.Assignment, ...]:
+    """The assignments of ``on … set`` and ``then set``, in order; those that are wrong are reported and left out.
+
+    Targets are variables of the catalog, also where a property has the same name; values are bound in `scope`.
+    """
+    inner = scope.without_aggregates("an assignment")
+    found: list[plan.Assignment] = []
+    for node in nodes:
+        try:
+            found.append(_assignment(node, inner))
+        except Refused:
+            pass  # reported
+    return tuple(found)
+
+
+def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
+    value = bind_expr(node.value, scope)
+    step = _target(node, scope)
+    variable = scope.module.catalog.variables.get(step.name)
+    if variable is None:
+        if step.name in scope.module.dropped:
+            raise Refused(step.name)
+        hint = did_you_mean(step.name, scope.module.catalog.variables)
+        scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
+    if variable.constant:
+        scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
+    scope.module.need("variable", step.name)
+    if step.index is None:
+        return plan.Assignment(step.name, fitted(value, step.name, variable.type, scope), span=node.span)
+    if variable.type.of is None:
+        message = f"`{step.name}` is {describe(variable.type)}, not an array"
+        scope.problems.fail("type-mismatch", message, step.span)
+    index = bind_expr(step.index, scope)
+    if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
+        message = f"an array index must be an int, found {describe(index.type)}"
+        scope.problems.fail("type-mismatch", message, step.index.span)
+    element = fitted(value, f"{step.name}[…]", variable.type.of, scope)
+    return plan.Assignment(step.name, element, index, span=node.span)
+
+
+def _target(node: ast.Assignment, scope: Scope) -> ast.NameStep:
+    """The one name that is assigned, maybe with an index."""
+    if node.target is None:
+        scope.problems.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
+    if isinstance(node.target, ast.Chain) and len(node.target.steps) == 1 and node.target.steps[0].args is None:
+        return node.target.steps[0]
+    if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
+        scope.problems.fail("not-supported-yet", "not supported yet: assigning a part of a variable", node.target.span)
+    scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
+
+
+def fitted(value: x.Expr, name: str, type_: Type, scope: Scope) -> x.Expr:
+    """`value` as a value of variable `name` of `type_`; raises Refused (reported) when it does not fit.
+
+    Constants also fit a narrower type that holds them: ``create variable byte b = 4``, ``char c = 'x'``.
+    """
+    if ERROR in (value.type, type_):
+        raise Refused(name)
+    if isinstance(value, x.ArrayOf) and type_.of is not None:
+        of = type_.of
+        return replace(value, type=type_, elements=tuple(fitted(e, name, of, scope) for e in value.elements))
+    if isinstance(value, x.Const):
+        constant = _narrowed(value, type_)
+        if constant is not None:
+            return constant
+    if not assignable(value.type, type_) and not event_fits(value.type, type_, scope.module):
+        _refuse(value, name, type_, scope)
+    return fold(coerce(value, type_))
+
+
+def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
+    value = e.value
+    if value is None:
+        return replace(e, type=type_)
+    if type_.name in BITS and t.is_integral(e.type) and isinstance(value, int):
+        half = 1 << (BITS[type_.name] - 1)
+        return replace(e, type=type_) if -half <= value < half else None
+    if type_ == t.FLOAT and e.type == t.DOUBLE:
+        folded = fold(x.Convert(type_, e, span=e.span))
+        return folded if isinstance(folded, x.Const) else None
+    if type_ == t.CHAR and isinstance(value, str) and len(value) == 1:
+        return replace(e, type=type_)
+    return None
+
+
+def _refuse(value: x.Expr, name: str, type_: Type, scope: Scope) -> NoReturn:
+    hint = f"cast it: cast(…, {type_})" if t.is_numeric(value.type) and t.is_numeric(type_) else None
+    message = f"variable `{name}` is {describe(type_)}, the value is {describe(value.type)}"
+    scope.problems.fail("type-mismatch", message, value.span, hint)
