@@ -12,22 +12,22 @@ from typing import Literal
 EXAMPLE_SCHEMA = "create schema Tick(symbol string, price double, volume int, ts long, flags int[], info Map)"
 
 ParameterKind = Literal[
-    "size",  # int constant above 0
+    "size",  # int above 0, read once
     "duration",  # time period, or a number of seconds above 0
-    "reference",  # int or long constant: milliseconds
+    "reference",  # int or long in units of the clock, read once
     "flow",  # string of flow-control keywords
     "key",  # any expression over the event
-    "timestamp",  # long expression over the event
+    "timestamp",  # numeric expression over the event
     "number",  # numeric expression over the event
     "sort",  # expression over the event with asc or desc
     "condition",  # boolean expression over the window
-    "flag",  # boolean constant
+    "flag",  # boolean, read once
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: `optional` ones may be left out, a `repeated` one (always the last) takes one or more values."""
+    """One parameter: `optional` ones may be left out, a `repeated` one takes one or more values."""
 
     name: str
     kind: ParameterKind
@@ -47,7 +47,7 @@ class WindowRow:
     parameters: tuple[Parameter, ...]
     doc: str
     example: str
-    supported: bool = False
+    supported: bool = True
     derived: bool = False
     timed: bool = False
 
@@ -55,23 +55,21 @@ class WindowRow:
 _SIZE = Parameter("size", "size")
 _PERIOD = Parameter("period", "duration")
 _KEYS = Parameter("keys", "key", repeated=True)
+_CRITERIA = Parameter("criteria", "sort", repeated=True)
 _REFERENCE = Parameter("reference point", "reference", optional=True)
 _FLOW = Parameter("flow control", "flow", optional=True)
 _TIMESTAMP = Parameter("timestamp", "timestamp")
 _EXTRA = Parameter("properties", "key", optional=True, repeated=True)
 
 _ROWS = (
-    WindowRow("keepall", "win", (), "keeps all events", "select * from Tick#keepall", supported=True),
-    WindowRow(
-        "length", "win", (_SIZE,), "keeps the last `size` events", "select * from Tick#length(5)", supported=True
-    ),
+    WindowRow("keepall", "win", (), "keeps all events", "select * from Tick#keepall"),
+    WindowRow("length", "win", (_SIZE,), "keeps the last `size` events", "select * from Tick#length(5)"),
     WindowRow(
         "time",
         "win",
         (_PERIOD,),
         "keeps the events of the last `period`; an event of time t leaves at t + period",
         "select * from Tick#time(10 sec)",
-        supported=True,
         timed=True,
     ),
     WindowRow(
@@ -80,7 +78,6 @@ _ROWS = (
         (_SIZE,),
         "collects `size` events, then releases them together with the former batch as remove stream",
         "select * from Tick#length_batch(3)",
-        supported=True,
     ),
     WindowRow(
         "time_batch",
@@ -88,7 +85,6 @@ _ROWS = (
         (_PERIOD, _REFERENCE, _FLOW),
         "collects events and releases them every `period`, on a grid that starts with the first event",
         "select * from Tick#time_batch(1 min, 0L, 'FORCE_UPDATE')",
-        supported=True,
         timed=True,
     ),
     WindowRow(
@@ -97,22 +93,20 @@ _ROWS = (
         (_KEYS,),
         "keeps the last event of each key",
         "select * from Tick#unique(symbol)",
-        supported=True,
     ),
-    WindowRow("lastevent", "std", (), "keeps the last event", "select * from Tick#lastevent", supported=True),
+    WindowRow("lastevent", "std", (), "keeps the last event", "select * from Tick#lastevent"),
     WindowRow(
         "groupwin",
         "std",
         (_KEYS,),
         "gives each key its own instance of the windows behind it",
         "select * from Tick#groupwin(symbol)#length(2)",
-        supported=True,
     ),
     WindowRow(
         "merge",
         "std",
         (_KEYS,),
-        "joins the groups of groupwin",
+        "ends groupwin: the windows behind it see all groups together",
         "select * from Tick#groupwin(symbol)#length(2)#merge(symbol)",
     ),
     WindowRow("firstlength", "win", (_SIZE,), "keeps the first `size` events", "select * from Tick#firstlength(2)"),
@@ -177,14 +171,14 @@ _ROWS = (
     WindowRow(
         "sort",
         "ext",
-        (_SIZE, Parameter("criteria", "sort", repeated=True)),
+        (_SIZE, _CRITERIA),
         "keeps the first `size` events in the sort order",
         "select * from Tick#sort(3, price)",
     ),
     WindowRow(
         "rank",
         "ext",
-        (Parameter("keys, size, criteria", "sort", repeated=True),),
+        (_KEYS, _SIZE, _CRITERIA),
         "keeps the last event of each key and of these the first `size` in the sort order",
         "select * from Tick#rank(symbol, 3, price)",
     ),
@@ -192,14 +186,14 @@ _ROWS = (
         "expr",
         "win",
         (Parameter("condition", "condition"),),
-        "drops its oldest events while the condition is false",
+        "drops its oldest events until the condition is true, at each arrival",
         "select * from Tick#expr(current_count <= 5)",
     ),
     WindowRow(
         "expr_batch",
         "win",
         (Parameter("condition", "condition"), Parameter("include trigger", "flag", optional=True)),
-        "releases its events when the condition turns true",
+        "collects events and releases them when the condition is true",
         "select * from Tick#expr_batch(current_count > 5)",
     ),
     WindowRow(

@@ -76,9 +76,6 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("select * from pattern [every a=Tick]", "patterns"),
         ("select * from sql:db ['select 1']", "sql streams"),
         ("select * from Tick[flags]", "contained-event selection"),
-        ("select * from Tick#length(2)#time(5)", "several data windows on one stream"),
-        ("select * from Tick#length(2)#unique(symbol) retain-union", "retain-union"),
-        ("select * from Tick#sort(3, price desc)", "the data window sort"),
         ("select symbol, sum(price) from Tick group by rollup(symbol)", "rollup"),
         ("select symbol, sum(price) from Tick group by grouping sets(symbol, ())", "grouping sets"),
         ("select (select max(level) from Alert#keepall) from Tick", "subqueries"),
@@ -109,7 +106,6 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("on Tick set v = 1", "on-triggers"),
         ("update istream Tick set price = 1", "update istream"),
         ("context PerSymbol select context.id", "select without a from-clause"),
-        ("@Hint('reclaim_group_aged=10') select * from Tick#groupwin(symbol)#length(2)", "reclaim_group hints"),
     ],
 )
 def test_not_supported_yet(clause: str, what: str) -> None:

@@ -134,7 +134,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.Expr | None:
 def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[ast.NameStep]) -> x.Expr:
     more = bool(rest)
     alias = scope.aliases.get(step.name)
-    if alias is not None and not more:
+    if alias is not None and (not more or isinstance(alias, x.WindowValue)):
         return alias
     found = _property(step, scope)
     if found is not None:

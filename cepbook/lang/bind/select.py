@@ -6,7 +6,7 @@ Query kinds: Esper reference, chapter Basic Concepts, "Output of statements by k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cepbook.errors import NOWHERE, Span
 from cepbook.lang import ast, plan
@@ -27,24 +27,16 @@ from cepbook.lang.bind.names import (
     did_you_mean,
     statement_context,
 )
-from cepbook.lang.bind.window import bind_windows, is_derived
+from cepbook.lang.bind.window import bind_windows, is_derived, reclaim_hint
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
-
-
-@dataclass(slots=True)
-class _From:
-    """The bound from-clause of a statement over one stream. `source` None: refused."""
-
-    source: plan.Source | None
-    windows: tuple[plan.WindowSpec, ...]
 
 
 def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.SelectStatement | None:
     """The statement; None when the report says why not."""
     _refuse_clauses(node, module)
     scope = _scope(node, module)
-    bound_from = _bind_from(node, scope)
+    stream = _bind_from(node, scope)
     where = _where(node, scope)
     keys = _keys(node, scope)
     columns, wildcard = _columns(node, scope)
@@ -62,9 +54,9 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         )
     else:
         output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
-    if bound_from.source is None:
+    if stream is None:
         return None
-    rows = _aggregated(_selected(bound_from, where), found, scope)
+    rows = _aggregated(_selected(stream, where), found, scope)
     root = plan.Projection(
         plan.Having(rows, found.having, span=found.having.span) if found.having is not None else rows,
         columns,
@@ -109,23 +101,12 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
         elif source.stream.contained:
             problems.unsupported("contained-event selection", source.stream.span)
-        if source.retain is not None:
-            problems.unsupported(f"retain-{source.retain}", source.span)
-    _refuse_reclaim(node, module)
     if node.into_table is not None:
         problems.unsupported("tables", node.span)
     if node.match_recognize is not None:
         problems.unsupported("match_recognize", node.match_recognize.span)
     if node.output is not None:
         problems.unsupported("output rate limiting", node.output.span)
-
-
-def _refuse_reclaim(node: ast.Select, module: Module) -> None:
-    """The one hint that changes results: it lets groups of groupwin expire."""
-    grouped = any(w.name == "groupwin" for s in node.sources for w in s.windows)
-    for annotation in node.annotations:
-        if grouped and annotation.name.lower() == "hint" and "reclaim_group" in str(annotation.value):
-            module.problems.unsupported("reclaim_group hints with groupwin", annotation.span)
 
 
 def _scope(node: ast.Select, module: Module) -> Scope:
@@ -145,12 +126,15 @@ def _scope(node: ast.Select, module: Module) -> Scope:
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows
     scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
     if node.sources:
-        check_context(scope, node.sources[0].stream.span)
+        arriving = tuple(_arriving(*pair, scope) for pair in zip(node.sources, streams, strict=True))
+        check_context(replace(scope, streams=arriving), node.sources[0].stream.span)
     return scope
 
 
-def _bind_from(node: ast.Select, scope: Scope) -> _From:
-    found = _From(None, ())
+def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
+    """The stream with its windows; `scope` then sees their events, too. None: refused."""
+    found: plan.StreamNode | None = None
+    reclaim = reclaim_hint(node.annotations, scope.module)
     for position, source in enumerate(node.sources):
         own = replace(
             scope.without_aggregates("a filter"), streams=(_arriving(source, scope.streams[position], scope),)
@@ -159,11 +143,15 @@ def _bind_from(node: ast.Select, scope: Scope) -> _From:
         filters: list[x.Expr] = []
         if isinstance(source.stream, ast.FilterStream):
             filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
-        windows = bind_windows(source.windows, own)
-        event_type = scope.streams[position].event_type
-        if event_type is not None:
-            filter_ = conjunction(filters)
-            found = _From(plan.Source(event_type.name, filter_, source.alias, span=source.stream.span), windows)
+        windows = bind_windows(source, reclaim, own)
+        event_type = own.streams[0].event_type
+        if event_type is not None and not own.open_:
+            found = windows.over(
+                plan.Source(event_type.name, conjunction(filters), source.alias, span=source.stream.span)
+            )
+            if windows.event_type is not None:
+                scope.streams = (replace(scope.streams[position], event_type=windows.event_type),)
+                scope.open_ = node.match_recognize is not None
     return found
 
 
@@ -295,17 +283,11 @@ def _selector(node: ast.Select, module: Module) -> plan.Selector:
 
 
 # ---------------------------------------------------------------- plan nodes
-def _selected(found: _From, where: x.Expr | None) -> plan.Selection | plan.Windowed | plan.Source:
-    assert found.source is not None
-    rows: plan.Windowed | plan.Source = found.source
-    if found.windows:
-        rows = plan.Windowed(found.source, found.windows, span=found.windows[0].span.to(found.windows[-1].span))
+def _selected(rows: plan.StreamNode, where: x.Expr | None) -> plan.SelectionNode:
     return plan.Selection(rows, where, span=where.span) if where is not None else rows
 
 
-def _aggregated(
-    rows: plan.Selection | plan.Windowed | plan.Source, found: Shape, scope: Scope
-) -> plan.Aggregation | plan.Selection | plan.Windowed | plan.Source:
+def _aggregated(rows: plan.SelectionNode, found: Shape, scope: Scope) -> plan.AggregationNode:
     if found.kind == "unaggregated":
         return rows
     return plan.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, span=NOWHERE)

@@ -1,34 +1,91 @@
-"""Data windows behind a stream: which window, which parameters (registry: `lang.windows`)."""
+"""Data windows behind a stream: which windows, in which combinations (registry: `lang.windows`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
-from cepbook.lang import types as t
-from cepbook.lang.bind.expr import bind_expr
-from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean
-from cepbook.lang.bind.period import seconds
-from cepbook.lang.plan import WindowSpec
-from cepbook.lang.rewrite.expressions import fold
-from cepbook.lang.windows import FLOW_CONTROL, WINDOWS, Parameter, WindowRow
+from cepbook.lang.bind.derived import DerivedWindow, bind_derived, key_columns
+from cepbook.lang.bind.names import Module, Refused, Scope, did_you_mean
+from cepbook.lang.bind.parameters import bind_parameters
+from cepbook.lang.catalog import EventType
+from cepbook.lang.plan import Column, Source, StreamNode, Windowed, WindowSpec
+from cepbook.lang.windows import WINDOWS, WindowRow
+
+GROUPING = ("groupwin", "merge")  # they hold no events of their own
+AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
 
-def bind_windows(windows: Sequence[ast.Window], scope: Scope) -> tuple[WindowSpec, ...]:
-    """The windows in text order; combinations that engines do not run are refused."""
-    specs = [(node, _bind_window(node, scope)) for node in windows]
-    names = [node.name for node in windows]
-    for position, node in enumerate(windows):
-        if node.name == "groupwin" and position == len(windows) - 1:
-            scope.problems.add("wrong-parameter", "`groupwin` needs a data window behind it", node.span)
-        elif node.name == "groupwin" and position > 0:
-            scope.problems.unsupported("groupwin behind another data window", node.span)
-    plain = [n for n in names if n != "groupwin"]
-    if len(plain) > 1 and all(n in WINDOWS for n in plain):
-        scope.problems.unsupported("several data windows on one stream", windows[0].span.to(windows[-1].span))
-    return tuple(spec for _, spec in specs if spec is not None)
+@dataclass(slots=True)
+class Windows:
+    """Data windows, then maybe a derived-value window, then data windows over its events.
+
+    `groups` are the columns of the ``groupwin`` that still applies behind the last window so far.
+    """
+
+    below: tuple[WindowSpec, ...] = ()
+    derived: DerivedWindow | None = None
+    above: tuple[WindowSpec, ...] = ()
+    union: bool = False
+    groups: tuple[Column, ...] = ()
+
+    @property
+    def event_type(self) -> EventType | None:
+        """That of derived events."""
+        return None if self.derived is None else self.derived.event_type
+
+    @property
+    def holding(self) -> tuple[str, ...]:
+        """The names of the data windows that hold the events of the statement's rows."""
+        stage = self.below if self.derived is None else self.above
+        return tuple(spec.name for spec in stage if spec.name not in GROUPING)
+
+    def add(self, spec: WindowSpec) -> None:
+        if self.derived is None:
+            self.below = (*self.below, spec)
+        else:
+            self.above = (*self.above, spec)
+
+    def over(self, source: Source) -> StreamNode:
+        """The chain of plan nodes from `source` up."""
+        rows: Windowed | Source = source
+        if self.below:
+            rows = Windowed(source, self.below, self._is_union(self.below), span=_span(self.below))
+        if self.derived is None:
+            return rows
+        derived = self.derived.over(rows)
+        if not self.above:
+            return derived
+        return Windowed(derived, self.above, self._is_union(self.above), span=_span(self.above))
+
+    def _is_union(self, stage: Sequence[WindowSpec]) -> bool:
+        return self.union and sum(spec.name not in GROUPING for spec in stage) > 1
+
+
+def _span(stage: Sequence[WindowSpec]) -> Span:
+    return stage[0].span.to(stage[-1].span)
+
+
+def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scope: Scope) -> Windows:
+    """The windows of `source` in text order. `scope` sees the events that arrive, `reclaim` is for ``groupwin``."""
+    _check_order(source, scope)
+    found = Windows(union=source.retain == "union")
+    own = scope
+    for node in source.windows:
+        row = _row(node, scope)
+        try:
+            if row is not None:
+                _bind_window(row, node, found, reclaim, own)
+        except Refused:
+            if row is not None and row.derived:  # nothing is known of its events
+                own = _behind(None, own)
+        if row is not None and row.derived and found.derived is not None:
+            own = _behind(found.event_type, own)
+    return found
 
 
 def is_derived(windows: Sequence[ast.Window]) -> bool:
@@ -36,155 +93,100 @@ def is_derived(windows: Sequence[ast.Window]) -> bool:
     return any(node.name in WINDOWS and WINDOWS[node.name].derived for node in windows)
 
 
-def _bind_window(node: ast.Window, scope: Scope) -> WindowSpec | None:
+def _behind(event_type: EventType | None, scope: Scope) -> Scope:
+    stream = replace(scope.streams[0], event_type=event_type)
+    return replace(scope, streams=(stream,), open_=scope.open_ or event_type is None)
+
+
+def _check_order(source: ast.StreamSource, scope: Scope) -> None:
+    names = [node.name for node in source.windows]
+    if source.retain is not None and not names:
+        scope.problems.add("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span)
+    for position, node in enumerate(source.windows):
+        before, behind = names[:position], names[position + 1 :]
+        if node.name == "groupwin" and position > 0:
+            fact = "a stream has one `groupwin`" if "groupwin" in before else "`groupwin` must be the first window"
+            scope.problems.add("wrong-parameter", fact, node.span)
+        elif node.name == "groupwin" and (not behind or behind[0] == "merge"):
+            scope.problems.add("wrong-parameter", "`groupwin` needs a data window behind it", node.span)
+        elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
+            scope.problems.add("wrong-parameter", "`merge` needs a `groupwin` before it", node.span)
+
+
+def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     row = WINDOWS.get(node.name)
-    if row is None or node.namespace not in (None, row.namespace):
-        shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
-        known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
-        scope.problems.add(
-            "unknown-window",
-            f"no data window `{shown}`",
-            scope.module.word(node.name, node.span),
-            did_you_mean(shown, known),
-        )
-        return None
-    try:
-        spec = _bind_parameters(row, node, scope.without_aggregates("a data window"))
-    except Refused:
-        return None
+    if row is not None and node.namespace in (None, row.namespace):
+        return row
+    shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
+    known = WINDOWS if node.namespace is None else [f"{r.namespace}:{r.name}" for r in WINDOWS.values()]
+    scope.problems.add(
+        "unknown-window",
+        f"no data window `{shown}`",
+        scope.module.word(node.name, node.span),
+        did_you_mean(shown, known),
+    )
+    return None
+
+
+def _bind_window(
+    row: WindowRow, node: ast.Window, found: Windows, reclaim: tuple[int, int] | None, scope: Scope
+) -> None:
+    """Adds one window to `found`."""
+    given = bind_parameters(row, node, scope)
     if not row.supported:
         scope.problems.unsupported(f"the data window {row.name}", node.span)
+        raise Refused(row.name)
+    if row.derived:
+        _add_derived(bind_derived(row.name, given, found.groups, scope, node.span), found, reclaim, scope)
+    elif row.name == "merge":
+        found.groups = ()
+        if found.derived is None:
+            found.add(WindowSpec("merge", (), span=node.span))
+    elif row.name == "groupwin":
+        found.groups = key_columns(node.args, given.args, scope)
+        found.add(WindowSpec("groupwin", tuple(given.args), reclaim=reclaim, span=node.span))
+    else:
+        if found.groups and found.derived is not None and not found.above:
+            keys = tuple(x.Prop(c.value.type, 0, c.name, span=c.span) for c in found.groups)
+            found.add(WindowSpec("groupwin", keys, reclaim=reclaim, span=node.span))
+        spec = WindowSpec(
+            row.name, tuple(given.args), given.options, tuple(given.criteria), given.calls, span=node.span
+        )
+        found.add(spec)
+
+
+def _add_derived(derived: DerivedWindow, found: Windows, reclaim: tuple[int, int] | None, scope: Scope) -> None:
+    if found.derived is not None:
+        scope.problems.unsupported("a derived-value window behind another one", derived.span)
+        return
+    if [spec.name for spec in found.below] == ["groupwin"]:  # its keys are those of the derived values
+        found.below = ()
+        if reclaim is not None:
+            scope.problems.unsupported("reclaim_group hints with a derived-value window alone", derived.span)
+    found.derived = derived
+
+
+# ---------------------------------------------------------------- @Hint
+def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple[int, int] | None:
+    """``@Hint('reclaim_group_aged=…,reclaim_group_freq=…')`` in clock units; the latter is as long as the former."""
+    found: dict[str, int] = {}
+    for node in annotations:
+        if node.name.lower() == "hint":
+            for part in str(node.value).split(","):
+                name, _, value = part.partition("=")
+                if name.strip().lower() in (AGED, SWEPT):
+                    found[name.strip().lower()] = _clock_units(name.strip(), value.strip(), node, module)
+    if AGED not in found:
         return None
-    return spec
+    return found[AGED], found.get(SWEPT, found[AGED])
 
 
-def _bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> WindowSpec:
-    if node.named:
-        scope.problems.fail("wrong-parameter", f"no parameter `{node.named[0][0]}:`", node.span)
-    given = list(node.args)
-    args: list[x.Expr] = []
-    options: tuple[str, ...] = ()
-    for parameter in row.parameters:
-        if not given:
-            if not parameter.optional:
-                _wrong_count(row, node, scope)
-            continue
-        if parameter.repeated:
-            args.extend(_bind_parameter(row, parameter, arg, scope) for arg in given)
-            given = []
-        elif parameter.kind == "flow":
-            options = _flow_control(given.pop(0), scope)
-        elif parameter.kind == "reference" and _is_text(given[0]):
-            continue
-        else:
-            args.append(_bind_parameter(row, parameter, given.pop(0), scope))
-    if given:
-        _wrong_count(row, node, scope)
-    return WindowSpec(row.name, tuple(args), options, span=node.span)
-
-
-def _is_text(node: ast.Expr) -> bool:
-    return isinstance(node, ast.Literal) and node.type == "string"
-
-
-def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
-    names = ", ".join(f"[{p.name}]" if p.optional else p.name for p in row.parameters)
-    expected = f"({names})" if names else "no parameters"
-    found = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
-    scope.problems.fail(
-        "wrong-parameter", f"`{row.name}` takes {expected}, {found}", node.span, f"such as {row.example}"
-    )
-
-
-def _bind_parameter(row: WindowRow, parameter: Parameter, node: ast.Expr, scope: Scope) -> x.Expr:
-    if parameter.kind in ("sort", "condition") or (isinstance(node, ast.Star) and parameter.optional):
-        # Bound with their windows: sort criteria and expiry conditions have names of their own.
-        scope.problems.fail("not-supported-yet", f"not supported yet: the data window {row.name}", node.span)
-    bound = bind_expr(node, scope)
-    if bound.type == ERROR:
-        raise Refused(parameter.name)
-    what = f"the {parameter.name} of `{row.name}`"
-    match parameter.kind:
-        case "size":
-            return _size(bound, what, scope)
-        case "duration":
-            return _duration(bound, what, scope)
-        case "reference":
-            return _reference(bound, what, scope)
-        case "timestamp" | "number":
-            if not t.is_numeric(bound.type):
-                scope.problems.fail(
-                    "wrong-parameter", f"{what} must be a number, found {describe(bound.type)}", node.span
-                )
-        case "flag":
-            if bound.type != t.BOOLEAN:
-                scope.problems.fail(
-                    "wrong-parameter", f"{what} must be boolean, found {describe(bound.type)}", node.span
-                )
-    return bound
-
-
-def _constant(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
-    """Folded, without event properties: parameters are read once, when the statement or its partition starts."""
-    for part in x.walk(bound):
-        if isinstance(part, (x.Prop, x.EventOf)):
-            scope.problems.fail("wrong-parameter", f"{what} cannot depend on an event", part.span)
-    return fold(bound)
-
-
-def _size(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
-    if bound.type != t.INT:
-        scope.problems.fail("wrong-parameter", f"{what} must be an int, found {describe(bound.type)}", bound.span)
-    constant = _constant(bound, what, scope)
-    if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
-        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
-    return constant
-
-
-def _duration(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
-    if isinstance(bound, x.Period):
-        period = _constant(bound, what, scope)
-        if any(amount < 0 for amount in _amounts(period)):
-            scope.problems.fail("wrong-parameter", f"{what} must not be negative", bound.span)
-        return period
-    if not t.is_numeric(bound.type):
-        scope.problems.fail(
-            "wrong-parameter",
-            f"{what} must be a time period or a number of seconds, found {describe(bound.type)}",
-            bound.span,
-            "such as 10 sec",
-        )
-    constant = _constant(bound, what, scope)
-    if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
-        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
-    return seconds(constant, scope)
-
-
-def _amounts(period: x.Expr) -> list[int | float]:
-    """The parts of a period that are known before it runs."""
-    parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
-    return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
-
-
-def _reference(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
-    if bound.type not in (t.INT, t.LONG):
-        scope.problems.fail("wrong-parameter", f"{what} must be int or long, found {describe(bound.type)}", bound.span)
-    constant = _constant(bound, what, scope)
-    return x.Const(t.LONG, constant.value, span=bound.span) if isinstance(constant, x.Const) else constant
-
-
-def _flow_control(node: ast.Expr, scope: Scope) -> tuple[str, ...]:
-    value = node.value if isinstance(node, ast.Literal) else None
-    if not isinstance(value, str):
-        scope.problems.fail(
-            "wrong-parameter", "flow control must be a string", node.span, f"such as '{FLOW_CONTROL[0]}'"
-        )
-    return tuple(_keyword(word.strip(), node.span, scope) for word in value.split(",") if word.strip())
-
-
-def _keyword(word: str, span: Span, scope: Scope) -> str:
-    if word.upper() not in FLOW_CONTROL:
-        scope.problems.fail(
-            "wrong-parameter", f"no flow control keyword `{word}`", span, did_you_mean(word, FLOW_CONTROL)
-        )
-    return word.upper()
+def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) -> int:
+    try:
+        amount = float(value)
+    except ValueError:
+        amount = 0.0
+    if not (math.isfinite(amount) and amount > 0):
+        module.problems.add("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
+        return 0
+    return round(amount * (1_000_000 if module.options.microseconds else 1000))

@@ -1,0 +1,269 @@
+"""Parameters of data windows: their number, kinds and values (registry: `lang.windows`).
+
+Sizes, periods and reference points are read once, when the statement or its partition starts, so they cannot depend on
+events; keys, timestamps and sort criteria are read per event; conditions of ``expr`` and ``expr_batch`` look at the
+whole window and have names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.expr import bind_expr
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean
+from cepbook.lang.bind.period import seconds
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
+from cepbook.lang.plan import AggregateCall
+from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.types import Type
+from cepbook.lang.windows import FLOW_CONTROL, Parameter, ParameterKind, WindowRow
+
+# Windows whose grid of batches needs a period that is not zero
+BATCHES = ("time_batch", "ext_timed_batch", "time_length_batch")
+# Windows that compare timestamps with the engine's clock
+CLOCKED = ("time_order", "timetolive")
+
+
+@dataclass(slots=True)
+class Parameters:
+    """The bound parameters, by what they are for; `rest` are the extra properties of a derived-value window."""
+
+    args: list[x.Expr] = field(default_factory=list)
+    options: tuple[str, ...] = ()
+    criteria: list[tuple[x.Expr, bool]] = field(default_factory=list)
+    calls: tuple[AggregateCall, ...] = ()
+    rest: tuple[ast.Expr, ...] = ()
+
+
+def bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
+    """The parameters of one window; raises Refused (reported) when one is wrong."""
+    if node.named:
+        scope.problems.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
+    if row.name == "rank":
+        return _rank(row, node, scope)
+    found = Parameters()
+    given = list(node.args)
+    for parameter in row.parameters:
+        if row.derived and parameter.optional:
+            found.rest, given = tuple(given), []
+        elif not given:
+            if not parameter.optional:
+                _wrong_count(row, node, scope)
+        elif parameter.kind == "reference" and _is_text(given[0]):
+            continue
+        elif parameter.repeated:
+            for arg in given:
+                _bind_parameter(row, parameter, arg, found, scope)
+            given = []
+        else:
+            _bind_parameter(row, parameter, given.pop(0), found, scope)
+    if given:
+        _wrong_count(row, node, scope)
+    return found
+
+
+def _is_text(node: ast.Expr) -> bool:
+    return isinstance(node, ast.Literal) and node.type == "string"
+
+
+def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
+    names = ", ".join(f"[{p.name}]" if p.optional else p.name for p in row.parameters)
+    expected = f"({names})" if names else "no parameters"
+    found = f"found {len(node.args)} parameter{'' if len(node.args) == 1 else 's'}"
+    scope.problems.fail(
+        "wrong-parameter", f"`{row.name}` takes {expected}, {found}", node.span, f"such as {row.example}"
+    )
+
+
+def _rank(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
+    """Keys, size, criteria: the size is the first int constant behind the first key."""
+    keys, size, criteria = row.parameters
+    bound = [
+        None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `rank`", scope)
+        for i, arg in enumerate(node.args, 1)
+    ]
+    at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold(value))), None)
+    if at is None or at == len(bound) - 1:
+        missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
+        scope.problems.fail("wrong-parameter", f"`rank` needs {missing}", node.span, f"such as {row.example}")
+    found = Parameters()
+    _bind_parameter(row, size, node.args[at], found, scope)
+    for arg in node.args[:at]:
+        _bind_parameter(row, keys, arg, found, scope)
+    for arg in node.args[at + 1 :]:
+        _bind_parameter(row, criteria, arg, found, scope)
+    return found
+
+
+def _is_int(e: x.Expr) -> bool:
+    return isinstance(e, x.Const) and e.type == t.INT
+
+
+def _bind_parameter(row: WindowRow, parameter: Parameter, node: ast.Expr, found: Parameters, scope: Scope) -> None:
+    what = f"the {parameter.name} of `{row.name}`"
+    if parameter.kind == "flow":
+        found.options = _flow_control(node, row, scope)
+    elif parameter.kind == "sort":
+        found.criteria.append(_criterion(node, what, scope))
+    elif parameter.kind == "condition":
+        condition, found.calls = _condition(node, what, scope)
+        found.args.append(condition)
+    else:
+        bound = _value(node, what, scope)
+        if parameter.kind == "duration":
+            found.args.append(_duration(bound, what, row.name in BATCHES, scope))
+        elif parameter.kind == "timestamp":
+            found.args.append(_timestamp(bound, what, row.name in CLOCKED, scope))
+        else:
+            found.args.append(_checked(parameter.kind, bound, what, scope))
+
+
+def _value(node: ast.Expr, what: str, scope: Scope) -> x.Expr:
+    if isinstance(node, ast.SortKey):
+        scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span)
+    if isinstance(node, ast.Star):
+        scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span)
+    bound = bind_expr(node, scope.without_aggregates(what))
+    if bound.type == ERROR:
+        raise Refused(what)
+    return bound
+
+
+def _checked(kind: ParameterKind, bound: x.Expr, what: str, scope: Scope) -> x.Expr:
+    match kind:
+        case "size":
+            return _size(bound, what, scope)
+        case "reference":
+            return _reference(bound, what, scope)
+        case "number":
+            _need(t.is_numeric(bound.type), "a number", bound, what, scope)
+        case "flag":
+            _need(bound.type == t.BOOLEAN, "boolean", bound, what, scope)
+            return _constant(bound, what, scope)
+    return bound
+
+
+def _need(met: bool, wanted: str, bound: x.Expr, what: str, scope: Scope, hint: str | None = None) -> None:
+    if not met:
+        scope.problems.fail(
+            "wrong-parameter", f"{what} must be {wanted}, found {describe(bound.type)}", bound.span, hint
+        )
+
+
+# ---------------------------------------------------------------- read once
+def _constant(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
+    """Folded, without event properties: parameters are read once, when the statement or its partition starts."""
+    for part in x.walk(bound):
+        if isinstance(part, (x.Prop, x.EventOf)):
+            scope.problems.fail("wrong-parameter", f"{what} cannot depend on an event", part.span)
+    return fold(bound)
+
+
+def _size(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
+    _need(bound.type == t.INT, "an int", bound, what, scope)
+    constant = _constant(bound, what, scope)
+    if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
+        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
+    return constant
+
+
+def _duration(bound: x.Expr, what: str, batch: bool, scope: Scope) -> x.Expr:
+    if isinstance(bound, x.Period):
+        period = _constant(bound, what, scope)
+        amounts = _amounts(period)
+        if any(amount < 0 for amount in amounts):
+            scope.problems.fail("wrong-parameter", f"{what} must not be negative", bound.span)
+        if batch and amounts and amounts == [0] * len(amounts) and _is_constant(period):
+            scope.problems.fail("wrong-parameter", f"{what} must be above 0", bound.span)
+        return period
+    _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
+    constant = _constant(bound, what, scope)
+    if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
+        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
+    return seconds(constant, scope)
+
+
+def _amounts(period: x.Expr) -> list[int | float]:
+    """The parts of a period that are known before it runs."""
+    parts = (period.months, period.millis) if isinstance(period, x.Period) else ()
+    return [p.value for p in parts if isinstance(p, x.Const) and isinstance(p.value, int | float)]
+
+
+def _is_constant(period: x.Expr) -> bool:
+    return all(isinstance(part, x.Const) for part in x.children(period))
+
+
+def _reference(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
+    _need(bound.type in (t.INT, t.LONG), "int or long", bound, what, scope)
+    constant = _constant(bound, what, scope)
+    return x.Const(t.LONG, constant.value, span=bound.span) if isinstance(constant, x.Const) else constant
+
+
+def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ...]:
+    value = node.value if isinstance(node, ast.Literal) else None
+    if not isinstance(value, str):
+        scope.problems.fail(
+            "wrong-parameter",
+            f"the flow control of `{row.name}` must be a string",
+            node.span,
+            f"such as '{FLOW_CONTROL[0]}'",
+        )
+    return tuple(_keyword(word.strip(), node.span, scope) for word in value.split(",") if word.strip())
+
+
+def _keyword(word: str, span: Span, scope: Scope) -> str:
+    if word.upper() not in FLOW_CONTROL:
+        scope.problems.fail(
+            "wrong-parameter", f"no flow control keyword `{word}`", span, did_you_mean(word, FLOW_CONTROL)
+        )
+    return word.upper()
+
+
+# ---------------------------------------------------------------- read per event
+def _timestamp(bound: x.Expr, what: str, clocked: bool, scope: Scope) -> x.Expr:
+    """A long: any number for a window that only compares timestamps, a whole one beside the engine's clock."""
+    if clocked:
+        _need(t.is_integral(bound.type), "a whole number", bound, what, scope)
+    _need(t.is_numeric(bound.type), "a number", bound, what, scope)
+    return bound if t.is_integral(bound.type) else coerce(bound, t.LONG)
+
+
+def _criterion(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, bool]:
+    operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
+    bound = _value(operand, what, scope)
+    _need(_is_ordered(bound.type), "a value with an order", bound, what, scope)
+    return bound, descending
+
+
+def _is_ordered(type_: Type) -> bool:
+    return t.is_numeric(type_) or type_ in (*TEXTUAL, *LOOSE, t.BOOLEAN, t.TIMESTAMP)
+
+
+def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[AggregateCall, ...]]:
+    """A condition over the window: the event under evaluation, built-in names, aggregates of its own."""
+    own = replace(scope, no_aggregates=None, calls=[], aliases=_window_values(scope), unwindowed=False)
+    bound = bind_expr(node, own)
+    if bound.type == ERROR:
+        raise Refused(what)
+    untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
+    _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope)
+    return bound, tuple(own.calls)
+
+
+def _window_values(scope: Scope) -> dict[str, x.Expr]:
+    types: dict[str, Type] = {
+        "current_count": t.INT,
+        "expired_count": t.INT,
+        "oldest_timestamp": t.LONG,
+        "newest_timestamp": t.LONG,
+        "view_reference": t.OBJECT,
+    }
+    event_types: Sequence[str] = [s.event_type.name for s in scope.streams if s.event_type is not None]
+    event = t.event_of(event_types[0]) if event_types else ERROR
+    types.update({"oldest_event": event, "newest_event": event})
+    return {name: x.WindowValue(type_, name) for name, type_ in types.items()}
