@@ -106,6 +106,8 @@ class Batch:
             return f"`{statement.name}` has a period that is not a positive constant"
         if window is not None and "START_EAGER" in window.options and statement.context is not None:
             return f"`{statement.name}` starts its batches when a partition begins"
+        if statement.kind == "on set":
+            return f"`{statement.name}` sets variables that others read"
         if statement.plan.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None

@@ -11,28 +11,39 @@ from typing import Any
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts import Locators, compile_locators
+from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
-from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
+from cepbook.engine.variables import Variable, Variables, initial_value
 from cepbook.errors import BindError, Diagnostic, Refusal
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects.epl import parse
-from cepbook.lang.plan import CreateContextStatement, CreateSchemaStatement, ModulePlan, SelectStatement, StatementPlan
+from cepbook.lang.plan import (
+    CreateContextStatement,
+    CreateSchemaStatement,
+    CreateVariableStatement,
+    ModulePlan,
+    OnSetStatement,
+    SelectStatement,
+    StatementPlan,
+)
 from cepbook.lang.rewrite import rewrite
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A bound module with one program per select statement and the locators of each context, by name.
+    """A bound module with one program per running statement and the locators of each context, by name.
 
-    `catalog` includes what the module creates.
+    `catalog` and `variables` include what the module creates, and only what there is then.
     """
 
     plan: ModulePlan
     programs: Mapping[str, Program]
     locators: Mapping[str, Locators]
     catalog: Catalog
+    variables: Variables
 
 
 def options_of(config: Config) -> Options:
@@ -50,13 +61,22 @@ def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]
 
 
 def compile_plan(
-    plan: ModulePlan, catalog: Catalog, clock: Clock, config: Config, functions: Mapping[str, Callable[..., Any]]
+    plan: ModulePlan,
+    catalog: Catalog,
+    clock: Clock,
+    config: Config,
+    functions: Mapping[str, Callable[..., Any]],
+    variables: Variables,
 ) -> Compiled:
-    """Programs of `plan`'s statements. Errors: BindError when the row engine refuses one."""
+    """Programs of `plan`'s statements. New variables get their initial values from the present ones of `variables`.
+
+    Errors: BindError when the row engine refuses a statement, or when an initial value cannot be computed.
+    """
     after = catalog.copy()
     programs: dict[str, Program] = {}
     locators: dict[str, Locators] = {}
-    scope_in = partial(_scope, clock, config, dict(functions))
+    cells = {name: variables[name] for name in catalog.variables}
+    scope_in = partial(_scope, clock, config, dict(functions), cells)
     for statement in plan.statements:
         if isinstance(statement, CreateSchemaStatement):
             after.event_types[statement.event_type.name] = statement.event_type
@@ -64,6 +84,15 @@ def compile_plan(
             after.contexts[statement.context.name] = statement.context
             with _refusals(statement, plan):
                 locators[statement.context.name] = compile_locators(statement.spec, scope_in)
+        elif isinstance(statement, CreateVariableStatement):
+            name = statement.variable.name
+            after.variables[name] = statement.variable
+            with _refusals(statement, plan):
+                cells[name] = Variable(name, statement.variable.type, _initial(statement, scope_in, plan))
+            programs[statement.name] = compile_create_variable(statement, cells[name])
+        elif isinstance(statement, OnSetStatement):
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_on_set(statement, scope_in, cells)
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type
@@ -72,10 +101,24 @@ def compile_plan(
                 programs[statement.name] = compile_select(
                     statement, scope_in, all_properties=properties, iterable_unbound=config.iterable_unbound
                 )
-    return Compiled(plan, programs, locators, after)
+    return Compiled(plan, programs, locators, after, cells)
 
 
-def _scope(clock: Clock, config: Config, functions: Mapping[str, Callable[..., Any]], source: Source) -> Scope:
+def _initial(statement: CreateVariableStatement, scope_in: ScopeIn, plan: ModulePlan) -> Any:
+    if statement.initial is None:
+        return None
+    try:
+        return initial_value(statement.initial, scope_in)
+    except (Refusal, RecursionError, SyntaxError):
+        raise
+    except Exception as failure:
+        message = f"the initial value of `{statement.variable.name}` failed: {type(failure).__name__}: {failure}"
+        raise BindError((Diagnostic("initial-value", message, statement.initial.span),), plan.source) from failure
+
+
+def _scope(
+    clock: Clock, config: Config, functions: Mapping[str, Callable[..., Any]], variables: Variables, source: Source
+) -> Scope:
     source.bind("clock", clock)
     return Scope(
         source,
@@ -83,6 +126,7 @@ def _scope(clock: Clock, config: Config, functions: Mapping[str, Callable[..., A
         integer_division=config.integer_division,
         division_by_zero_null=config.division_by_zero_null,
         user_functions=functions,
+        variables=variables,
     )
 
 

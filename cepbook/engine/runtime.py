@@ -21,10 +21,18 @@ from cepbook.engine.delta import Row
 from cepbook.engine.filters import Handler, Subscriber, dispatcher
 from cepbook.engine.flow import allocating
 from cepbook.engine.naming import check_function_name
+from cepbook.engine.onset import as_select
 from cepbook.engine.statement import Statement
+from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
 from cepbook.errors import EventError, StatementError, UsageError, hint_line
-from cepbook.lang.catalog import Catalog, EventType
-from cepbook.lang.plan import CreateContextStatement, ModulePlan, SelectStatement
+from cepbook.lang.catalog import Catalog, EventType, VariableType
+from cepbook.lang.plan import (
+    CreateContextStatement,
+    CreateVariableStatement,
+    ModulePlan,
+    OnSetStatement,
+    SelectStatement,
+)
 from cepbook.lang.types import OBJECT, Type
 
 __all__ = ["Config", "Deployment", "Runtime", "Statement"]
@@ -45,6 +53,7 @@ class Deployment:
     contexts: tuple[str, ...]
     source: str
     plan: ModulePlan
+    variables: tuple[str, ...] = ()
 
 
 class Runtime:
@@ -67,6 +76,7 @@ class Runtime:
         self._statements: dict[str, Statement] = {}
         self._deployments: dict[str, Deployment] = {}
         self._contexts: dict[str, KeyedContext] = {}
+        self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self._queue: deque[tuple[str, list[Row]]] = deque()
         self._error_listeners: list[ErrorListener] = []
@@ -111,10 +121,41 @@ class Runtime:
         self.catalog.event_types[name] = event_type
         self.rewired()
 
+    # -------------------------------------------------------------- variables
+    @property
+    def variables(self) -> Variables:
+        """The variables and constants, by name."""
+        return self._variables
+
+    def define_variable(self, name: str, type_: Type, value: object = None, *, constant: bool = False) -> None:
+        """Add a variable that does not come from EPL. Errors: UsageError when there is one, or `value` does not fit."""
+        if name in self.catalog.variables:
+            raise UsageError(f"variable `{name}` exists already")
+        fitting = accepted(name, value, type_)
+        known = constant and type_.of is None and type_.name in SIMPLE
+        self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, known)
+        self._variables = {**self._variables, name: Variable(name, type_, fitting)}
+
+    def get_variable(self, name: str) -> Any:
+        """The present value of a variable. Errors: UsageError with the nearest known name."""
+        return _known("variable", name, self._variables).value
+
+    def set_variable(self, name: str, value: object) -> None:
+        """Assign a variable: statements read the new value from now on. None is null.
+
+        Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
+        """
+        found = _known("variable", name, self._variables)
+        if self.catalog.variables[name].constant:
+            raise UsageError(f"`{name}` is a constant, it cannot be set")
+        found.set(accepted(name, value, found.type))
+        if self._queue:
+            self._drain()
+
     # -------------------------------------------------------------- deploying
     @property
     def statements(self) -> Mapping[str, Statement]:
-        """The select statements that run, by name, in deployment order."""
+        """The statements that run, by name, in deployment order."""
         return self._statements
 
     @property
@@ -139,7 +180,7 @@ class Runtime:
         if id_ in self._deployments:
             raise UsageError(f"a deployment `{id_}` exists already")
         plan = self.compile(epl) if isinstance(epl, str) else epl
-        return self._install(self._programs(plan, self.catalog), id_)
+        return self._install(self._programs(plan, self.catalog, self._variables), id_)
 
     def undeploy(self, deployment_id: str, *, cascade: bool = False) -> None:
         """Stop a deployment and forget what it created.
@@ -164,23 +205,24 @@ class Runtime:
         trial = self._catalog_without([old, *dependants])
         gone = {s.name for d in (old, *dependants) for s in d.statements}
         names = {n for n in self._statements if n not in gone}
+        variables = self._variables
         compiled: list[tuple[str, Compiled]] = []
         for id_, source in [(deployment_id, epl), *((d.id, d.source) for d in dependants)]:
-            made = self._programs(bind_text(source, trial, self.config, names), trial)
+            made = self._programs(bind_text(source, trial, self.config, names), trial, variables)
             compiled.append((id_, made))
-            trial = made.catalog
+            trial, variables = made.catalog, made.variables
             names |= set(made.programs)
         for each in (*reversed(dependants), old):
             self._remove(each)
         installed = [self._install(made, id_) for id_, made in compiled]
         return installed[0]
 
-    def _programs(self, plan: ModulePlan, catalog: Catalog) -> Compiled:
-        return compile_plan(plan, catalog, self.clock, self.config, self.functions)
+    def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> Compiled:
+        return compile_plan(plan, catalog, self.clock, self.config, self.functions, variables)
 
     def _install(self, compiled: Compiled, id_: str) -> Deployment:
         statements: list[Statement] = []
-        self.catalog = compiled.catalog
+        self.catalog, self._variables = compiled.catalog, compiled.variables
         for plan in compiled.plan.statements:
             self._serial += 1
             if isinstance(plan, CreateContextStatement):
@@ -189,9 +231,15 @@ class Runtime:
             elif isinstance(plan, SelectStatement):
                 order = self._order(plan.priority)
                 statement = Statement(self, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
-                statement.start(None if plan.context is None else self._contexts[plan.context])
-                self._statements[plan.name] = statement
-                statements.append(statement)
+                statements.append(self._started(statement))
+            elif isinstance(plan, (OnSetStatement, CreateVariableStatement)):
+                shown, program = as_select(plan), compiled.programs[plan.name]
+                kind = "on set" if isinstance(plan, OnSetStatement) else "create variable"
+                order = self._order(shown.priority)
+                statement = Statement(self, shown, program, order, id_, compiled.plan.source, kind)
+                if isinstance(plan, CreateVariableStatement):
+                    self._variables[plan.variable.name].delivers_to(statement)
+                statements.append(self._started(statement))
         provided = compiled.plan.provides
         deployment = Deployment(
             id_,
@@ -200,10 +248,17 @@ class Runtime:
             tuple(n for kind, n in provided if kind == "context"),
             compiled.plan.source,
             compiled.plan,
+            tuple(n for kind, n in provided if kind == "variable"),
         )
         self._deployments[id_] = deployment
         self.rewired()
         return deployment
+
+    def _started(self, statement: Statement) -> Statement:
+        context = statement.plan.context
+        statement.start(None if context is None else self._contexts[context])
+        self._statements[statement.name] = statement
+        return statement
 
     def _order(self, priority: int) -> tuple[int, int]:
         return (-priority if self.config.prioritized else 0, self._serial)
@@ -215,6 +270,7 @@ class Runtime:
         for name in deployment.contexts:
             self._contexts.pop(name, None)
         self.catalog = self._catalog_without([deployment])
+        self._variables = {name: self._variables[name] for name in self.catalog.variables}
         del self._deployments[deployment.id]
         self.clock.settle()
         self.rewired()
@@ -226,6 +282,8 @@ class Runtime:
                 catalog.event_types.pop(name, None)
             for name in deployment.contexts:
                 catalog.contexts.pop(name, None)
+            for name in deployment.variables:
+                catalog.variables.pop(name, None)
         return catalog
 
     def _deployment(self, id_: str) -> Deployment:

@@ -24,7 +24,7 @@ Timer = tuple[int, int, int, int, Any, Any]
 
 
 class Statement:
-    """One deployed select statement.
+    """One deployed statement that delivers: `kind` is select, on set or create variable.
 
     `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
     feeds use. `output_type` names and types the columns of its rows.
@@ -38,11 +38,12 @@ class Statement:
         order: tuple[int, int],
         deployment_id: str,
         source: str,
+        kind: str = "select",
     ) -> None:
         self.plan = plan
         self.name = plan.name
         self.epl = plan.epl
-        self.kind = "select"
+        self.kind = kind
         self.deployment_id = deployment_id
         self._source = source
         self.output_type: EventType = plan.output_type

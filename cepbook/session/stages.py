@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from cepbook.engine.clock import Clock
-from cepbook.engine.compiler import compile_plan, options_of
+from cepbook.engine.compiler import Compiled, compile_plan, options_of
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
@@ -47,8 +47,13 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
 
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:
-    compiled = compile_plan(plan, runtime.catalog, Clock(runtime.now), runtime.config, runtime.functions)
+    compiled = _compiled(runtime, plan)
     return "\n\n".join(_source(program) for program in compiled.programs.values())
+
+
+def _compiled(runtime: Runtime, plan: ModulePlan) -> Compiled:
+    clock = Clock(runtime.now)
+    return compile_plan(plan, runtime.catalog, clock, runtime.config, runtime.functions, runtime.variables)
 
 
 def _source(program: Program) -> str:
@@ -62,7 +67,7 @@ def _source(program: Program) -> str:
 
 def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
     """One block per select statement: which engine runs it, how, and why."""
-    compiled = compile_plan(plan, runtime.catalog, Clock(runtime.now), runtime.config, runtime.functions)
+    compiled = _compiled(runtime, plan)
     deployed = [s for d in runtime.deployments.values() for s in d.plan.statements]
     own = {s.name for s in plan.statements}
     known = [*(s for s in deployed if s.name not in own), *plan.statements]

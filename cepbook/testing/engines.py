@@ -79,10 +79,10 @@ class RowsEngine:
         return self._shown(rows, self.runtime.catalog.contexts[context].properties)
 
     def get_variable(self, name: str) -> Any:
-        raise Refusal("not-supported-yet", "the row engine has no variables yet")
+        return self.runtime.get_variable(name)
 
     def set_variable(self, name: str, value: Any) -> None:
-        raise Refusal("not-supported-yet", "the row engine has no variables yet")
+        self.runtime.set_variable(name, value)
 
     def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
         raise Refusal("not-supported-yet", "reference tables are not supported yet")

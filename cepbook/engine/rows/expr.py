@@ -23,7 +23,8 @@ class Scope:
     """Where the parts of an expression are found at the place that the code is written for.
 
     `props` maps property names of the stream to code, `event` is the whole event, `aggregates` and `keys` hold the
-    code of aggregate values and group keys, `partition` the context partition and `now` engine time.
+    code of aggregate values and group keys, `partition` the context partition and `now` engine time. `variables` has
+    the cells of variables, `assigned` the code of new values that are not in their cells yet.
     """
 
     source: Source
@@ -36,6 +37,8 @@ class Scope:
     integer_division: bool = False
     division_by_zero_null: bool = False
     user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+    variables: Mapping[str, object] = field(default_factory=dict)
+    assigned: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, **changes: object) -> Scope:
         """The same scope with other places."""
@@ -183,6 +186,11 @@ def _context_prop(scope: Scope, e: x.ContextProp) -> str:
     if e.name in ("id", "name"):
         return f"{scope.partition}.{e.name}"
     return f"{scope.partition}.properties[{scope.source.const(e.name, 'n')}]"
+
+
+def _variable(scope: Scope, e: x.Variable) -> str:
+    assigned = scope.assigned.get(e.name)
+    return assigned if assigned is not None else f"{scope.source.const(scope.variables[e.name])}.value"
 
 
 def _arith(scope: Scope, e: x.Arith) -> str:
@@ -412,6 +420,7 @@ _VALUES: dict[type, Callable[..., str]] = {
     x.Member: _member,
     x.Index: _index,
     x.ContextProp: _context_prop,
+    x.Variable: _variable,
     x.CurrentTimestamp: lambda scope, e: scope.now,
     x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
     x.KeyRef: lambda scope, e: scope.keys[e.index],

@@ -1,0 +1,129 @@
+"""``create variable`` and ``on … set`` as running statements: programs of the same form as those of selects.
+
+All assignments of one event take effect together, when all values are known: a failing expression changes nothing.
+Later values see the earlier assignments (Esper reference, section "Setting Variable Values").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.shape import shape_of
+from cepbook.engine.rows.source import Source
+from cepbook.engine.variables import Variable, Variables
+from cepbook.lang import plan as p
+from cepbook.lang.catalog import EventType
+
+NOTHING = ""  # the event type that a statement without a stream reads: no event is of it
+
+
+def as_select(plan: p.OnSetStatement | p.CreateVariableStatement) -> p.SelectStatement:
+    """What a running statement is told of `plan`: who it is, what it reads and how its rows look."""
+    if isinstance(plan, p.OnSetStatement):
+        source, context, selector = plan.source, plan.context, plan.selector
+        output_type, priority = plan.output_type, plan.priority
+    else:
+        source, context, selector, priority = p.Source(NOTHING, None, None), None, "irstream", 0
+        output_type = EventType(f"<{plan.name}>", {plan.variable.name: plan.variable.type})
+    return p.SelectStatement(
+        plan.name,
+        plan.named,
+        plan.epl,
+        plan.annotations,
+        p.Projection(source, (), span=plan.span),
+        selector,
+        "unaggregated",
+        context,
+        None,
+        output_type,
+        priority,
+        span=plan.span,
+    )
+
+
+def compile_create_variable(plan: p.CreateVariableStatement, cell: Variable) -> Program:
+    """Sees no events; its iterator has the present value."""
+    source = Source()
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    _state(source, [cell])
+    return _program(plan, source, ())
+
+
+def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variables) -> Program:
+    """Sets the variables at each event that passes the filter. Errors: Refusal for what the row engine cannot run."""
+    source = Source()
+    source.bind("_with_element", with_element)
+    values = [e for a in plan.assignments for e in (a.index, a.value) if e is not None]
+    names = lower.properties(plan.source.filter, *values)
+    props = {name: f"p{i}" for i, name in enumerate(names)}
+    scope = scope_in(source).at(props=props, event="e")
+    signature = "e, S=None" if plan.context is None else "e, S"
+    for function in ("on_event", "on_match"):
+        with source.block(f"def {function}({signature}):"):
+            for name, local in props.items():
+                source.line(f"{local} = e.get({source.const(name, 'n')})")
+            if plan.source.filter is not None and function == "on_event":
+                with source.block(f"if not {lower.truth(scope, plan.source.filter)}:", plan.source.filter.span):
+                    source.line("return False")
+            _assign(plan, scope, variables)
+            source.line("return True")
+        source.with_defaults(function)
+    _state(source, [variables[name] for name in plan.output_type.properties])
+    return _program(plan, source, tuple(names))
+
+
+def _assign(plan: p.OnSetStatement, scope: Scope, variables: Variables) -> None:
+    """Values into locals, then into the cells, then the delivery: with former values where the selector has them."""
+    source = scope.source
+    assigned: dict[str, str] = {}
+    for number, assignment in enumerate(plan.assignments):
+        name = assignment.variable
+        here = scope.at(assigned=assigned)
+        code = lower.value(here, assignment.value)
+        if assignment.index is not None:
+            before = assigned.get(name, f"{source.const(variables[name])}.value")
+            code = f"_with_element({before}, {lower.value(here, assignment.index)}, {code})"
+        source.line(f"v{number} = {code}", assignment.span)
+        assigned = {**assigned, name: f"v{number}"}
+    cells = {name: source.const(variables[name]) for name in assigned}
+    keep_former = plan.selector != "istream"
+    former = ", ".join(f"{source.const(name, 'n')}: {cell}.value" for name, cell in cells.items())
+    if keep_former:
+        source.line(f"former = {{{former}}}")
+    for name, cell in cells.items():
+        source.line(f"{cell}.assign({assigned[name]}, clock.now)")
+    new = ", ".join(f"{source.const(name, 'n')}: {code}" for name, code in assigned.items())
+    sides = {"istream": f"[{{{new}}}], None", "rstream": "[former], None", "irstream": f"[{{{new}}}], [former]"}
+    with source.block("if push:"):
+        source.line(f"push(clock.now, {sides[plan.selector]})", plan.span)
+
+
+def _state(source: Source, cells: list[Variable]) -> None:
+    """The functions that every program has: there is no window to settle, and the iterator reads the cells."""
+    with source.block("def new_state(P, now):"):
+        source.line("return [P, None, None, {}]")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    columns = ", ".join(f"{source.const(cell.name, 'n')}: {source.const(cell)}.value" for cell in cells)
+    with source.block("def rows(S, now):"):
+        source.line(f"return [{{{columns}}}]")
+
+
+def _program(plan: p.OnSetStatement | p.CreateVariableStatement, source: Source, columns: tuple[str, ...]) -> Program:
+    namespace = source.load()
+    constants = {name: value for name, value in source.constants.items() if name != "clock"}
+    return Program(shape_of(as_select(plan)), source.text, namespace, source.spans, columns, constants)
+
+
+def with_element(array: list[Any] | None, index: int | None, value: Any) -> list[Any]:
+    """A copy of `array` with another element. Errors: ValueError for null and for an index out of range."""
+    if array is None or index is None:
+        raise ValueError("the array is null" if array is None else "the index is null")
+    if not 0 <= index < len(array):
+        raise ValueError(f"the array has {len(array)} elements, there is no element {index}")
+    return [*array[:index], value, *array[index + 1 :]]

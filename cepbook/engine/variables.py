@@ -1,0 +1,127 @@
+"""Variables at run time: the cells that generated code reads, and values that come from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Protocol
+
+from cepbook.engine.delta import Rows
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.source import Source
+from cepbook.errors import UsageError
+from cepbook.lang.expr import Expr
+from cepbook.lang.java import single
+from cepbook.lang.types import BITS, Type
+
+Change = Callable[[], None]
+
+
+class Deliverer(Protocol):
+    """The running statement that created a variable."""
+
+    @property
+    def push(self) -> Callable[[int, Rows, Rows], None] | None: ...
+
+
+class Variable:
+    """The cell of one variable. Generated code reads `value`; whoever depends on it is in `listeners`.
+
+    Listeners are called after each assignment, also one of the same value. The statement that created the variable
+    delivers the assignments of statements only (recorded: var_create_variable_statement_output).
+    """
+
+    __slots__ = ("_deliverer", "listeners", "name", "type", "value")
+
+    def __init__(self, name: str, type_: Type, value: Any) -> None:
+        self.name = name
+        self.type = type_
+        self.value = value
+        self.listeners: list[Change] = []
+        self._deliverer: Deliverer | None = None
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name} {self.type} = {self.value!r}>"
+
+    def delivers_to(self, statement: Deliverer) -> None:
+        """From now on `statement` delivers what statements assign."""
+        self._deliverer = statement
+
+    def set(self, value: Any) -> None:
+        """Assign from outside; `value` is of the variable's type."""
+        self.value = value
+        for listener in tuple(self.listeners):
+            listener()
+
+    def assign(self, value: Any, now: int) -> None:
+        """Assign by a statement, at engine time `now`."""
+        former = self.value
+        self.set(value)
+        push = None if self._deliverer is None else self._deliverer.push
+        if push is not None:
+            push(now, [{self.name: value}], [{self.name: former}])
+
+
+Variables = Mapping[str, Variable]
+
+
+def initial_value(e: Expr, scope_in: lower.ScopeIn) -> Any:
+    """The value of an initial expression now. Raises whatever the expression raises; Refusal as `lower.value`."""
+    source = Source()
+    scope = scope_in(source)
+    with source.block("def initial():"):
+        source.line(f"return {lower.value(scope, e)}")
+    return source.load()["initial"]()
+
+
+# ---------------------------------------------------------------- values from outside
+def accepted(name: str, value: Any, type_: Type) -> Any:
+    """`value` as a value of variable `name`. Errors: UsageError when it does not fit; null (None) always does."""
+    try:
+        return _fitted(value, type_)
+    except ValueError as error:
+        raise UsageError(f"variable `{name}` is {type_}: {error}") from None
+
+
+def _fitted(value: Any, type_: Type) -> Any:
+    if value is None or type_.name == "object":
+        return value
+    if type_.of is not None:
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"{value!r} is no list")
+        return [_fitted(item, type_.of) for item in value]
+    kinds = _KINDS.get(type_.name)
+    if kinds is None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{value!r} is no dict")
+        return value
+    if not isinstance(value, kinds) or (isinstance(value, bool) and type_.name != "boolean"):
+        raise ValueError(f"{value!r} does not fit")
+    return _converted(value, type_)
+
+
+def _converted(value: Any, type_: Type) -> Any:
+    bits = BITS.get(type_.name)
+    if bits is not None and not -1 << (bits - 1) <= value < 1 << (bits - 1):
+        raise ValueError(f"{value} is out of range")
+    if type_.name == "char" and len(value) != 1:
+        raise ValueError(f"{value!r} is not one character")
+    if type_.name == "double":
+        return float(value)
+    if type_.name == "float":
+        return single(value)
+    if type_.name == "bigdecimal":
+        return value if isinstance(value, Decimal) else Decimal(str(value))
+    return value
+
+
+SIMPLE = frozenset(
+    "boolean byte short int long biginteger float double bigdecimal string char".split()
+)  # types whose values are no collections
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    **dict.fromkeys(("byte", "short", "int", "long", "biginteger"), (int,)),
+    **dict.fromkeys(("float", "double"), (int, float)),
+    "bigdecimal": (int, float, Decimal),
+    **dict.fromkeys(("string", "char"), (str,)),
+}
