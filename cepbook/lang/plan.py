@@ -208,11 +208,31 @@ class Assignment(PlanNode):
     index: Expr | None = None
 
 
+CronKind = Literal["star", "value", "range", "step", "list", "last", "nth_last", "weekday", "lastweekday"]
+
+
+@dataclass(frozen=True, slots=True)
+class CronField(PlanNode):
+    """One field of a crontab; `operands` are ints, constants or variables.
+
+    `kind`: ``*`` star; ``5`` value; ``8:17`` range; ``*/15`` step; ``[1, 3:5]`` list of `parts`; ``last``; ``5 last``
+    nth_last; ``10 weekday`` weekday; ``lastweekday``.
+    """
+
+    kind: CronKind
+    operands: tuple[Expr, ...] = ()
+    parts: tuple[CronField, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Crontab(PlanNode):
-    """``at (…)``: one entry per field, minutes hours days months weekdays [seconds], as croniter reads them."""
+    """Points in time: `fields` are minutes, hours, days of the month, months, days of the week (0: Sunday), seconds.
 
-    fields: tuple[str, ...]
+    `zone` names the time zone that they are read in, None: UTC.
+    """
+
+    fields: tuple[CronField, ...]
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +241,8 @@ class Output(PlanNode):
 
     `which`: what is delivered (None: the default). `kind`: what triggers it; None with only `after`. `rate` is the
     number of events (int) or the `expr.Period`; `after` likewise. `when` may refer to `expr.OutputCounter`.
+    `and_terminated`: what is pending is delivered when the context partition ends (always so with kind
+    ``terminated``), if `terminated_when` holds; `terminated_then` is executed in any case.
     """
 
     kind: Literal["events", "time", "at", "when", "terminated"] | None

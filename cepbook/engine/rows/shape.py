@@ -115,6 +115,8 @@ def shape_of(plan: p.SelectStatement) -> Shape:
 
     Errors: Refusal for a combination of windows that the row engine does not know.
     """
+    if plan.output is not None:
+        raise Refusal("output", "output rate limiting")
     node: p.RowNode = plan.root.input
     having = where = None
     aggregation: p.Aggregation | None = None

@@ -27,6 +27,7 @@ from cepbook.lang.bind.names import (
     did_you_mean,
     statement_context,
 )
+from cepbook.lang.bind.output import bind_output
 from cepbook.lang.bind.window import bind_windows, is_derived, reclaim_hint
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
@@ -44,6 +45,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     order_by = _order_by(node, scope, columns)
     limit, offset = _limit(node, module)
     selector = _selector(node, module)
+    rate = bind_output(node.output, scope) if node.output is not None else None
     event_type = scope.streams[0].event_type if scope.streams else None
     found = shape(Shape("unaggregated", keys, columns, wildcard, having, order_by), scope, node.span)
     insert: plan.Insert | None = None
@@ -80,6 +82,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         output,
         heading.priority,
         heading.drop,
+        rate,
         span=node.span,
     )
 
@@ -105,8 +108,6 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
         problems.unsupported("tables", node.span)
     if node.match_recognize is not None:
         problems.unsupported("match_recognize", node.match_recognize.span)
-    if node.output is not None:
-        problems.unsupported("output rate limiting", node.output.span)
 
 
 def _scope(node: ast.Select, module: Module) -> Scope:
@@ -149,6 +150,7 @@ def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
             found = windows.over(
                 plan.Source(event_type.name, conjunction(filters), source.alias, span=source.stream.span)
             )
+            scope.data_windows = windows.holding
             if windows.event_type is not None:
                 scope.streams = (replace(scope.streams[position], event_type=windows.event_type),)
                 scope.open_ = node.match_recognize is not None
@@ -172,7 +174,7 @@ def _keys(node: ast.Select, scope: Scope) -> tuple[x.Expr, ...]:
     if node.group_by is None:
         return ()
     keys: list[x.Expr] = []
-    inner = scope.without_aggregates("the group by clause")
+    inner = replace(scope.without_aggregates("the group by clause"), data_windows=None)
     for item in node.group_by.items:
         if isinstance(item, ast.Rollup):
             scope.problems.unsupported(item.kind, item.span)
@@ -237,17 +239,8 @@ def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -
 
 
 def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) -> tuple[tuple[x.Expr, bool], ...]:
-    own = Scope(
-        scope.module,
-        scope.streams,
-        scope.context,
-        scope.unwindowed,
-        None,
-        scope.calls,  # shared: aggregates of the order are computed with those of the select-clause
-        {column.name: column.value for column in columns},
-        scope.open_,
-        scope.open_context,
-    )
+    # Its aggregates are computed with those of the select-clause.
+    own = replace(scope, aliases={column.name: column.value for column in columns})
     return tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
 
 

@@ -131,7 +131,7 @@ def bind_assignments(nodes: Sequence[ast.Assignment], scope: Scope) -> tuple[pla
 
     Targets are variables of the catalog, also where a property has the same name; values are bound in `scope`.
     """
-    inner = scope.without_aggregates("an assignment")
+    inner = replace(scope.without_aggregates("an assignment"), aliases=scope.aliases)
     found: list[plan.Assignment] = []
     for node in nodes:
         try:

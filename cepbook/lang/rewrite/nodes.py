@@ -45,11 +45,21 @@ def _output(output: plan.Output, fn: Change) -> plan.Output:
         output,
         rate=maybe(output.rate),
         after=maybe(output.after),
+        crontab=None if output.crontab is None else _crontab(output.crontab, fn),
         when=maybe(output.when),
         then_set=_assignments(output.then_set, fn),
         terminated_when=maybe(output.terminated_when),
         terminated_then=_assignments(output.terminated_then, fn),
     )
+
+
+def _crontab(crontab: plan.Crontab, fn: Change) -> plan.Crontab:
+    return replace(crontab, fields=tuple(_cron_field(f, fn) for f in crontab.fields))
+
+
+def _cron_field(field: plan.CronField, fn: Change) -> plan.CronField:
+    operands = tuple(fn(e) for e in field.operands)
+    return replace(field, operands=operands, parts=tuple(_cron_field(part, fn) for part in field.parts))
 
 
 def _projection(node: plan.Projection, fn: Change) -> plan.Projection:

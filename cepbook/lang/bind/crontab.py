@@ -1,0 +1,148 @@
+"""Crontabs: ``(0, 8:17, *, *, 1:5)`` (Esper reference, section "Crontab (timer:at)").
+
+Minutes, hours, days of the month, months, days of the week (0: Sunday), and maybe seconds and a time zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.expr import bind_expr
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
+from cepbook.lang.plan import CronField, CronKind, Crontab
+from cepbook.lang.rewrite.expressions import fold
+
+# What the fields are called, and their lowest and highest value
+FIELDS = (
+    ("minutes", 0, 59),
+    ("hours", 0, 23),
+    ("days of the month", 1, 31),
+    ("months", 1, 12),
+    ("days of the week", 0, 6),
+    ("seconds", 0, 59),
+)
+DAYS, MONTHS, WEEKDAYS, SECONDS = 2, 3, 4, 5
+_OFFSET = re.compile(r"GMT[+-]\d{1,2}(:?\d{2})?")  # as Java writes zones without a name
+# Where the forms that are no plain numbers may stand
+_ONLY_IN: dict[str, tuple[int, ...]] = {
+    "last": (DAYS, WEEKDAYS),
+    "nth_last": (WEEKDAYS,),
+    "weekday": (DAYS,),
+    "lastweekday": (DAYS,),
+}
+_SHOWN = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastweekday": "lastweekday"}
+
+
+def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope) -> Crontab | None:
+    """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events."""
+    if not 5 <= len(fields) <= 7:
+        if len(fields) in (8, 9):
+            scope.problems.unsupported("milliseconds and microseconds in a crontab", fields[7].span)
+        else:
+            scope.problems.add(
+                "wrong-parameter",
+                f"a crontab has 5 to 7 fields, found {len(fields)}",
+                span,
+                "minutes, hours, days of the month, months, days of the week, seconds, time zone: (0, 9, *, *, 1:5)",
+            )
+        return None
+    try:
+        found = [_field(node, position, scope) for position, node in enumerate(fields[:6])]
+        zone = _zone(fields[6], scope) if len(fields) == 7 else None
+    except Refused:
+        return None
+    if len(found) == SECONDS:
+        found.append(CronField("value", (x.Const(t.INT, 0),)))
+    if found[DAYS].kind != "star" and found[WEEKDAYS].kind != "star":
+        scope.problems.add(
+            "wrong-parameter",
+            "a crontab cannot restrict both the days of the month and the days of the week",
+            found[DAYS].span.to(found[WEEKDAYS].span),
+            "write * for one of them",
+        )
+        return None
+    return Crontab(tuple(found), zone, span=span)
+
+
+def _field(node: ast.Expr, position: int, scope: Scope) -> CronField:
+    if not isinstance(node, ast.CronStep):
+        return CronField("value", (_number(node, position, scope),), span=node.span)
+    kind: CronKind = node.kind  # type: ignore[assignment]
+    allowed = _ONLY_IN.get(kind)
+    if allowed is not None and position not in allowed:
+        where = " and ".join(FIELDS[p][0] for p in allowed)
+        message = f"`{_SHOWN[kind]}` cannot be among the {FIELDS[position][0]}, only among the {where}"
+        scope.problems.fail("wrong-parameter", message, node.span)
+    if kind == "list":
+        return CronField(kind, parts=tuple(_part(part, position, scope) for part in node.operands), span=node.span)
+    operands = tuple(_number(operand, position, scope, step=kind == "step") for operand in node.operands)
+    if kind == "range":
+        low, high = (e.value if isinstance(e, x.Const) else None for e in operands)
+        if isinstance(low, int) and isinstance(high, int) and low > high:
+            scope.problems.fail("wrong-parameter", f"the range {low}:{high} runs backwards", node.span)
+    return CronField(kind, operands, span=node.span)
+
+
+def _part(node: ast.Expr, position: int, scope: Scope) -> CronField:
+    if isinstance(node, ast.CronStep) and node.kind not in ("range", "step"):
+        scope.problems.fail(
+            "wrong-parameter",
+            "a list in a crontab holds numbers, ranges and frequencies",
+            node.span,
+            "[0, 20:22, */15]",
+        )
+    return _field(node, position, scope)
+
+
+def _number(node: ast.Expr, position: int, scope: Scope, *, step: bool = False) -> x.Expr:
+    name, low, high = FIELDS[position]
+    bound = fold(bind_expr(node, scope.without_aggregates("a crontab")))
+    if bound.type == ERROR:
+        raise Refused(name)
+    for part in x.walk(bound):
+        if isinstance(part, (x.Prop, x.EventOf)):
+            scope.problems.fail("wrong-parameter", "a crontab cannot depend on an event", part.span)
+    if bound.type not in (t.INT, t.SHORT, t.BYTE):
+        scope.problems.fail(
+            "wrong-parameter", f"the {name} of a crontab must be ints, found {describe(bound.type)}", node.span
+        )
+    if isinstance(bound, x.Const) and isinstance(bound.value, int):
+        if step and bound.value <= 0:
+            scope.problems.fail("wrong-parameter", f"a frequency must be above 0, found {bound.value}", node.span)
+        if not step and not low <= bound.value <= high:
+            scope.problems.fail(
+                "wrong-parameter", f"the {name} of a crontab are {low} to {high}, found {bound.value}", node.span
+            )
+    return bound
+
+
+def _zone(node: ast.Expr, scope: Scope) -> str:
+    bound = fold(bind_expr(node, scope.without_aggregates("a crontab")))
+    if bound.type == ERROR:
+        raise Refused("zone")
+    if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
+        shown = describe(bound.type) if isinstance(bound, x.Const) else "an expression"
+        scope.problems.fail(
+            "wrong-parameter", f"the time zone of a crontab must be a constant string, found {shown}", node.span
+        )
+    if not _is_zone(bound.value):
+        scope.problems.fail(
+            "wrong-parameter", f"no time zone `{bound.value}`", node.span, "such as 'Europe/Berlin' or 'GMT+5'"
+        )
+    return bound.value
+
+
+def _is_zone(name: str) -> bool:
+    if _OFFSET.fullmatch(name):
+        return True
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # unknown, no key at all, a folder of the database
+        return False
+    return True
