@@ -111,7 +111,11 @@ class Stream:
 
 @dataclass(slots=True)
 class Scope:
-    """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none."""
+    """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none.
+
+    `data_windows` are those that prev looks at; None: neither prev nor prior nor istream is allowed here.
+    `grouping_keys` are the group by keys of a clause with grouping sets.
+    """
 
     module: Module
     streams: tuple[Stream, ...] = ()
@@ -122,6 +126,8 @@ class Scope:
     aliases: Mapping[str, x.Expr] = field(default_factory=dict)
     open_: bool = False  # names cannot be checked (a refused from-clause)
     open_context: bool = False  # the statement's context is unknown, its properties are not checked
+    data_windows: tuple[str, ...] | None = None
+    grouping_keys: tuple[x.Expr, ...] | None = None
 
     @property
     def problems(self) -> Problems:

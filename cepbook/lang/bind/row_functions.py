@@ -1,0 +1,158 @@
+"""Functions of a row's place: in its data window (prev …), its stream (prior, istream), its grouping set (grouping).
+
+Esper reference, chapter "EPL Reference: Functions", sections "The prev Function" to "The istream Function", and
+"The grouping Function" of the chapter "EPL Clauses".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
+from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.types import Type
+
+Binder = Callable[[ast.Expr, Scope], x.Expr]
+
+# Data windows that keep no order of arrival or of sorting (recorded: prev_window_kinds)
+UNORDERED = ("unique", "lastevent", "firstevent", "firstunique")
+KINDS = {"prev": "prev", "prevtail": "tail", "prevcount": "count", "prevwindow": "window"}
+ROW_FUNCTIONS = frozenset((*KINDS, "prior", "istream", "grouping", "grouping_id"))
+
+
+def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    """The call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
+    if step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+    if name in ("grouping", "grouping_id"):
+        return _grouping(name, step, scope, bind)
+    if scope.data_windows is None and not scope.open_:
+        where = scope.no_aggregates or "this place"
+        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {where}", step.span)
+    if name == "istream":
+        if step.args or step.wildcard:
+            scope.problems.fail("wrong-parameter", "`istream` takes no parameters", step.span)
+        return x.InsertStream(t.BOOLEAN, span=step.span)
+    return _prior(step, scope, bind) if name == "prior" else _prev(name, step, scope, bind)
+
+
+# ---------------------------------------------------------------- other events
+def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    _check_window(name, step, scope)
+    indexed = name in ("prev", "prevtail")
+    given: list[ast.Expr] = [*(step.args or ()), *([ast.Star(span=step.span)] if step.wildcard else [])]
+    if not 1 <= len(given) <= 1 + indexed:
+        wanted = "an index and a property" if indexed else "a property"
+        scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)} parameters", step.span)
+    index: x.Expr | None = None
+    if len(given) == 2:
+        given, index = _with_index(name, given, scope, bind)
+    elif indexed:
+        index = x.Const(t.INT, 1 if name == "prev" else 0, span=step.span)
+    value = _of_event(name, given[0], scope, bind)
+    if ERROR in (value.type, index.type if index is not None else None):
+        return error_at(step.span)
+    types: dict[str, Type] = {"count": t.LONG, "window": t.array_of(value.type)}
+    kind = KINDS[name]
+    return x.Prev(types.get(kind, value.type), kind, index, None if kind == "count" else value, span=step.span)
+
+
+def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
+    windows = scope.data_windows
+    if windows is None:
+        return
+    if not windows:
+        scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, "add one, such as #keepall")
+    if len(windows) > 1:
+        shown = " and ".join(f"`{window}`" for window in windows)
+        scope.problems.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)
+    if windows[0] in UNORDERED:
+        scope.problems.fail(
+            "wrong-parameter",
+            f"`{name}` does not go with the data window `{windows[0]}`, which has no order",
+            step.span,
+        )
+
+
+def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder) -> tuple[list[ast.Expr], x.Expr]:
+    """The value and the index; the latter may come second when it is constant: ``prev(price, 1)``."""
+    first, second = given
+    if not isinstance(second, ast.Star) and isinstance(fold(bind(second, _plain(name, scope))), x.Const):
+        first, second = second, first
+    if isinstance(first, ast.Star):
+        scope.problems.fail("wrong-parameter", f"the index of `{name}` cannot be `*`", first.span)
+    index = fold(bind(first, _plain(name, scope)))
+    if index.type != ERROR and not t.is_integral(index.type):
+        scope.problems.fail(
+            "wrong-parameter", f"the index of `{name}` must be a whole number, found {describe(index.type)}", first.span
+        )
+    return [second], index
+
+
+def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
+    """A value of the other event: a property, the event itself by its alias or ``*``, an expression over them."""
+    if isinstance(node, ast.Star):
+        node = _event(name, node, scope)
+    value = bind(node, _plain(name, scope))
+    if value.type != ERROR and not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(value)):
+        scope.problems.fail("wrong-parameter", f"`{name}` needs a property of the event", node.span)
+    return value
+
+
+def _event(name: str, node: ast.Star, scope: Scope) -> ast.Expr:
+    """``*`` and ``alias.*`` as the name of the stream."""
+    stream = node.stream
+    if stream is None:
+        if len(scope.streams) != 1:
+            scope.problems.fail("wrong-parameter", f"`{name}(*)` needs a single stream", node.span, "name its alias")
+        stream = scope.streams[0].alias or scope.streams[0].name
+    return ast.Chain((ast.NameStep(stream, span=node.span),), span=node.span)
+
+
+def _plain(name: str, scope: Scope) -> Scope:
+    return replace(scope.without_aggregates(f"`{name}`"), data_windows=None)
+
+
+def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    given = step.args or ()
+    if len(given) != 2 or step.wildcard:
+        scope.problems.fail(
+            "wrong-parameter",
+            f"`prior` takes an index and a property, found {len(given)} parameters",
+            step.span,
+            "such as prior(1, price)",
+        )
+    index = fold(bind(given[0], _plain("prior", scope)))
+    value = _of_event("prior", given[1], scope, bind)
+    if ERROR in (index.type, value.type):
+        return error_at(step.span)
+    constant = index.value if isinstance(index, x.Const) and t.is_integral(index.type) else None
+    if not isinstance(constant, int) or constant < 0:
+        fact = "the index of `prior` must be a constant whole number, 0 or above"
+        scope.problems.fail("wrong-parameter", fact, given[0].span)
+    return x.Prior(value.type, constant, value, span=step.span)
+
+
+# ---------------------------------------------------------------- grouping sets
+def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    if scope.grouping_keys is None:
+        scope.problems.fail(
+            "wrong-parameter", f"`{name}` needs a group by clause with rollup, cube or grouping sets", step.span
+        )
+    given = step.args or ()
+    if step.wildcard or not given or (name == "grouping" and len(given) > 1):
+        wanted = "a group by key" if name == "grouping" else "group by keys"
+        scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}", step.span)
+    keys: list[int] = []
+    for arg in given:
+        key = bind(arg, _plain(name, scope))
+        if key.type == ERROR:
+            return key
+        if key not in scope.grouping_keys:
+            scope.problems.fail("wrong-parameter", f"the parameter of `{name}` is no group by key", arg.span)
+        keys.append(scope.grouping_keys.index(key))
+    return x.Grouping(t.INT, tuple(keys), span=step.span)
