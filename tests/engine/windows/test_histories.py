@@ -1,0 +1,354 @@
+"""The engine against the naive windows: 1,000 random histories of events and advances of the clock per window.
+
+After every step of a history the deliveries that it caused and what the iterator shows must be those of the reference;
+after the whole of it the same must hold for the batch entry. A history is drawn as bytes, four per step, which is quick
+to draw and shrinks to few and simple steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import CompileError
+from cepbook.lang.plan import ModulePlan
+from tests.engine import histories
+from tests.engine.histories import slices
+from tests.engine.windows.references import Change, Event, ExpressionWindow
+from tests.engine.windows.texts import build
+
+SCHEMA = "create schema E(id int, k string, x int, y int, w int, ts long); create schema Ctl(n int);"
+VARIABLE = "create variable int SIZE = 3; on Ctl set SIZE = n;"
+GAPS = (0, 0, 1, 200, 499, 500, 501, 999, 1000, 1001, 1700, 2000, 3000, 7300)
+LAGS = (0, 0, 0, -1, -200, -500, -999, -1000, -1001, -1700, -4000, 1, 500, 1000, 1001, 2500)
+KEYS = ("a", "b", "c", None)
+NUMBERS = (None, -1, 0, 1, 2, 3, 4, 5)
+
+
+class Advance(NamedTuple):
+    """The clock goes to `time` ms in one step, which may be the present one."""
+
+    time: int
+
+
+class Arrival(NamedTuple):
+    """An event arrives at `time`, which is the present one."""
+
+    time: int
+    type: str
+    values: dict[str, Any]
+
+
+Step = Advance | Arrival
+
+
+def history(drawn: bytes) -> list[Step]:
+    """Steps out of bytes. The first says how many of the rest count, four to a step."""
+    now, steps = 0, list[Step]()
+    for at in range(1, 1 + 4 * (5 + drawn[0] % 21), 4):
+        kind, a, b, c = drawn[at : at + 4]
+        if kind < 100:
+            now += GAPS[a % len(GAPS)]
+            steps.append(Advance(now))
+        elif kind < 112:
+            steps.append(Arrival(now, "Ctl", {"n": a % 5}))
+        else:
+            ts = None if b >= 248 else now + LAGS[b % len(LAGS)]
+            numbers = {"x": NUMBERS[c % 8], "y": c // 8 % 4, "w": c // 32 % 4}
+            steps.append(Arrival(now, "E", {"id": len(steps), "k": KEYS[a % 4], **numbers, "ts": ts}))
+    return steps
+
+
+HISTORIES = st.binary(min_size=101, max_size=101).map(history)
+
+
+def at_random(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The same `examples` histories in each run."""
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=(Phase.explicit, Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A window chain under test.
+
+    `forced`: empty deliveries count. `open_order`: nothing is said about the order of what is removed and retained
+    ("hash order", or several windows at once). `columns` of a derived-value window.
+    """
+
+    chain: str
+    columns: str = "id"
+    forced: bool = False
+    open_order: bool = False
+    variable: bool = False
+
+
+LINEST = (
+    "slope, YIntercept, XAverage, XStandardDeviationPop, XStandardDeviationSample, XSum, XVariance, YAverage, "
+    "YStandardDeviationPop, YStandardDeviationSample, YSum, YVariance, dataPoints, n, sumX, sumXSq, sumXY, sumY, sumYSq"
+)
+UNI = "datapoints, total, stddev, stddevpa, variance, average"
+SUBJECTS = (
+    # the 22 data windows
+    Subject("#length(3)"),
+    Subject("#length_batch(3)"),
+    Subject("#time(1 sec)"),
+    Subject("#time(0 sec)"),
+    Subject("#ext_timed(ts, 1 sec)"),
+    Subject("#time_batch(1 sec)"),
+    Subject("#time_batch(1 sec, 300L)"),
+    Subject("#time_batch(1 sec, 'FORCE_UPDATE')", forced=True),
+    Subject("#time_batch(1 sec, 5300L, 'FORCE_UPDATE')", forced=True),
+    Subject("#time_batch(1 sec, 300L, 'START_EAGER')", forced=True),
+    Subject("#ext_timed_batch(ts, 1 sec)"),
+    Subject("#ext_timed_batch(ts, 1 sec, 5300L)"),
+    Subject("#time_length_batch(1 sec, 3)"),
+    Subject("#time_length_batch(1 sec, 3, 'FORCE_UPDATE')", forced=True),
+    Subject("#time_length_batch(1 sec, 3, 'START_EAGER')", forced=True),
+    Subject("#time_accum(1 sec)"),
+    Subject("#keepall"),
+    Subject("#firstlength(3)"),
+    Subject("#firsttime(3 sec)"),
+    Subject("#expr(current_count <= 2)"),
+    Subject("#expr(expired_count >= 1 or current_count <= 3)"),
+    Subject("#expr(expired_count + current_count <= 3)"),
+    Subject("#expr(oldest_timestamp > newest_timestamp - 2000)"),
+    Subject("#expr(x > 1 or current_count < 3)"),
+    Subject("#expr(newest_event.x >= x)"),
+    Subject("#expr(newest_event.k = oldest_event.k)"),
+    Subject("#expr(sum(x) < 5)"),
+    Subject("#expr(current_count <= SIZE)", variable=True),
+    Subject("#expr_batch(current_count >= 3)"),
+    Subject("#expr_batch(newest_timestamp - oldest_timestamp > 1000)"),
+    Subject("#expr_batch(x = 1)"),
+    Subject("#expr_batch(x = 1, false)"),
+    Subject("#expr_batch(newest_event.k != oldest_event.k, false)"),
+    Subject("#expr_batch(sum(x) > 5)"),
+    Subject("#expr_batch(current_count >= SIZE)", variable=True),
+    Subject("#unique(k)", open_order=True),
+    Subject("#unique(k, y)", open_order=True),
+    Subject("#groupwin(k)#length(2)"),
+    Subject("#groupwin(k)#time(1 sec)"),
+    Subject("#groupwin(k)#time_accum(1 sec)"),
+    Subject("#groupwin(k)#length_batch(2)"),
+    Subject("#groupwin(k)#time_batch(1 sec)"),
+    Subject("#groupwin(k)#time_length_batch(1 sec, 2)"),
+    Subject("#groupwin(k)#sort(2, x)"),
+    Subject("#groupwin(k, y)#firstlength(1)"),
+    Subject("#groupwin(k)#expr(sum(x) < 5)"),
+    Subject("#groupwin(k)#expr_batch(x = 1, false)"),
+    Subject("#groupwin(y)#time_order(ts, 1 sec)"),
+    Subject("#groupwin(y)#ext_timed(ts, 1 sec)"),
+    Subject("#lastevent"),
+    Subject("#firstevent"),
+    Subject("#firstunique(k)", open_order=True),
+    Subject("#sort(3, x)"),
+    Subject("#sort(3, x desc, y)"),
+    Subject("#rank(k, 2, x desc)"),
+    Subject("#rank(k, y, 3, x, w desc)"),
+    Subject("#time_order(ts, 1 sec)"),
+    Subject("#timetolive(ts)"),
+    # several windows at once
+    Subject("#length(3)#time(1 sec)", open_order=True),
+    Subject("#unique(k)#length(3)", open_order=True),
+    Subject("#sort(2, x desc)#time(1 sec)", open_order=True),
+    Subject("#firstlength(2)#time(1 sec)", open_order=True),
+    Subject("#time(1 sec)#firstunique(k)", open_order=True),
+    Subject("#unique(k)#sort(2, x)#time_accum(1 sec)", open_order=True),
+    Subject("#length_batch(3)#unique(k)"),
+    Subject("#time_batch(1 sec)#unique(k)"),
+    Subject("#time_batch(1 sec)#length(2)"),
+    Subject("#groupwin(k)#length(3)#time(1 sec)", open_order=True),
+    Subject("#length(2)#time(1 sec) retain-union", open_order=True),
+    Subject("#unique(k)#length(2) retain-union", open_order=True),
+    Subject("#unique(k)#sort(1, x desc)#length(1) retain-union", open_order=True),
+    Subject("#lastevent#time(1 sec) retain-union", open_order=True),
+    Subject("#groupwin(k)#length(1)#unique(x) retain-union", open_order=True),
+    # the 5 derived-value windows
+    Subject("#size", "size"),
+    Subject("#size(x * 2, k)", "size, `x*2`, k"),
+    Subject("#length(2)#size(id)", "size, id"),
+    Subject("#time(1 sec)#size(id, k)", "size, id, k"),
+    Subject("#length_batch(3)#size(id)", "size, id"),
+    Subject("#groupwin(k)#time(1 sec)#size", "size, k"),
+    Subject("#uni(x)", UNI),
+    Subject("#length(4)#uni(x)", UNI),
+    Subject("#time(1 sec)#uni(x, id)", UNI + ", id"),
+    Subject("#time_batch(1 sec)#uni(x, id)", UNI + ", id"),
+    Subject("#groupwin(k)#length(2)#uni(x)", UNI + ", k"),
+    Subject("#linest(x, y)", LINEST),
+    Subject("#length(4)#linest(y, w)", LINEST),
+    Subject("#time(1 sec)#linest(y, w, id)", LINEST + ", id"),
+    Subject("#length(4)#correl(y, w)", "correlation"),
+    Subject("#time(2 sec)#correl(y, w, id, k)", "correlation, id, k"),
+    Subject("#unique(k)#weighted_avg(y, w)", "average"),
+    Subject("#weighted_avg(y, w)", "average"),
+    Subject("#time(1 sec)#weighted_avg(y, w, id)", "average, id"),
+    Subject("#groupwin(k)#length(2)#weighted_avg(y, w)", "average, k"),
+)
+
+
+@cache
+def plan_of(subject: Subject) -> ModulePlan:
+    variable = VARIABLE if subject.variable else ""
+    return Runtime().compile(f"{SCHEMA}{variable}@name('s') select irstream {subject.columns} from E{subject.chain}")
+
+
+class Heard:
+    """A sink that keeps what it is fed."""
+
+    def __init__(self) -> None:
+        self.deltas: list[RawDelta] = []
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.deltas.append((time, insert, remove))
+
+    def extend(self, deltas: list[RawDelta]) -> None:
+        self.deltas.extend(deltas)
+
+
+class Trial:
+    """The engine and the reference, side by side. What both did since the last comparison waits in two lists."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.heard = subject, Heard()
+        self.runtime = Runtime()
+        self.runtime.add_error_listener(lambda error: None)  # an event whose timestamp is null is skipped
+        self.runtime.deploy(plan_of(subject))
+        self.runtime.statement("s").add_sink(self.heard)
+        self.names = tuple(c.strip(" `") for c in subject.columns.split(","))
+        self.window = build(subject.chain, **({"SIZE": 3} if subject.variable else {}))
+        self.expected: list[Any] = []
+
+    def expect(self, step: Step) -> None:
+        """Take the reference through a step."""
+        change: Change | None = None
+        if isinstance(step, Advance):
+            change = self.window.advance(step.time)
+        elif step.type == "E":
+            change = self.window.arrive(Event(step.values), step.time)
+        elif isinstance(self.window, ExpressionWindow) and self.subject.variable:
+            self.window.set("SIZE", step.values["n"])
+        if change is not None and (change.insert or change.remove or self.subject.forced):
+            self.expected.append((step.time, self.events(change.insert), self.events(change.remove, open_order=True)))
+
+    def run(self, step: Step) -> None:
+        """Take the engine through a step."""
+        if isinstance(step, Advance):
+            self.runtime.advance(step.time)
+        else:
+            self.runtime.send(step.type, dict(step.values))
+
+    def replay(self, arrivals: Sequence[Arrival]) -> None:
+        """Take the engine through the batch entry, in two slices."""
+        batch = self.runtime.batch(["E", "Ctl"] if self.subject.variable else ["E"])
+        half = len(arrivals) // 2
+        for rank, part in ((0, arrivals[:half]), (half, arrivals[half:])):
+            batch.run(slices([history_event(a) for a in part], rank, batch.columns))
+
+    def compare(self) -> None:
+        """The deliveries since the last time, and the contents."""
+        deltas = [
+            (time, self.rows(insert), self.rows(remove, open_order=True))
+            for time, insert, remove in self.heard.deltas
+            if insert or remove or self.subject.forced
+        ]
+        assert self.same(deltas, self.expected), (deltas, self.expected)
+        held, shown = self.events(self.window.contents(), open_order=True), self.rows(self.runtime.iterate("s"), True)
+        assert self.same(shown, held), (shown, held)
+        self.heard.deltas.clear()
+        self.expected.clear()
+
+    def same(self, left: Any, right: Any) -> bool:
+        return bool(left == right) if self.subject.columns == "id" else alike(left, right)
+
+    def events(self, events: Sequence[Event], open_order: bool = False) -> list[Any]:
+        return self.rows([e.values for e in events], open_order)
+
+    def rows(self, rows: Rows, open_order: bool = False) -> list[Any]:
+        found = [tuple([row[name] for name in self.names]) for row in rows or ()]
+        return sorted(found) if open_order and self.subject.open_order else found
+
+
+def alike(left: Any, right: Any) -> bool:
+    """Equality with a tolerance for doubles and none for types, for which NaN is equal to NaN."""
+    if isinstance(left, list | tuple):
+        same_length = type(left) is type(right) and len(left) == len(right)
+        return same_length and all(map(alike, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        both = math.isnan(left), math.isnan(right)
+        return all(both) or (not any(both) and math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9))
+    return type(left) is type(right) and bool(left == right)
+
+
+def history_event(arrival: Arrival) -> histories.Event:
+    return histories.Event(*arrival)
+
+
+def supported(subject: Subject) -> bool:
+    try:
+        Runtime().deploy(plan_of(subject))
+    except CompileError as refusal:
+        if any(d.code == "not-supported-yet" for d in refusal.diagnostics):
+            return False
+        raise
+    return True
+
+
+def parameters() -> list[Any]:
+    """The subjects; those that the engine refuses are expected to fail, and their marks to be taken off one day."""
+    marks = pytest.mark.xfail(strict=True, reason="not supported yet", raises=CompileError)
+    return [pytest.param(s, id=s.chain, marks=() if supported(s) else marks) for s in SUBJECTS]
+
+
+@pytest.mark.parametrize("subject", parameters())
+def test_deliveries_and_contents(subject: Subject) -> None:
+    @at_random(1000)
+    @given(HISTORIES)
+    def check(steps: list[Step]) -> None:
+        trial = Trial(subject)
+        trial.compare()
+        for step in steps:
+            trial.expect(step)
+            trial.run(step)
+            trial.compare()
+
+    check()
+
+
+@pytest.mark.parametrize("subject", parameters())
+def test_batch_entry(subject: Subject) -> None:
+    @at_random(200)
+    @given(HISTORIES)
+    def check(steps: list[Step]) -> None:
+        trial = Trial(subject)
+        arrivals = [s for s in steps if isinstance(s, Arrival) and (s.type == "E" or subject.variable)]
+        now = 0
+        for arrival in arrivals:
+            if arrival.time > now:
+                now = arrival.time
+                trial.expect(Advance(now))
+            trial.expect(arrival)
+        trial.replay(arrivals)
+        trial.compare()
+        end = Advance(now + 1500)
+        trial.expect(end)
+        trial.run(end)
+        trial.compare()
+
+    check()
