@@ -12,6 +12,7 @@ from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
+from cepbook.session.arrivals import Arrivals
 from cepbook.session.merge import Part
 
 
@@ -23,6 +24,7 @@ class Stage:
         self.lock = lock
         self.version = 0
         self.failures = 0
+        self.arrivals = Arrivals()
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[Statement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
@@ -42,6 +44,7 @@ class Stage:
 
     def advance_to(self, time: int) -> None:
         """One advance of the clock."""
+        self.arrivals.stopped(time)
         self.runtime.advance(time)
 
     def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
@@ -49,9 +52,11 @@ class Stage:
         batch = self.runtime.batch(types)
         known = self.runtime.catalog.event_types
         begun = {name: known[name] for name in types}
+        record = self.arrivals.replayed
 
         def feed(parts: Sequence[Part]) -> None:
             self._same_types(begun)
+            record(parts)
             columns = batch.columns  # may change whenever statements come or go
             batch.run(
                 [
@@ -79,17 +84,21 @@ class Stage:
         """Raise the first run-time failure of a statement within, after everything else was done."""
         before = self.failures
         yield
-        new = self.failures - before
-        if new:
-            failures = self.runtime.errors
-            first = failures[max(0, len(failures) - new)]
-            raise first from first.cause
+        if self.failures != before:
+            self.raise_since(before)
+
+    def raise_since(self, before: int) -> None:
+        """Raise the first run-time failure of a statement since there were `before` of them."""
+        failures = self.runtime.errors
+        first = failures[max(0, len(failures) - (self.failures - before))]
+        raise first from first.cause
 
     # ---- feeds and listeners
 
     def follow(self) -> None:
         """Attach feeds and listeners to statements that are new, and let go of those that are gone."""
         self.version += 1
+        self.arrivals.deployed(self.runtime.deployments, self.runtime.now)
         live = self.runtime.statements
         for name, (statement, feed) in list(self._feeds.items()):
             if live.get(name) is not statement:

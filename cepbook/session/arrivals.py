@@ -1,0 +1,166 @@
+"""The latest events and clock stops of a workbench, in their order: what a marble diagram runs a statement over again.
+
+Writing costs one append per event sent, and one per replayed slice, of which only a reference is kept; events are made
+of slices when somebody asks. For each event type the last `KEPT` events that were sent and the last `KEPT` that were
+replayed are known, and as many clock stops. A slice holds on to its source, so the source of the last replay of a type
+lives until the next one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from cepbook.engine.runtime import Deployment
+from cepbook.lang.catalog import EventType
+from cepbook.session.merge import Part
+
+KEPT = 2_000
+Place = tuple[int, int]  # order of happening: number of the call, place of the event within a slice
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event, or a stop of the clock (`event` is None), at engine time `time`; `type_name` of an event.
+
+    `stepping`: the clock visited every due time on the way.
+    """
+
+    place: Place
+    time: int
+    type_name: str | None = None
+    event: Event | None = None
+    stepping: bool = False
+
+
+class _Tail:
+    """The last replayed slices of one event type, with at least the last `KEPT` events."""
+
+    __slots__ = ("count", "lost", "parts")
+
+    def __init__(self) -> None:
+        self.parts: deque[tuple[int, Part]] = deque()
+        self.count = 0
+        self.lost = False
+
+    def append(self, number: int, part: Part) -> None:
+        parts = self.parts
+        parts.append((number, part))
+        self.count += len(part.times)
+        while self.count - len(parts[0][1].times) >= KEPT:
+            self.count -= len(parts.popleft()[1].times)
+            self.lost = True
+
+    def happenings(self, start: int, properties: Sequence[str], *, events: bool) -> Iterator[Happening]:
+        """The last `KEPT` events from call number `start` on; without `events` only when they were."""
+        skip = max(0, self.count - KEPT)
+        for number, part in self.parts:
+            if number < start:
+                skip = 0
+                continue
+            columns = [part.column(name) for name in properties] if events else []
+            for i in range(skip, len(part.times)):
+                place = number, i if part.ranks is None else part.ranks[i]
+                if events:
+                    event = {name: values[i] for name, values in zip(properties, columns, strict=True)}
+                    yield Happening(place, part.times[i], part.type_name, event)
+                else:
+                    yield Happening(place, part.times[i])
+            skip = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Born:
+    """When a deployment was made: its place among the happenings, and the clock."""
+
+    deployment: Deployment
+    place: Place
+    time: int
+
+
+class Arrivals:
+    """The record of one workbench."""
+
+    def __init__(self) -> None:
+        self._number = count(1).__next__
+        self._sent: dict[str, deque[tuple[int, int, Event]]] = {}
+        self._replayed: dict[str, _Tail] = {}
+        self._stops: deque[tuple[int, int, bool]] = deque(maxlen=KEPT)
+        self._born: dict[str, Born] = {}
+
+    # ---- writing
+
+    def recorder(self, type_name: str) -> Callable[[int, Event], None]:
+        """The function that notes an event of the type, sent at a time. The dict is kept, not copied."""
+        append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
+        number = self._number
+
+        def record(time: int, event: Event) -> None:
+            append((number(), time, event))
+
+        return record
+
+    def replayed(self, parts: Sequence[Part]) -> None:
+        """Note what is replayed together."""
+        number = self._number()
+        for part in parts:
+            tail = self._replayed.get(part.type_name)
+            if tail is None:
+                tail = self._replayed[part.type_name] = _Tail()
+            tail.append(number, part)
+
+    def stopped(self, time: int, *, stepping: bool = False) -> None:
+        """Note that the clock was set to `time`."""
+        self._stops.append((self._number(), time, stepping))
+
+    def deployed(self, deployments: Mapping[str, Deployment], now: int) -> None:
+        """Note which deployments there are now, and since when."""
+        known = self._born
+        self._born = {
+            id_: known[id_]
+            if id_ in known and known[id_].deployment is each
+            else Born(each, (self._number(), 0), now)
+            for id_, each in deployments.items()
+        }
+
+    # ---- reading
+
+    def born(self, deployment: Deployment) -> Born:
+        """Since when there is a deployment."""
+        return self._born[deployment.id]
+
+    def lost(self, types: Collection[str]) -> Place | None:
+        """The place before which not all events of `types`, or not all clock stops, are known; None: all are."""
+        places: list[Place] = []
+        for name in types:
+            sent, tail = self._sent.get(name), self._replayed.get(name)
+            if sent is not None and len(sent) == KEPT:
+                places.append((sent[0][0], 0))
+            if tail is not None and (tail.lost or tail.count > KEPT):
+                places.append(next(tail.happenings(0, (), events=False)).place)
+        if len(self._stops) == KEPT:
+            places.append((self._stops[0][0], 0))
+        return max(places, default=None)
+
+    def since(self, start: Place, types: Collection[str], known: Mapping[str, EventType]) -> list[Happening]:
+        """What happened from `start` on, in order: events of `types`, and of all others the times."""
+        found = [Happening((number, 0), time, stepping=stepping) for number, time, stepping in self._stops]
+        for name, sent in self._sent.items():
+            if name in types:
+                found += [Happening((number, 0), time, name, event) for number, time, event in sent]
+            else:
+                found += [Happening((number, 0), time) for number, time, _ in sent]
+        for name, tail in self._replayed.items():
+            properties = tuple(known[name].properties) if name in types else ()
+            found += tail.happenings(start[0], properties, events=name in types)
+        found = [each for each in found if each.place >= start]
+        found.sort(key=_place)
+        return found
+
+
+def _place(happening: Happening) -> Place:
+    return happening.place
