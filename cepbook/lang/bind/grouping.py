@@ -3,20 +3,82 @@
 In rows per group and in single rows there is no event to read from: there, expressions equal to a group key become
 `KeyRef`, and the keys of the partition of a keyed context become `ContextProp` (recorded: a statement that selects
 only the partition key and aggregates is fully aggregated).
+
+Rollup, cube and grouping sets are lists of sets of keys; several items of a clause multiply, as in SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 from cepbook.errors import Span
+from cepbook.lang import ast
 from cepbook.lang import expr as x
+from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.names import ERROR, Scope
 from cepbook.lang.plan import Column, QueryKind
 from cepbook.lang.rewrite.expressions import substitute
 
 _Mapping = Mapping[x.Expr, x.Expr]
+_Sets = list[tuple[int, ...]]  # grouping sets as indexes of keys
+_OF_EVENT = (x.Prop, x.EventOf, x.Prev, x.Prior)
+_Item = ast.Expr | ast.Rollup | ast.GroupingSets
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """The group by clause: `levels` as in `plan.Aggregation`."""
+
+    keys: tuple[x.Expr, ...] = ()
+    levels: tuple[tuple[int, ...], ...] = ()
+
+
+def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> GroupBy:
+    """The keys, each once, and the grouping sets; `scope` then knows the keys that grouping() may name."""
+    if node is None:
+        return GroupBy()
+    inner = replace(scope.without_aggregates("the group by clause"), data_windows=None)
+    keys: list[x.Expr] = []
+    sets = _product([_sets(item, keys, inner) for item in node.items])
+    if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):
+        return GroupBy(tuple(keys))
+    if not keys:
+        scope.problems.add("invalid-group-by", "grouping sets without a group by key", node.span)
+    scope.grouping_keys = tuple(keys)
+    return GroupBy(tuple(keys), tuple(dict.fromkeys(sets)))
+
+
+def _sets(item: _Item, keys: list[x.Expr], scope: Scope) -> _Sets:
+    """The grouping sets of one item; new keys are added to `keys`."""
+    if isinstance(item, ast.GroupingSets):
+        return [found for part in item.items for found in _sets(part, keys, scope)]
+    if isinstance(item, ast.Rollup):
+        parts = [_keys(part, keys, scope) for part in item.items]
+        sizes = range(len(parts), -1, -1)
+        if item.kind == "rollup":
+            return [_joined(parts[:size]) for size in sizes]
+        return [_joined(chosen) for size in sizes for chosen in combinations(parts, size)]
+    return [_keys(item, keys, scope)]
+
+
+def _keys(item: ast.Expr, keys: list[x.Expr], scope: Scope) -> tuple[int, ...]:
+    """The indexes of a key, or of the keys of ``(a, b)``, which count as one."""
+    if isinstance(item, ast.Tuple_):
+        return _joined([_keys(element, keys, scope) for element in item.elements])
+    key = bind_expr(item, scope)
+    if key not in keys:
+        keys.append(key)
+    return (keys.index(key),)
+
+
+def _joined(parts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(index for part in parts for index in part))
+
+
+def _product(items: Sequence[_Sets]) -> _Sets:
+    return [_joined(chosen) for chosen in product(*items)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +91,7 @@ class Shape:
     wildcard: bool
     having: x.Expr | None
     order_by: tuple[tuple[x.Expr, bool], ...]
+    levels: tuple[tuple[int, ...], ...] = ()
 
 
 def shape(written: Shape, scope: Scope, span: Span) -> Shape:
@@ -38,6 +101,11 @@ def shape(written: Shape, scope: Scope, span: Span) -> Shape:
     grouped = bool(written.keys)
     mapping = {**_context_keys(scope), **_group_keys(written.keys)}
     lean = _substituted(written, mapping)
+    _refuse_other_events(scope)
+    if written.levels:
+        return _leveled(lean, scope, span)
+    if any(call.group_by for call in scope.calls):  # a group of its own for each event
+        return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
     if lean.wildcard or any(_reads_event(c.value) for c in lean.columns):
         return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
     if not grouped:
@@ -46,6 +114,28 @@ def shape(written: Shape, scope: Scope, span: Span) -> Shape:
         return replace(lean, kind="fully_aggregated", order_by=())  # one row has no order
     _check_grouped(lean, scope)
     return replace(lean, kind="fully_aggregated_grouped")
+
+
+def _leveled(lean: Shape, scope: Scope, span: Span) -> Shape:
+    """Rows of grouping sets stand for groups only."""
+    if lean.wildcard:
+        scope.problems.add("invalid-group-by", "`*` selects events, grouping sets make rows per group", span)
+    for call in scope.calls:
+        if call.group_by is not None:
+            scope.problems.add("invalid-group-by", "group_by in an aggregate does not go with grouping sets", call.span)
+    for column in lean.columns:
+        _check_clause("the select-clause", column.value, scope)
+    _check_grouped(lean, scope)
+    return replace(lean, kind="fully_aggregated_grouped")
+
+
+def _refuse_other_events(scope: Scope) -> None:
+    """Aggregates read the event that enters or leaves, when its place in the window is not known yet."""
+    for call in scope.calls:
+        values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
+        for part in (part for value in values for part in x.walk(value)):
+            if isinstance(part, (x.Prev, x.Prior, x.InsertStream)):
+                scope.problems.unsupported("prev, prior and istream in an aggregate", part.span)
 
 
 def _group_keys(keys: tuple[x.Expr, ...]) -> dict[x.Expr, x.Expr]:
@@ -74,15 +164,20 @@ def _substituted(written: Shape, mapping: _Mapping) -> Shape:
 
 
 def _reads_event(e: x.Expr) -> bool:
-    return any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(e))
+    return any(isinstance(part, _OF_EVENT) for part in x.walk(e))
 
 
 def _check_grouped(lean: Shape, scope: Scope) -> None:
-    clauses = [("having", lean.having)] + [("order by", e) for e, _ in lean.order_by]
-    for clause, e in clauses:
-        for part in x.walk(e) if e is not None else ():
-            if isinstance(part, (x.Prop, x.EventOf)):
-                shown = f"`{part.name}`" if isinstance(part, x.Prop) else "the event"
-                scope.problems.add(
-                    "invalid-group-by", f"{shown} in {clause} is neither aggregated nor a group by key", part.span
-                )
+    if lean.having is not None:
+        _check_clause("having", lean.having, scope)
+    for e, _ in lean.order_by:
+        _check_clause("order by", e, scope)
+
+
+def _check_clause(clause: str, e: x.Expr, scope: Scope) -> None:
+    for part in x.walk(e):
+        if isinstance(part, _OF_EVENT):
+            shown = f"`{part.name}`" if isinstance(part, x.Prop) else "the event"
+            scope.problems.add(
+                "invalid-group-by", f"{shown} in {clause} is neither aggregated nor a group by key", part.span
+            )

@@ -47,7 +47,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     given: list[ast.Expr] = [*(step.args or ()), *([ast.Star(span=step.span)] if step.wildcard else [])]
     if not 1 <= len(given) <= 1 + indexed:
         wanted = "an index and a property" if indexed else "a property"
-        scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)} parameters", step.span)
+        scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)}", step.span)
     index: x.Expr | None = None
     if len(given) == 2:
         given, index = _with_index(name, given, scope, bind)
@@ -81,8 +81,10 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
 def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder) -> tuple[list[ast.Expr], x.Expr]:
     """The value and the index; the latter may come second when it is constant: ``prev(price, 1)``."""
     first, second = given
-    if not isinstance(second, ast.Star) and isinstance(fold(bind(second, _plain(name, scope))), x.Const):
-        first, second = second, first
+    if not isinstance(second, ast.Star):
+        last = fold(bind(second, _plain(name, scope)))
+        if isinstance(last, x.Const) and last.type != ERROR:
+            first, second = second, first
     if isinstance(first, ast.Star):
         scope.problems.fail("wrong-parameter", f"the index of `{name}` cannot be `*`", first.span)
     index = fold(bind(first, _plain(name, scope)))
@@ -122,7 +124,7 @@ def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     if len(given) != 2 or step.wildcard:
         scope.problems.fail(
             "wrong-parameter",
-            f"`prior` takes an index and a property, found {len(given)} parameters",
+            f"`prior` takes an index and a property, found {len(given)}",
             step.span,
             "such as prior(1, price)",
         )

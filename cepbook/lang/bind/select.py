@@ -15,7 +15,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.grouping import Shape, shape
+from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.insert import bind_insert, row_type
 from cepbook.lang.bind.names import (
     ERROR,
@@ -39,7 +39,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     scope = _scope(node, module)
     stream = _bind_from(node, scope)
     where = _where(node, scope)
-    keys = _keys(node, scope)
+    group_by = bind_group_by(node.group_by, scope)
     columns, wildcard = _columns(node, scope)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
@@ -47,7 +47,8 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     selector = _selector(node, module)
     rate = bind_output(node.output, scope) if node.output is not None else None
     event_type = scope.streams[0].event_type if scope.streams else None
-    found = shape(Shape("unaggregated", keys, columns, wildcard, having, order_by), scope, node.span)
+    written = Shape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
+    found = shape(written, scope, node.span)
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:
@@ -170,25 +171,6 @@ def _where(node: ast.Select, scope: Scope) -> x.Expr | None:
     return bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
 
 
-def _keys(node: ast.Select, scope: Scope) -> tuple[x.Expr, ...]:
-    if node.group_by is None:
-        return ()
-    keys: list[x.Expr] = []
-    inner = replace(scope.without_aggregates("the group by clause"), data_windows=None)
-    for item in node.group_by.items:
-        if isinstance(item, ast.Rollup):
-            scope.problems.unsupported(item.kind, item.span)
-            for part in item.items:
-                if not isinstance(part, ast.Tuple_):
-                    bind_expr(part, inner)
-        elif isinstance(item, (ast.GroupingSets, ast.Tuple_)):
-            what = "grouping sets" if isinstance(item, ast.GroupingSets) else "composite group by keys"
-            scope.problems.unsupported(what, item.span)
-        else:
-            keys.append(bind_expr(item, inner))
-    return tuple(keys)
-
-
 # ---------------------------------------------------------------- select-clause
 def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
     """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
@@ -283,4 +265,4 @@ def _selected(rows: plan.StreamNode, where: x.Expr | None) -> plan.SelectionNode
 def _aggregated(rows: plan.SelectionNode, found: Shape, scope: Scope) -> plan.AggregationNode:
     if found.kind == "unaggregated":
         return rows
-    return plan.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, span=NOWHERE)
+    return plan.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, found.levels, span=NOWHERE)
