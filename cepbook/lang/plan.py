@@ -224,6 +224,17 @@ class CronField(PlanNode):
     parts: tuple[CronField, ...] = ()
 
 
+# What the fields of a crontab are called, and their lowest and highest value
+CRON_FIELDS = (
+    ("minutes", 0, 59),
+    ("hours", 0, 23),
+    ("days of the month", 1, 31),
+    ("months", 1, 12),
+    ("days of the week", 0, 6),
+    ("seconds", 0, 59),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Crontab(PlanNode):
     """Points in time: `fields` are minutes, hours, days of the month, months, days of the week (0: Sunday), seconds.

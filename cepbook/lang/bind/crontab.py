@@ -15,20 +15,11 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
-from cepbook.lang.plan import CronField, CronKind, Crontab
+from cepbook.lang.plan import CRON_FIELDS, CronField, CronKind, Crontab
 from cepbook.lang.rewrite.expressions import fold
 
-# What the fields are called, and their lowest and highest value
-FIELDS = (
-    ("minutes", 0, 59),
-    ("hours", 0, 23),
-    ("days of the month", 1, 31),
-    ("months", 1, 12),
-    ("days of the week", 0, 6),
-    ("seconds", 0, 59),
-)
-DAYS, MONTHS, WEEKDAYS, SECONDS = 2, 3, 4, 5
-_OFFSET = re.compile(r"GMT[+-]\d{1,2}(:?\d{2})?")  # as Java writes zones without a name
+DAYS, WEEKDAYS, SECONDS = 2, 4, 5
+_OFFSET = re.compile(r"GMT[+-]([01]?\d|2[0-3])(:?[0-5]\d)?")  # as Java writes zones without a name
 # Where the forms that are no plain numbers may stand
 _ONLY_IN: dict[str, tuple[int, ...]] = {
     "last": (DAYS, WEEKDAYS),
@@ -76,8 +67,8 @@ def _field(node: ast.Expr, position: int, scope: Scope) -> CronField:
     kind: CronKind = node.kind  # type: ignore[assignment]
     allowed = _ONLY_IN.get(kind)
     if allowed is not None and position not in allowed:
-        where = " and ".join(FIELDS[p][0] for p in allowed)
-        message = f"`{_SHOWN[kind]}` cannot be among the {FIELDS[position][0]}, only among the {where}"
+        where = " and ".join(CRON_FIELDS[p][0] for p in allowed)
+        message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
         scope.problems.fail("wrong-parameter", message, node.span)
     if kind == "list":
         return CronField(kind, parts=tuple(_part(part, position, scope) for part in node.operands), span=node.span)
@@ -101,7 +92,7 @@ def _part(node: ast.Expr, position: int, scope: Scope) -> CronField:
 
 
 def _number(node: ast.Expr, position: int, scope: Scope, *, step: bool = False) -> x.Expr:
-    name, low, high = FIELDS[position]
+    name, low, high = CRON_FIELDS[position]
     bound = fold(bind_expr(node, scope.without_aggregates("a crontab")))
     if bound.type == ERROR:
         raise Refused(name)
