@@ -136,6 +136,11 @@ class Runtime:
         self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, known)
         self._variables = {**self._variables, name: Variable(name, type_, fitting)}
 
+    def given_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
+        """What `define_variable` takes, of every variable: values as they were given, not as statements left them."""
+        found = self.catalog.variables
+        return tuple((v.name, v.type, self._variables[v.name].given, v.constant) for v in found.values())
+
     def get_variable(self, name: str) -> Any:
         """The present value of a variable. Errors: UsageError with the nearest known name."""
         return _known("variable", name, self._variables).value

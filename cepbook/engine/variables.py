@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -27,16 +28,18 @@ class Deliverer(Protocol):
 class Variable:
     """The cell of one variable. Generated code reads `value`; whoever depends on it is in `listeners`.
 
+    `given` is the last value that did not come from a statement: what a run from an empty state begins with.
     Listeners are called after each assignment, also one of the same value. The statement that created the variable
     delivers the assignments of statements only (recorded: var_create_variable_statement_output).
     """
 
-    __slots__ = ("_deliverer", "listeners", "name", "type", "value")
+    __slots__ = ("_deliverer", "given", "listeners", "name", "type", "value")
 
     def __init__(self, name: str, type_: Type, value: Any) -> None:
         self.name = name
         self.type = type_
         self.value = value
+        self.given = value
         self.listeners: list[Change] = []
         self._deliverer: Deliverer | None = None
 
@@ -49,6 +52,10 @@ class Variable:
 
     def set(self, value: Any) -> None:
         """Assign from outside; `value` is of the variable's type."""
+        self.given = value
+        self._change(value)
+
+    def _change(self, value: Any) -> None:
         self.value = value
         for listener in tuple(self.listeners):
             listener()
@@ -56,7 +63,7 @@ class Variable:
     def assign(self, value: Any, now: int) -> None:
         """Assign by a statement, at engine time `now`."""
         former = self.value
-        self.set(value)
+        self._change(value)
         push = None if self._deliverer is None else self._deliverer.push
         if push is not None:
             push(now, [{self.name: value}], [{self.name: former}])
@@ -90,12 +97,7 @@ def _fitted(value: Any, type_: Type) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ValueError(f"{value!r} is no list")
         return [_fitted(item, type_.of) for item in value]
-    kinds = _KINDS.get(type_.name)
-    if kinds is None:
-        if not isinstance(value, dict):
-            raise ValueError(f"{value!r} is no dict")
-        return value
-    if not isinstance(value, kinds) or (isinstance(value, bool) and type_.name != "boolean"):
+    if not isinstance(value, _KINDS[type_.name]) or (isinstance(value, bool) and type_.name != "boolean"):
         raise ValueError(f"{value!r} does not fit")
     return _converted(value, type_)
 
@@ -115,13 +117,14 @@ def _converted(value: Any, type_: Type) -> Any:
     return value
 
 
-SIMPLE = frozenset(
-    "boolean byte short int long biginteger float double bigdecimal string char".split()
-)  # types whose values are no collections
+# types whose values are no collections: constants of these are put in place by the binder
+SIMPLE = frozenset("boolean byte short int long biginteger float double bigdecimal string char".split())
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     **dict.fromkeys(("byte", "short", "int", "long", "biginteger"), (int,)),
     **dict.fromkeys(("float", "double"), (int, float)),
     "bigdecimal": (int, float, Decimal),
     **dict.fromkeys(("string", "char"), (str,)),
+    **dict.fromkeys(("map", "event", "struct"), (dict,)),
+    "timestamp": (datetime,),
 }

@@ -47,7 +47,24 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
     if isinstance(statement, plan.CreateContextStatement):
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
         return [head, *(f"  {_keyed(stream)}" for stream in statement.spec.streams)]
+    if isinstance(statement, plan.CreateVariableStatement):
+        kind = "constant" if statement.variable.constant else "variable"
+        value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
+        head = f"create {kind} `{statement.name}`"
+        return [head, f"  {statement.variable.name}: {statement.variable.type}{value}"]
+    if isinstance(statement, plan.OnSetStatement):
+        return _on_set(statement)
     return [f"statement `{statement.name}`"]
+
+
+def _on_set(statement: plan.OnSetStatement) -> list[str]:
+    lines = [f"on set statement `{statement.name}` ({statement.selector})"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    for each in statement.assignments:
+        element = "" if each.index is None else f"[{show_expr(each.index)}]"
+        lines.append(f"  {each.variable}{element} = {show_expr(each.value)}")
+    return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
 
 
 def _keyed(stream: plan.KeyedStream) -> str:

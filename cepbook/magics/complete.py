@@ -106,6 +106,9 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
         case ("epl", ["drop", *_]):
             yield from statements
             yield from ((name, "class") for name in (*scope.event_types, *scope.contexts))
+            yield from ((name, "variable") for name in scope.variables)
+        case ("epl", ["set"]):
+            yield from ((f"{name} = ", "variable") for name in scope.variables)
         case ("epl", ["help"]):
             yield from ((name, "keyword") for name in (*topics.LISTS, *(c.name for c in host.commands)))
             yield from ((name, "function") for name in (*WINDOWS, *AGGREGATES, *FUNCTIONS))
@@ -150,6 +153,7 @@ def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
         yield ("pattern", "keyword")
         return
     yield from ((name, "property") for name in scope.properties())
+    yield from ((name, "variable") for name in scope.variables)
     yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
     yield from ((row.name, "function") for row in AGGREGATES.values() if row.supported)
     yield from ((name, "function") for name in FUNCTIONS if "." not in name)

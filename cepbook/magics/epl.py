@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
 from cepbook.magics import topics
 from cepbook.magics.host import Command, Host
+from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
 from cepbook.magics.show import table, text
 from cepbook.session import RunResult, Workbench
@@ -38,7 +40,7 @@ CELL_OPTIONS = _with_spark(
 )
 DROP_OPTIONS = (
     Options("%epl drop")
-    .add("names", nargs="*", help="statements, event types or contexts; what was deployed together goes together")
+    .add("names", nargs="*", help="statements, event types, contexts, variables; with all that was deployed together")
     .add("--cascade", action="store_true", help="drop what depends on them, too")
 )
 SPARK_OPTIONS = _with_spark(Options("%epl spark").add("statements", nargs="*", help="statements; default: all"))
@@ -68,12 +70,15 @@ def run_cell(host: Host, line: str, cell: str) -> object:
 
 
 def shown_result(result: RunResult, host: Host) -> Frozen:
-    """What the cell deployed, a line each: event types and contexts, then statements, with what they are made of."""
+    """What the cell deployed, a line each: event types, contexts, variables, then statements, and their columns."""
     types = host.workbench.runtime.catalog.event_types
     rows = [(name, "event type", _columns_text(types[name].properties)) for name in result.deployment.event_types]
     rows += [(name, "context", "") for name in result.deployment.contexts]
-    selects = [s for s in result.statements if s.kind == "select"]  # the others made the types and contexts above
-    rows += [(s.name, s.kind, _columns_text(s.output_type.properties)) for s in selects]
+    variables = host.workbench.runtime.catalog.variables
+    for variable in (variables[name] for name in result.deployment.variables):
+        rows.append((variable.name, "constant" if variable.constant else "variable", str(variable.type)))
+    others = [s for s in result.statements if s.kind != "create variable"]  # that of a variable stands above
+    rows += [(s.name, s.kind, _columns_text(s.output_type.properties)) for s in others]
     verb = "replaced" if result.replaced else "deployed"
     names = ", ".join(dict.fromkeys(row[0] for row in rows)) or "nothing"
     return table(f"{verb} {names}", ("name", "kind", "columns"), rows, notes=result.messages)
@@ -118,8 +123,11 @@ def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] 
 
 def run_line(host: Host, line: str) -> object:
     """``%epl SUBCOMMAND …``; without one, the list."""
-    given = words(clean(line), "%epl")
+    first = clean(line).split(maxsplit=1)[:1]
+    given = first if first and first[0] in UNSPLIT else words(clean(line), "%epl")
     name, *rest = given or ["list"]
+    if name in UNSPLIT:
+        rest = [clean(line).removeprefix(name)]
     if name not in SUBCOMMANDS:
         known = ", ".join(SUBCOMMANDS)
         raise UsageError(f"%epl: unknown subcommand `{name}`{did_you_mean(name, SUBCOMMANDS)} (known: {known})")
@@ -149,7 +157,7 @@ def show_stage(host: Host, rest: list[str]) -> object:
 def drop(host: Host, rest: list[str]) -> object:
     options = DROP_OPTIONS.parse_words(rest)
     if not options.names:
-        raise UsageError("%epl drop takes the names of statements, event types or contexts")
+        raise UsageError("%epl drop takes the names of statements, event types, contexts or variables")
     gone: list[str] = []
     for name in options.names:
         if name not in gone:  # it went together with one before it
@@ -158,6 +166,35 @@ def drop(host: Host, rest: list[str]) -> object:
             after = set(host.workbench.statements()["name"])
             gone += [name, *(each for each in before if each not in after)]
     return text(f"dropped {', '.join(dict.fromkeys(gone))}")
+
+
+def show_variables(host: Host, rest: list[str]) -> object:
+    _no_more("variables", rest)
+    frame = host.workbench.variables()
+    rows = [
+        (str(name), "constant" if constant else "variable", str(of), _literal(value))
+        for name, of, value, constant in frame.itertuples(index=False, name=None)
+    ]
+    return table("" if rows else "no variables", ("name", "kind", "type", "value"), rows)
+
+
+def set_variable(host: Host, rest: list[str]) -> object:
+    """``NAME = value``, unsplit: a number, a text in quotes, true, false, null or an array, as in ``%%events``."""
+    name, _, written = (part.strip() for part in "".join(rest).partition("="))
+    if not name or not written:
+        raise UsageError("%epl set takes a variable and its value, as in `%epl set threshold = 5`")
+    host.workbench.get(name)  # an unknown name is told before a value that cannot be read
+    try:
+        value = parse_value(written)
+    except NotationError as error:
+        hint = f"\n  hint: {error.hint}" if error.hint is not None else ""
+        raise UsageError(f"%epl set: `{written}` is no value: {error.message}{hint}") from None
+    host.workbench.set(name, value)
+    return text(f"{name} = {_literal(host.workbench.get(name))}")
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def reset(host: Host, rest: list[str]) -> object:
@@ -184,10 +221,14 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "list": list_statements,
     "show": show_stage,
     "drop": drop,
+    "variables": show_variables,
+    "set": set_variable,
     "reset": reset,
     "spark": on_spark,
     "help": show_help,
 }
+
+UNSPLIT = frozenset({"set"})  # subcommands that read the rest of the line as it stands
 
 COMMAND = Command(
     "epl",
@@ -198,6 +239,8 @@ COMMAND = Command(
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
         "%epl drop [--cascade] NAME …",
+        "%epl variables",
+        "%epl set VARIABLE = VALUE",
         "%epl reset",
         "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,… [--time COLUMN] [--into VARIABLE]",
         "%epl help [TOPIC]",

@@ -72,6 +72,8 @@ def _about(host: Host, scope: Scope, path: str, word: str, is_window: bool) -> I
     properties = scope.properties()
     if word in properties:
         yield _property(word, *properties[word])
+    if word in scope.variables:
+        yield f"variable {word} {scope.variables[word]}"
     if word in scope.contexts:
         context = scope.contexts[word]
         yield f"context {word}: {context.kind}, over {', '.join(context.event_types)}"

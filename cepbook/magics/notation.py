@@ -57,6 +57,15 @@ def parse_event(text: str, start: int = 0) -> tuple[str, dict[str, Any], int]:
     return name, value, scanner.end
 
 
+def parse_value(text: str) -> Any:
+    """The one value that `text` holds; raises `NotationError`."""
+    scanner = _Scanner(text, 0)
+    value = scanner.value()
+    if scanner.at < len(text):
+        scanner.fail("there is something behind the value", length=len(text) - scanner.at)
+    return value
+
+
 def parse_clock(text: str, start: int, now: int) -> tuple[int, int]:
     """The time in ms that ``t = …`` at `start` sets, and the offset behind it. `now` is the value of ``t`` before."""
     scanner = _Scanner(text, start)

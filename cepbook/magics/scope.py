@@ -32,6 +32,9 @@ _TAG = re.compile(r"(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")
 _SCHEMA = re.compile(
     r"create\s+(?:\w+\s+)?schema\s+(?P<name>[\w.$]+)\s*(?:as\s*)?\((?P<columns>[^)]*)\)", re.IGNORECASE
 )
+_VARIABLE = re.compile(
+    r"create\s+(?:constant\s+)?variable\s+(?P<type>[\w.]+)(?:\[\w*\])*\s+(?P<name>[\w$]+)", re.IGNORECASE
+)
 _STRING = re.compile(  # strings and comments, closed or not
     r"'(?:[^'\\\n]|\\.)*(?:'|$)|\"(?:[^\"\\\n]|\\.)*(?:\"|$)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -113,6 +116,8 @@ class Scope:
         runtime = host.workbench.runtime
         self.statements = runtime.statements
         self.contexts = runtime.catalog.contexts
+        self.variables: dict[str, Type] = {n: v.type for n, v in runtime.catalog.variables.items()}
+        self.variables |= {found["name"]: _type_named(found["type"]) for found in _VARIABLE.finditer(blanked(at.cell))}
         self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}
         self.aliases = self._aliases(blanked(at.statement))
 
@@ -150,6 +155,10 @@ class Scope:
         return found
 
 
+def _type_named(name: str) -> Type:
+    return BY_NAME.get(name.lower(), OBJECT)
+
+
 def _schemas(cell: str) -> dict[str, EventType]:
     """The schemas that the cell itself creates, as far as their columns can be read."""
     found: dict[str, EventType] = {}
@@ -158,6 +167,6 @@ def _schemas(cell: str) -> dict[str, EventType]:
         for column in schema["columns"].split(","):
             name, _, kind = column.strip().partition(" ")
             if name and kind:
-                columns[name] = BY_NAME.get(kind.strip().lower(), OBJECT)
+                columns[name] = _type_named(kind.strip())
         found[schema["name"]] = EventType(schema["name"], columns)
     return found

@@ -27,9 +27,9 @@ def declared(module: ast.Module) -> frozenset[str]:
 
 
 def names_of(deployment: Deployment) -> frozenset[str]:
-    """The names of the statements, event types and contexts that a deployment holds."""
+    """The names of the statements, event types, contexts and variables that a deployment holds."""
     statements = (statement.name for statement in deployment.statements)
-    return frozenset((*statements, *deployment.event_types, *deployment.contexts))
+    return frozenset((*statements, *deployment.event_types, *deployment.contexts, *deployment.variables))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.tables import changes_of, frame_of, partitions_of
 from cepbook.session.validate import EventCheck, find_type
 
+from cepbook.session.variables import set_variable, variables_of
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
     from cepbook.spark.result import SparkRun
@@ -42,6 +43,8 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",
 }
+    plan.CreateVariableStatement: "create variable",
+    plan.OnSetStatement: "on set",
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Workbench:
         return f"{cell}-{n}"
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Undeploy what holds the statement, event type or context `name` (or the deployment `name`).
+        """Undeploy what holds the statement, event type, context or variable `name` (or the deployment `name`).
 
         A deployment is dropped as a whole; the names of all statements that went are returned. Raises UsageError when
         there is no such name, or naming the dependants unless `cascade`.
@@ -169,7 +172,7 @@ class Workbench:
                 return deployment
         if name in self.runtime.catalog.event_types:
             raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
-        known = [*self.runtime.statements, *(n for d in deployments.values() for n in (*d.event_types, *d.contexts))]
+        known = [*self.runtime.statements, *(n for d in deployments.values() for n in names_of(d))]
         raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known)}")
 
     def reset(self) -> None:
@@ -207,12 +210,15 @@ class Workbench:
         for deployment in self.runtime.deployments.values():
             for one in deployment.plan.statements:
                 line: dict[str, object] = {"name": one.name, "kind": _KINDS[type(one)], "epl": one.epl, "delivered": 0}
-                if isinstance(one, plan.SelectStatement):
+                if one.name in self.runtime.statements:
                     feed = self._stage.feed(one.name)
-                    line |= {"context": one.context, "reads": one.source.event_type}
-                    line |= {"columns": columns_text(one.output_type.properties)}
+                    line |= {"columns": columns_text(self.runtime.statement(one.name).output_type.properties)}
                     line |= {"delivered": feed.total_insert + feed.total_remove}
                 elif isinstance(one, plan.CreateSchemaStatement):
+                if isinstance(one, (plan.SelectStatement, plan.OnSetStatement)):
+                    line |= {"context": one.context, "reads": one.source.event_type}
+                elif isinstance(one, plan.CreateVariableStatement):
+                    line |= {"name": one.name if one.named else one.variable.name}
                     line |= {"name": one.name if one.named else one.event_type.name}
                     line |= {"columns": columns_text(one.event_type.properties)}
                 elif isinstance(one, plan.CreateContextStatement):
@@ -229,6 +235,25 @@ class Workbench:
         return tuple(self.runtime.errors)
 
     # ---- event types and events
+    # ---- variables
+
+    def variables(self) -> pd.DataFrame:
+        """All variables and constants: name, type, value, constant."""
+        with self._lock:
+            return variables_of(self.runtime)
+
+    def get(self, name: str) -> Any:
+        """The present value of a variable. Raises UsageError for an unknown name."""
+        return self.runtime.get_variable(name)
+
+    def set(self, name: str, value: object) -> None:
+        """Assign a variable: statements read the new value from now on; None is null.
+
+        Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
+        """
+        with self._lock, self._stage.raising():
+            set_variable(self.runtime, name, value)
+
 
     def define(
         self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
@@ -395,6 +420,8 @@ class Workbench:
         """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``)."""
         with self._lock, not_too_deep():
             return query(epl, self.runtime, self._config, self._functions)
+        if self._stage.statement(name).kind != "select":
+            return True  # the values of variables
 
     def partitions(self, context: str) -> pd.DataFrame:
         """The live partitions of a context: id, keys, and what else the engine tells of them."""
@@ -438,8 +465,16 @@ class Workbench:
 
         As `cepbook.spark.run`. The clock begins at the workbench's start and ends at `until`.
         """
+            given = self.runtime.given_variables()
+            of_epl = {name for deployment in deployments.values() for name in deployment.variables}
+            for name, of, value, constant in given:
+                if name not in of_epl:
+                    twin.runtime.define_variable(name, of, value, constant=constant)
         return bridge.run(
             runtime=self.runtime,
+            for name, _, value, constant in given:
+                if not constant:
+                    twin.runtime.set_variable(name, value)
             frames=df_by_type,
             time=time,
             sequence=sequence,

@@ -105,7 +105,7 @@ def _program(
     start: int,
 ) -> Program:
     targets = {line.target for line in lines}
-    needed = {id(s) for line in lines for s in (*line.contexts, *line.selects)}
+    needed = {id(s) for line in lines for s in (*line.contexts, *line.setters, *line.selects)}
     chosen = [p for p in plans if id(p) in needed]
     steps = tuple(Step(p.name, p.epl, p.name in targets) for p in chosen)
     created = {
@@ -125,7 +125,8 @@ def _program(
     outputs = tuple((p.name, p.output_type) for p in selects if p.name in targets)
     functions = _functions(runtime)
     nested: dict[str, EventType] = dict(known)
-    return Program(steps, types, inputs, outputs, nested, runtime.config, start, functions)
+    variables = runtime.given_variables()
+    return Program(steps, types, inputs, outputs, nested, runtime.config, start, functions, variables)
 
 
 def _functions(runtime: Runtime) -> dict[str, tuple[Callable[..., Any], Any]]:

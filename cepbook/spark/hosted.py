@@ -19,6 +19,7 @@ from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import EventError, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import ModulePlan
+from cepbook.lang.types import Type
 from cepbook.spark.inputs import SEQ, TAG, TICK, TIME
 from cepbook.spark.schema import Shape, shape_of, to_array
 
@@ -52,7 +53,7 @@ class Step:
 class Program:
     """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag, `outputs` the
     columns of the collected statements, `types` the event types that no step creates, `functions` the registered ones
-    with their result types.
+    with their result types, `variables` what `Runtime.define_variable` takes, with the values at the start.
     """
 
     steps: tuple[Step, ...]
@@ -63,12 +64,14 @@ class Program:
     config: Config
     start: int
     functions: Mapping[str, tuple[Callable[..., Any], Any]] = field(default_factory=dict)
+    variables: tuple[tuple[str, Type, Any, bool], ...] = ()
 
     @property
     def fingerprint(self) -> str:
         """Equal programs have equal fingerprints; functions count by name, since plans refer to them by name."""
         types = [(t.name, list(t.properties.items()), t.supertypes, t.time_property) for t in self.types]
-        known = (self.steps, types, self.config, sorted((n, str(f[1])) for n, f in self.functions.items()))
+        functions = sorted((n, str(f[1])) for n, f in self.functions.items())
+        known = (self.steps, types, self.config, functions, self.variables)
         return hashlib.sha256(repr(known).encode()).hexdigest()
 
 
@@ -105,6 +108,8 @@ def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
         runtime.register_function(name, function, returns=returns)
     for event_type in program.types:
         runtime.define(event_type)
+    for name, of, value, constant in program.variables:
+        runtime.define_variable(name, of, value, constant=constant)
     key = program.fingerprint
     plans = _PLANS.get(key)
     compiled: list[ModulePlan] = []

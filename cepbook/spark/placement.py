@@ -23,6 +23,7 @@ from cepbook.lang.windows import WINDOWS
 PER_GROUP = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "time"})
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 _MOST_KEYS_TRIED = 4096
+Reader = plan.SelectStatement | plan.OnSetStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,42 +44,67 @@ class Placement:
 class Pipeline:
     """One statement with everything that feeds it, in deployment order.
 
-    `inputs` are the event types of frames that it reads, directly or through contexts.
+    `setters` assign variables that any of the statements reads. `inputs` are the event types of frames that they read,
+    directly or through contexts.
     """
 
     target: str
     selects: tuple[plan.SelectStatement, ...]
     contexts: tuple[plan.CreateContextStatement, ...]
     inputs: tuple[str, ...]
+    setters: tuple[plan.OnSetStatement, ...] = ()
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """The statements that read streams."""
+        return (*self.setters, *self.selects)
 
 
 def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
-    """What `target` needs: all statements that insert into a stream that it reads, and so on, and their contexts."""
+    """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
+
+    and so on, and their contexts.
+    """
     selects = {s.name: s for s in statements if isinstance(s, plan.SelectStatement)}
+    setters = {s.name: s for s in statements if isinstance(s, plan.OnSetStatement)}
     needed = {target}
-    waiting = [selects[target]]
+    readers: list[Reader] = [*selects.values(), *setters.values()]
+    waiting: list[Reader] = [selects[target]]
     while waiting:
-        reads = waiting.pop().source.event_type
-        for other in selects.values():
-            if other.insert is not None and other.name not in needed and catalog.is_a(other.insert.target, reads):
+        reader = waiting.pop()
+        for other in readers:
+            if other.name not in needed and _feeds(other, reader, catalog):
                 needed.add(other.name)
                 waiting.append(other)
     if any(s.drop for s in selects.values()):  # such a statement decides what others see
-        needed = set(selects)
+        needed = {*selects, *setters}
     chosen = tuple(s for s in selects.values() if s.name in needed)
-    wanted_contexts = {s.context for s in chosen}
+    assigning = tuple(s for s in setters.values() if s.name in needed)
+    reading = [s for s in readers if s.name in needed]
+    wanted_contexts = {s.context for s in reading}
     contexts = tuple(
         s for s in statements if isinstance(s, plan.CreateContextStatement) and s.context.name in wanted_contexts
     )
-    read = {s.source.event_type for s in chosen}
+    read = {s.source.event_type for s in reading}
     read |= {stream.event_type for c in contexts for stream in c.spec.streams}
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
-    return Pipeline(target, chosen, contexts, inputs)
+    return Pipeline(target, chosen, contexts, inputs, assigning)
+
+
+def _feeds(other: Reader, reader: Reader, catalog: Catalog) -> bool:
+    """Whether `reader` reads what `other` inserts or assigns."""
+    if isinstance(other, plan.OnSetStatement):
+        assigned = {a.variable for a in other.assignments}
+        return any(isinstance(e, expr.Variable) and e.name in assigned for e in expressions(reader))
+    return other.insert is not None and catalog.is_a(other.insert.target, reader.source.event_type)
 
 
 def place(line: Pipeline, catalog: Catalog) -> Placement:
     """How to run `line` so that the result is the one of the ordered run."""
     ticks = any(WINDOWS[w.name].timed for s in line.selects for w in s.windows)
+    if line.setters:
+        names = ", ".join(s.name for s in line.setters)
+        return Placement("ordered", (), ticks, f"it reads variables that {names} sets, in the order of all events")
     needs: dict[str, _Need] = {}
     for statement in line.selects:
         need = _need(statement, line)
@@ -114,9 +140,9 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
     for name in line.inputs:
         declared = catalog.event_types[name].properties
         seen: set[str] = set()
-        for statement in line.selects:
+        for statement in line.readers:
             if catalog.is_a(name, statement.source.event_type):
-                seen |= set(declared) if _sees_all(statement) else _props(statement.root)
+                seen |= set(declared) if _sees_all(statement) else _props(statement)
         for context in line.contexts:
             for stream in context.spec.streams:
                 if catalog.is_a(name, stream.event_type):
@@ -125,10 +151,10 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
     return found
 
 
-def _sees_all(statement: plan.SelectStatement) -> bool:
-    if statement.root.wildcard:
+def _sees_all(statement: Reader) -> bool:
+    if isinstance(statement, plan.SelectStatement) and statement.root.wildcard:
         return True
-    return any(isinstance(e, expr.EventOf) for e in expressions(statement.root))
+    return any(isinstance(e, expr.EventOf) for e in expressions(statement))
 
 
 def _props(node: plan.PlanNode) -> set[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delta import Row
+from cepbook.engine.rows.expr import Cell
 from cepbook.engine.rows.frozen import hashable
 
 Keyed = tuple[tuple[Any, ...], Row]
@@ -17,12 +18,15 @@ Keyed = tuple[tuple[Any, ...], Row]
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """`descending` has one flag per order-by item; `limit` None keeps all rows behind `offset`."""
+    """`descending` has one flag per order-by item. `limit` and `offset` may be variables, read at each delivery.
+
+    A negative or null limit keeps all rows behind the offset; a null offset is 0.
+    """
 
     distinct: bool
     descending: tuple[bool, ...]
-    limit: int | None
-    offset: int
+    limit: int | Cell | None
+    offset: int | Cell | None
 
     def __call__(self, keyed: list[Keyed] | None) -> list[Row] | None:
         """Rows, arranged, of (sort key, row) pairs; None when none is left."""
@@ -32,8 +36,14 @@ class Arrangement:
             keyed = _distinct(keyed)
         for position in reversed(range(len(self.descending))):
             keyed = sorted(keyed, key=_nulls_first(position), reverse=self.descending[position])
-        rows = [row for _, row in keyed][self.offset :]
-        return (rows if self.limit is None else rows[: self.limit]) or None
+        limit, offset = _present(self.limit), _present(self.offset) or 0
+        rows = [row for _, row in keyed][max(offset, 0) :]
+        return (rows if limit is None or limit < 0 else rows[:limit]) or None
+
+
+def _present(count: int | Cell | None) -> int | None:
+    found: int | None = count if count is None or isinstance(count, int) else count.value
+    return found
 
 
 def _nulls_first(position: int) -> Callable[[Keyed], tuple[bool, Any]]:

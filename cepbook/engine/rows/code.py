@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.arrange import Arrangement
-from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.expr import Cell, Scope
 from cepbook.engine.rows.frozen import hashable, is_hashable, thawed
 from cepbook.engine.rows.items import items_of
 from cepbook.engine.rows.shape import Shape
@@ -65,18 +65,21 @@ class Code:
         projection = self.shape.projection
         if not (projection.distinct or projection.order_by or projection.limit or projection.offset):
             return False
-        limit = projection.limit.value if isinstance(projection.limit, x.Const) else None
-        offset = projection.offset.value if isinstance(projection.offset, x.Const) else 0
         arrangement = Arrangement(
             projection.distinct,
             tuple(descending for _, descending in projection.order_by),
-            limit if isinstance(limit, int) and limit >= 0 else None,
-            offset if isinstance(offset, int) else 0,
+            self._row_count(projection.limit),
+            self._row_count(projection.offset),
         )
         self.source.bind("arrange", arrangement)
         return True
 
     # -------------------------------------------------------------- scopes and parameters
+    def _row_count(self, e: x.Expr | None) -> int | Cell | None:
+        if isinstance(e, x.Variable):
+            return self.base.variables[e.name]
+        return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
+
     def arriving(self, now: str = "clock.now") -> Scope:
         """Scope of the arriving event (``p`` locals)."""
         return self.items.scope(self.base.at(now=now), retained=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from cepbook.engine.rows import support
 from cepbook.engine.rows.source import Source
@@ -16,6 +17,12 @@ from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.types import BITS, Type, is_integral
+
+
+class Cell(Protocol):
+    """What holds a variable: generated code reads `value` at each evaluation."""
+
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,7 @@ class Scope:
     integer_division: bool = False
     division_by_zero_null: bool = False
     user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
-    variables: Mapping[str, object] = field(default_factory=dict)
+    variables: Mapping[str, Cell] = field(default_factory=dict)
     assigned: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, **changes: object) -> Scope:
