@@ -31,8 +31,8 @@ from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.tables import changes_of, frame_of, partitions_of
 from cepbook.session.validate import EventCheck, find_type
-
 from cepbook.session.variables import set_variable, variables_of
+
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
     from cepbook.spark.result import SparkRun
@@ -42,9 +42,9 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",
-}
     plan.CreateVariableStatement: "create variable",
     plan.OnSetStatement: "on set",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +214,11 @@ class Workbench:
                     feed = self._stage.feed(one.name)
                     line |= {"columns": columns_text(self.runtime.statement(one.name).output_type.properties)}
                     line |= {"delivered": feed.total_insert + feed.total_remove}
-                elif isinstance(one, plan.CreateSchemaStatement):
                 if isinstance(one, (plan.SelectStatement, plan.OnSetStatement)):
                     line |= {"context": one.context, "reads": one.source.event_type}
                 elif isinstance(one, plan.CreateVariableStatement):
                     line |= {"name": one.name if one.named else one.variable.name}
+                elif isinstance(one, plan.CreateSchemaStatement):
                     line |= {"name": one.name if one.named else one.event_type.name}
                     line |= {"columns": columns_text(one.event_type.properties)}
                 elif isinstance(one, plan.CreateContextStatement):
@@ -234,7 +234,6 @@ class Workbench:
         """The latest errors of statements at run time, oldest first."""
         return tuple(self.runtime.errors)
 
-    # ---- event types and events
     # ---- variables
 
     def variables(self) -> pd.DataFrame:
@@ -254,6 +253,7 @@ class Workbench:
         with self._lock, self._stage.raising():
             set_variable(self.runtime, name, value)
 
+    # ---- event types and events
 
     def define(
         self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
@@ -409,6 +409,8 @@ class Workbench:
         ``Config(iterable_unbound=True)`` makes all statements keep their last rows.
         """
         found = self._stage.statement(name).plan
+        if self._stage.statement(name).kind != "select":
+            return True  # the values of variables
         return bool(found.windows) or found.kind == "fully_aggregated" or self._config.iterable_unbound
 
     def changes(self, name: str) -> pd.DataFrame:
@@ -420,8 +422,6 @@ class Workbench:
         """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``)."""
         with self._lock, not_too_deep():
             return query(epl, self.runtime, self._config, self._functions)
-        if self._stage.statement(name).kind != "select":
-            return True  # the values of variables
 
     def partitions(self, context: str) -> pd.DataFrame:
         """The live partitions of a context: id, keys, and what else the engine tells of them."""
@@ -443,8 +443,16 @@ class Workbench:
             for event_type in catalog.event_types.values():
                 if event_type.name not in from_epl:
                     twin.runtime.define(event_type)
+            given = self.runtime.given_variables()
+            of_epl = {name for deployment in deployments.values() for name in deployment.variables}
+            for name, of, value, constant in given:
+                if name not in of_epl:
+                    twin.runtime.define_variable(name, of, value, constant=constant)
             for deployment in deployments.values():
                 twin.runtime.deploy(deployment.plan, deployment_id=deployment.id)
+            for name, _, value, constant in given:
+                if not constant:
+                    twin.runtime.set_variable(name, value)
             twin._owned = dict(self._owned)
             twin._stage.follow()
         return twin
@@ -465,16 +473,8 @@ class Workbench:
 
         As `cepbook.spark.run`. The clock begins at the workbench's start and ends at `until`.
         """
-            given = self.runtime.given_variables()
-            of_epl = {name for deployment in deployments.values() for name in deployment.variables}
-            for name, of, value, constant in given:
-                if name not in of_epl:
-                    twin.runtime.define_variable(name, of, value, constant=constant)
         return bridge.run(
             runtime=self.runtime,
-            for name, _, value, constant in given:
-                if not constant:
-                    twin.runtime.set_variable(name, value)
             frames=df_by_type,
             time=time,
             sequence=sequence,

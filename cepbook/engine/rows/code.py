@@ -74,12 +74,12 @@ class Code:
         self.source.bind("arrange", arrangement)
         return True
 
-    # -------------------------------------------------------------- scopes and parameters
     def _row_count(self, e: x.Expr | None) -> int | Cell | None:
         if isinstance(e, x.Variable):
             return self.base.variables[e.name]
         return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
 
+    # -------------------------------------------------------------- scopes and parameters
     def arriving(self, now: str = "clock.now") -> Scope:
         """Scope of the arriving event (``p`` locals)."""
         return self.items.scope(self.base.at(now=now), retained=False)
