@@ -7,7 +7,7 @@ a name occurs once, where it stands first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cepbook.errors import Span
 from cepbook.lang import ast
@@ -80,7 +80,7 @@ def key_columns(nodes: Sequence[ast.Expr], keys: Sequence[x.Expr], scope: Scope)
 
 def _extra(nodes: Sequence[ast.Expr], what: str, scope: Scope) -> Iterator[tuple[Column, bool]]:
     """The extra columns; False beside those of ``*``."""
-    own = scope.without_aggregates(what)
+    own = replace(scope.without_aggregates(what), no_rows=what)
     for node in nodes:
         if not isinstance(node, ast.Star):
             yield Column(_name(node, scope), bind_expr(node, own), span=node.span), True

@@ -39,7 +39,7 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> GroupBy:
     """The keys, each once, and the grouping sets; `scope` then knows the keys that grouping() may name."""
     if node is None:
         return GroupBy()
-    inner = replace(scope.without_aggregates("the group by clause"), data_windows=None)
+    inner = replace(scope.without_aggregates("the group by clause"), no_rows="the group by clause")
     keys: list[x.Expr] = []
     sets = _product([_sets(item, keys, inner) for item in node.items])
     if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):
@@ -175,9 +175,10 @@ def _check_grouped(lean: Shape, scope: Scope) -> None:
 
 
 def _check_clause(clause: str, e: x.Expr, scope: Scope) -> None:
-    for part in x.walk(e):
-        if isinstance(part, _OF_EVENT):
-            shown = f"`{part.name}`" if isinstance(part, x.Prop) else "the event"
-            scope.problems.add(
-                "invalid-group-by", f"{shown} in {clause} is neither aggregated nor a group by key", part.span
-            )
+    """`e` may not read an event."""
+    if not isinstance(e, _OF_EVENT):
+        for part in x.children(e):
+            _check_clause(clause, part, scope)
+        return
+    shown = f"`{e.name}`" if isinstance(e, x.Prop) else "the event" if isinstance(e, x.EventOf) else "another event"
+    scope.problems.add("invalid-group-by", f"{shown} in {clause} is neither aggregated nor a group by key", e.span)

@@ -113,7 +113,7 @@ class Stream:
 class Scope:
     """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none.
 
-    `data_windows` are those that prev looks at; None: neither prev nor prior nor istream is allowed here.
+    `data_windows` are those that prev looks at, `no_rows` names a place that allows neither prev nor prior nor istream.
     `grouping_keys` are the group by keys of a clause with grouping sets.
     """
 
@@ -126,7 +126,8 @@ class Scope:
     aliases: Mapping[str, x.Expr] = field(default_factory=dict)
     open_: bool = False  # names cannot be checked (a refused from-clause)
     open_context: bool = False  # the statement's context is unknown, its properties are not checked
-    data_windows: tuple[str, ...] | None = None
+    data_windows: tuple[str, ...] = ()
+    no_rows: str | None = "this place"
     grouping_keys: tuple[x.Expr, ...] | None = None
 
     @property

@@ -128,7 +128,7 @@ def _value(node: ast.Expr, what: str, scope: Scope) -> x.Expr:
         scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span)
     if isinstance(node, ast.Star):
         scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span)
-    bound = bind_expr(node, scope.without_aggregates(what))
+    bound = bind_expr(node, replace(scope.without_aggregates(what), no_rows=what))
     if bound.type == ERROR:
         raise Refused(what)
     return bound
@@ -141,7 +141,7 @@ def _checked(kind: ParameterKind, bound: x.Expr, what: str, scope: Scope) -> x.E
         case "reference":
             return _reference(bound, what, scope)
         case "number":
-            _need(t.is_numeric(bound.type), "a number", bound, what, scope)
+            _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "double"))
         case "flag":
             _need(bound.type == t.BOOLEAN, "boolean", bound, what, scope)
             return _constant(bound, what, scope)
@@ -228,9 +228,13 @@ def _keyword(word: str, span: Span, scope: Scope) -> str:
 def _timestamp(bound: x.Expr, what: str, clocked: bool, scope: Scope) -> x.Expr:
     """A long: any number for a window that only compares timestamps, a whole one beside the engine's clock."""
     if clocked:
-        _need(t.is_integral(bound.type), "a whole number", bound, what, scope)
-    _need(t.is_numeric(bound.type), "a number", bound, what, scope)
+        _need(t.is_integral(bound.type), "a whole number", bound, what, scope, _cast_hint(bound, "long"))
+    _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "long"))
     return bound if t.is_integral(bound.type) else coerce(bound, t.LONG)
+
+
+def _cast_hint(bound: x.Expr, type_: str) -> str | None:
+    return f"cast it: cast(…, {type_})" if bound.type == t.OBJECT or t.is_numeric(bound.type) else None
 
 
 def _criterion(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, bool]:
@@ -246,7 +250,7 @@ def _is_ordered(type_: Type) -> bool:
 
 def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[AggregateCall, ...]]:
     """A condition over the window: the event under evaluation, built-in names, aggregates of its own."""
-    own = replace(scope, no_aggregates=None, calls=[], aliases=_window_values(scope), unwindowed=False)
+    own = replace(scope, no_aggregates=None, no_rows=what, calls=[], aliases=_window_values(scope), unwindowed=False)
     bound = bind_expr(node, own)
     if bound.type == ERROR:
         raise Refused(what)

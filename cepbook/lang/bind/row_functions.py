@@ -30,9 +30,8 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
         scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
     if name in ("grouping", "grouping_id"):
         return _grouping(name, step, scope, bind)
-    if scope.data_windows is None and not scope.open_:
-        where = scope.no_aggregates or "this place"
-        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {where}", step.span)
+    if scope.no_rows is not None and not scope.open_:
+        scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_rows}", step.span)
     if name == "istream":
         if step.args or step.wildcard:
             scope.problems.fail("wrong-parameter", "`istream` takes no parameters", step.span)
@@ -63,7 +62,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 
 def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     windows = scope.data_windows
-    if windows is None:
+    if scope.open_:
         return
     if not windows:
         scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, "add one, such as #keepall")
@@ -75,6 +74,7 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
             "wrong-parameter",
             f"`{name}` does not go with the data window `{windows[0]}`, which has no order",
             step.span,
+            "several events per key: #groupwin(key)#length(5)" if "unique" in windows[0] else None,
         )
 
 
@@ -116,7 +116,7 @@ def _event(name: str, node: ast.Star, scope: Scope) -> ast.Expr:
 
 
 def _plain(name: str, scope: Scope) -> Scope:
-    return replace(scope.without_aggregates(f"`{name}`"), data_windows=None)
+    return replace(scope.without_aggregates(f"`{name}`"), no_rows=f"`{name}`")
 
 
 def _prior(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:

@@ -138,9 +138,8 @@ def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
     found: plan.StreamNode | None = None
     reclaim = reclaim_hint(node.annotations, scope.module)
     for position, source in enumerate(node.sources):
-        own = replace(
-            scope.without_aggregates("a filter"), streams=(_arriving(source, scope.streams[position], scope),)
-        )
+        arriving = _arriving(source, scope.streams[position], scope)
+        own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_rows="a filter")
         own.open_ = own.streams[0].event_type is None or len(node.sources) > 1
         filters: list[x.Expr] = []
         if isinstance(source.stream, ast.FilterStream):
@@ -151,7 +150,7 @@ def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
             found = windows.over(
                 plan.Source(event_type.name, conjunction(filters), source.alias, span=source.stream.span)
             )
-            scope.data_windows = windows.holding
+            scope.data_windows, scope.no_rows = windows.holding, None
             if windows.event_type is not None:
                 scope.streams = (replace(scope.streams[position], event_type=windows.event_type),)
                 scope.open_ = node.match_recognize is not None

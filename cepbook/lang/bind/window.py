@@ -105,12 +105,24 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
     for position, node in enumerate(source.windows):
         before, behind = names[:position], names[position + 1 :]
         if node.name == "groupwin" and position > 0:
-            fact = "a stream has one `groupwin`" if "groupwin" in before else "`groupwin` must be the first window"
-            scope.problems.add("wrong-parameter", fact, node.span)
+            again = "groupwin" in before
+            fact = "a stream has one `groupwin`" if again else "`groupwin` must be the first window"
+            hint = "it takes several keys: #groupwin(a, b)" if again else None
+            scope.problems.add("wrong-parameter", fact, node.span, hint)
         elif node.name == "groupwin" and (not behind or behind[0] == "merge"):
-            scope.problems.add("wrong-parameter", "`groupwin` needs a data window behind it", node.span)
+            scope.problems.add(
+                "wrong-parameter",
+                "`groupwin` needs a data window behind it",
+                node.span,
+                "such as #groupwin(key)#length(5)",
+            )
         elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
-            scope.problems.add("wrong-parameter", "`merge` needs a `groupwin` before it", node.span)
+            scope.problems.add(
+                "wrong-parameter",
+                "`merge` needs a `groupwin` before it",
+                node.span,
+                "such as #groupwin(key)#length(5)#merge(key)",
+            )
 
 
 def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
