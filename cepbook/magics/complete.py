@@ -101,7 +101,7 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
             yield from ((name, "keyword") for name in epl.SUBCOMMANDS)
         case ("epl", ["show"]):
             yield from ((name, "keyword") for name in epl.STAGES)
-        case ("epl", ["show", _] | ["spark", *_]):
+        case ("epl", ["show", _] | ["spark", *_] | ["marble"]):
             yield from statements
         case ("epl", ["drop", *_]):
             yield from statements

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
-from cepbook.magics import topics
+from cepbook.magics import marble, topics
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
@@ -220,6 +220,7 @@ def _no_more(name: str, rest: list[str]) -> None:
 SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "list": list_statements,
     "show": show_stage,
+    "marble": marble.draw,
     "drop": drop,
     "variables": show_variables,
     "set": set_variable,
@@ -232,12 +233,13 @@ UNSPLIT = frozenset({"set"})  # subcommands that read the rest of the line as it
 
 COMMAND = Command(
     "epl",
-    "Compile and deploy EPL; list, show and drop what is deployed.",
+    "Compile and deploy EPL; list, show, draw and drop what is deployed.",
     (
         "%%epl [--name CELL] [--quiet]",
         "%%epl --on spark --frames TYPE=VARIABLE,… [--time COLUMN] [--until TIME] [--into VARIABLE]",
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
+        "%epl marble NAME [--events N] [--label PROPERTY]",
         "%epl drop [--cascade] NAME …",
         "%epl variables",
         "%epl set VARIABLE = VALUE",

@@ -235,7 +235,8 @@ class Observer:
                 with suppress(StatementError):  # noted by `_failed`; the event has reached all statements
                     self.workbench.send(name, event)
             case Advance(time, stepping):
-                runtime.advance(time, stepping=stepping)
+                with suppress(StatementError):
+                    self.workbench.advance(time, stepping=stepping)
             case Iterate(name):
                 self._note(Rows(tuple(map(dict, runtime.iterate(name)))))
             case Partitions(name):

@@ -15,6 +15,7 @@ from cepbook.magics.inspect import make_inspect
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
 from cepbook.widgets import show_live
+from cepbook.widgets.marble import show_marbles
 
 _GONE = object()
 
@@ -37,6 +38,7 @@ class Installed:
         self._inspector()
         self._event_types()
         self._undo.append(show_live(self._host.shell, display))
+        self._undo.append(show_marbles(self._host.shell))
 
     def uninstall(self) -> None:
         while self._undo:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cepbook.session.marble import Marble
 from cepbook.session.replay import Replay
 from cepbook.session.results import Progress, ReplayResult, RunResult
 from cepbook.session.workbench import ClockTime, Workbench
 
-__all__ = ["ClockTime", "Progress", "Replay", "ReplayResult", "RunResult", "Workbench"]
+__all__ = ["ClockTime", "Marble", "Progress", "Replay", "ReplayResult", "RunResult", "Workbench"]

@@ -22,6 +22,7 @@ from cepbook.lang.types import LONG, OBJECT, STRING, Type
 from cepbook.session import clock as clocks
 from cepbook.session.clock import Moment, to_ms
 from cepbook.session.define import event_types_of
+from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, declared, names_of, target_of
 from cepbook.session.query import query
 from cepbook.session.replay import ENDED, Replay
@@ -91,7 +92,7 @@ class Workbench:
             runtime.register_function(name, fn, returns=returns)
         self._stage = Stage(runtime, self._lock, self._capacity)
         self._owned: dict[str, Owned] = {}
-        self._checks: dict[str, tuple[EventType, EventCheck]] = {}
+        self._checks: dict[str, tuple[EventType, EventCheck, Callable[[int, dict[str, Any]], None]]] = {}
 
     # ---- statements
 
@@ -282,28 +283,37 @@ class Workbench:
         if event is not None and properties:
             raise UsageError("give the event or its properties, not both")
         with self._lock:
-            checked = self._check(type_name)(properties if event is None else event)
-            with self._stage.raising():
-                self.runtime.send(type_name, checked)
+            check, record = self._entry(type_name)
+            checked = check(properties if event is None else event)
+            stage, runtime = self._stage, self._stage.runtime
+            record(runtime.clock.now, checked)
+            before = stage.failures
+            runtime.send(type_name, checked)
+            if stage.failures != before:
+                stage.raise_since(before)
 
-    def _check(self, type_name: str) -> EventCheck:
+    def _entry(self, type_name: str) -> tuple[EventCheck, Callable[[int, dict[str, Any]], None]]:
+        """What checks events of the type, and what keeps the latest of them."""
         types = self.runtime.catalog.event_types
         event_type = find_type(type_name, types)
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
-            known = self._checks[type_name] = (event_type, EventCheck(event_type, types))
-        return known[1]
+            check, record = EventCheck(event_type, types), self._stage.arrivals.recorder(type_name)
+            known = self._checks[type_name] = (event_type, check, record)
+        return known[1:]
 
     @property
     def clock(self) -> ClockTime:
         """The time of the engine."""
         return ClockTime(self.runtime.now)
 
-    def advance(self, to: Moment | timedelta | None = None, *, by: str | timedelta | None = None) -> ClockTime:
-        """Move the clock forward in one go; everything due fires in order.
+    def advance(
+        self, to: Moment | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
+    ) -> ClockTime:
+        """Move the clock forward in one go; everything due fires in order, at the new time.
 
-        To a point in time (int ms, datetime, ISO 8601 text), or by a period (``"10 sec"``, timedelta). Raises
-        EventError when that lies in the past, UsageError when it is no time.
+        To a point in time (int ms, datetime, ISO 8601 text), or by a period (``"10 sec"``, timedelta). `stepping` stops
+        at every due time on the way. Raises EventError when the time lies in the past, UsageError when it is no time.
         """
         if (to is None) == (by is None):
             raise UsageError("advance the clock to a time or by a period")
@@ -319,8 +329,9 @@ class Workbench:
             clocks.in_range(time)
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time)}")
+            self._stage.arrivals.stopped(time, stepping=stepping)
             with self._stage.raising():
-                self.runtime.advance(time)
+                self.runtime.advance(time, stepping=stepping)
         return self.clock
 
     def replay(
@@ -417,6 +428,17 @@ class Workbench:
         """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""
         feed = self._stage.feed(name)
         return changes_of(feed.snapshot(), self._stage.statement(name).output_type.properties)
+
+    def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
+        """A marble diagram of statement `name`: its last `events` arrivals, how long each was in the data window, and
+        the insert and remove stream, on one time axis. Notebooks show it as a chart.
+
+        `label` names the properties that stand for an event (default: the first text and number). The statement, with
+        what feeds it, runs again over the latest arrivals (`session.marble`). Raises UsageError for an unknown name or
+        property, and for `events` below 1 or above 200.
+        """
+        with self._lock:
+            return marble_of(self.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
 
     def query(self, epl: str) -> pd.DataFrame:
         """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``)."""

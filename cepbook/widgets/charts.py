@@ -39,10 +39,11 @@ VERDICTS = {
 
 def enable_offline_renderer() -> None:
     """Make altair charts in this session draw offline. Calling it again changes nothing."""
-    _altair()
+    offline_altair()
 
 
-def _altair() -> ModuleType:
+def offline_altair() -> ModuleType:
+    """The module, with the renderer enabled. Raises UsageError when it is not installed."""
     try:
         import altair
     except ImportError as error:
@@ -94,7 +95,9 @@ def _deflated(png: bytes) -> bytes:
 
 
 def describe(spec: dict[str, Any]) -> str:
-    """A chart in words, for viewers of text: its mark, its axes, how many rows it shows."""
+    """A chart in words, for viewers of text: its own description, or its mark, axes and how many rows it shows."""
+    if "description" in spec:
+        return str(spec["description"])
     layers: list[dict[str, Any]] = [spec, *spec.get("layer", ())]
     mark = next((one["mark"] for one in layers if "mark" in one), "layered")
     kind = mark.get("type", "") if isinstance(mark, dict) else str(mark)
@@ -115,7 +118,7 @@ def line(
 
     More than 5,000 rows are thinned evenly, as the subtitle then says. Raises UsageError for a missing column.
     """
-    altair = _altair()
+    altair = offline_altair()
     names = [y] if isinstance(y, str) else list(y)
     _need(frame, [x, *names, *([color] if color else [])])
     if len(names) > 1:
@@ -159,7 +162,7 @@ def comparison_chart(report: pd.DataFrame) -> alt.Chart:
 
     `report` has either the columns ``statement``, ``verdict``, ``rows``, or ``statement`` and one count per verdict.
     """
-    altair = _altair()
+    altair = offline_altair()
     _need(report, ["statement"])
     if "verdict" not in report.columns:
         report = report.melt(id_vars="statement", var_name="verdict", value_name="rows")

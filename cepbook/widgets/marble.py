@@ -1,0 +1,397 @@
+"""Draws a `Marble`: arrivals, window contents, insert and remove stream, lane below lane on one time axis, by altair.
+
+Marks that would lie on each other go to levels below each other, so several events of one millisecond stay readable.
+The layout is calculated here, in pixels, from estimated widths of labels; the same marble gives the same chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cepbook.session.marble import Arrival, Bar, Marble
+from cepbook.widgets.charts import YEAR_MS, offline_altair
+from cepbook.widgets.encode import text_of, time_text
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIDTH = 560  # of the plot; labels to its left take up to 110 pixels more
+LEVEL = 14  # pixels from one level of a lane to the next
+GAP = 12  # pixels between lanes
+MOST_LEVELS = 24  # of a lane with labels; where they do not suffice, labels are left out
+MOST_ROWS = 8  # rows of one delivery that are drawn apart
+LABEL_LIMIT = 16  # characters
+CHARACTER = 5.6  # pixels, about
+POINT = 10
+INK, FAINT = "#57606a", "#d0d7de"
+WINDOW, INSERT, REMOVE = "#0969da", "#2da44e", "#cf222e"
+_FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of a lane at pixel `x`, `time`: its `level`, what is written beside it, and what its tooltip tells."""
+
+    x: float
+    time: int
+    level: int
+    label: str
+    group: str
+    tips: Mapping[str, str]
+    levels: int = 1  # of its delivery, if it is the first row of one
+
+
+@dataclass(slots=True)
+class Lane:
+    """Marks below each other; `top` is the pixel where the lane begins, `color` that of its marks (None: by group)."""
+
+    name: str
+    color: str | None = None
+    top: int = 0
+    marks: list[Mark] = field(default_factory=list)
+
+    @property
+    def height(self) -> int:
+        return LEVEL * max((mark.level + 1 for mark in self.marks), default=1)
+
+    def y(self, level: float) -> float:
+        return self.top + LEVEL * (level + 0.5)
+
+
+class Axis:
+    """Engine time to pixels. `spare` pixels remain at the right, for labels."""
+
+    def __init__(self, marble: Marble, spare: float = 0.0) -> None:
+        self.start = marble.start
+        self.span = max(1, marble.end - marble.start)
+        self.left = 8.0
+        self.right = WIDTH - 8.0 - spare
+        self.temporal = marble.unit == "ms" and marble.start >= YEAR_MS
+        self.unit = marble.unit
+
+    def x(self, time: int) -> float:
+        """Pixel of `time`; what is before the start lies at its left."""
+        return self.left + (self.right - self.left) * (time - self.start) / self.span
+
+    def text(self, time: int) -> str:
+        return time_text(time) if self.unit == "ms" else f"{time} {self.unit}"
+
+    @property
+    def domain(self) -> list[float]:
+        """The times at the edges of the plot."""
+        scale = self.span / (self.right - self.left)
+        edges = self.start - self.left * scale, self.start + (WIDTH - self.left) * scale
+        return [round(edge, 3) for edge in edges]
+
+
+def chart(marble: Marble) -> alt.LayerChart:
+    """The marble diagram as a chart: wide enough for a notebook's column, as high as it takes."""
+    altair = offline_altair()
+    axis, lanes, first_bar = _layout(marble)
+    height = lanes[-1].top + lanes[-1].height + GAP // 2
+    draw = _Draw(altair, axis, height, marble)
+    layers = [draw.separators(lanes), draw.now()]
+    if marble.windowed:
+        layers += draw.bars(first_bar)
+    for lane in lanes:
+        layers += draw.lane(lane)
+    subtitle = [_one_line(marble.epl)]
+    if any(bar.collected for bar in marble.bars):
+        subtitle.append("light: collected, not in the window yet")
+    made: alt.LayerChart = altair.layer(*layers).properties(
+        width=WIDTH,
+        height=height,
+        title=altair.TitleParams(
+            marble.name, subtitle=[*subtitle, *marble.notes], anchor="start", subtitleColor=INK, subtitleFontSize=11
+        ),
+        description=repr(marble).replace("\n ", ";"),
+    )
+    framed: alt.LayerChart = made.configure_view(stroke=None)
+    return framed
+
+
+def show_marbles(shell: Any) -> Callable[[], None]:
+    """Make an IPython shell display a `Marble` as its chart. Returns the function that takes it back."""
+    formatter = shell.display_formatter.mimebundle_formatter
+
+    def show(marble: Marble, include: Any = None, exclude: Any = None) -> Any:
+        return chart(marble)._repr_mimebundle_(include, exclude)
+
+    formatter.for_type(Marble, show)
+
+    def undo() -> None:
+        formatter.pop(Marble, None)
+
+    return undo
+
+
+# ---------------------------------------------------------------- layout
+def _layout(marble: Marble) -> tuple[Axis, list[Lane], int]:
+    """The axis, the lanes from top to bottom, and the pixel where the bars begin."""
+    axis = Axis(marble)
+    lanes = _lanes(marble, axis)
+    overflow = max((m.x + POINT + _width(m.label) - WIDTH for lane in lanes for m in lane.marks), default=0.0)
+    if overflow > 0:
+        axis = Axis(marble, min(overflow, WIDTH / 4))
+        lanes = _lanes(marble, axis)
+    arrivals, *streams = lanes
+    arrivals.top = GAP // 2
+    first_bar = top = arrivals.top + arrivals.height + GAP
+    if marble.windowed:
+        first_bar = top + LEVEL
+        top = first_bar + LEVEL * max(1, len(marble.bars)) + GAP
+    for lane in streams:
+        lane.top = top
+        top += lane.height + GAP
+    return axis, lanes, first_bar
+
+
+def _lanes(marble: Marble, axis: Axis) -> list[Lane]:
+    arrivals = Lane("arrivals")
+    _place(arrivals, axis, [_arrival(marble, axis, arrival) for arrival in marble.arrivals])
+    return [arrivals, _stream(marble, axis, "insert", INSERT), _stream(marble, axis, "remove", REMOVE)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be drawn at one time: a label and tips per row."""
+
+    time: int
+    labels: Sequence[str]
+    tips: Sequence[Mapping[str, str]]
+    group: str = ""
+
+
+def _arrival(marble: Marble, axis: Axis, arrival: Arrival) -> _Wanted:
+    tips = {"time": axis.text(arrival.time), **_tips(arrival.event, marble.properties)}
+    return _Wanted(arrival.time, [_label(arrival.event, marble.label)], [tips], group_text(arrival.group))
+
+
+def _stream(marble: Marble, axis: Axis, kind: str, color: str) -> Lane:
+    """The rows of one stream, delivery by delivery."""
+    lane = Lane(f"{kind} stream", color)
+    names = marble.label if set(marble.label) <= set(marble.columns) else marble.columns[:2]
+    wanted: list[_Wanted] = []
+    for delivery in marble.deliveries:
+        rows = (delivery.insert if kind == "insert" else delivery.remove) or ()
+        head = {"time": axis.text(delivery.time), "delivery": str(delivery.number)}
+        labels = [_label(row, names) for row in rows]
+        tips = [{**head, **_tips(row, marble.columns)} for row in rows]
+        if len(labels) > MOST_ROWS:
+            more = f"… {len(labels) - MOST_ROWS + 1} more"
+            labels, tips = [*labels[: MOST_ROWS - 1], more], [*tips[: MOST_ROWS - 1], {**head, "rows": more}]
+        if not delivery.insert and not delivery.remove and kind == "insert":
+            labels, tips = ["(empty)"], [{**head, "rows": "none"}]
+        if labels:
+            wanted.append(_Wanted(delivery.time, labels, tips))
+    _place(lane, axis, wanted)
+    return lane
+
+
+def _place(lane: Lane, axis: Axis, wanted: Sequence[_Wanted]) -> None:
+    """Give every mark the first level where it and its label, and those of its delivery, touch nothing."""
+    xs = [axis.x(each.time) for each in wanted]
+    levels = _levels((x, max(map(_width, w.labels)), len(w.labels)) for x, w in zip(xs, wanted, strict=True))
+    labelled = max((level + len(w.labels) for level, w in zip(levels, wanted, strict=True)), default=0) <= MOST_LEVELS
+    if not labelled:
+        levels = _levels((x, 0.0, len(w.labels)) for x, w in zip(xs, wanted, strict=True))
+    for x, level, each in zip(xs, levels, wanted, strict=True):
+        for i, (label, tips) in enumerate(zip(each.labels, each.tips, strict=True)):
+            shown, count = label if labelled else "", len(each.labels) if i == 0 else 1
+            lane.marks.append(Mark(x, each.time, level + i, shown, each.group, tips, count))
+
+
+def _levels(sizes: Iterable[tuple[float, float, int]]) -> list[int]:
+    """For each (x, width of the label, levels needed), in order of x, its first level."""
+    ends: list[float] = []  # of the last thing on each level
+    found = []
+    for x, width, count in sizes:
+        base = level = 0
+        while level - base < count and level < len(ends):
+            if ends[level] > x:
+                base = level + 1
+            level += 1
+        ends += [0.0] * (base + count - len(ends))
+        ends[base : base + count] = [x + POINT + width] * count
+        found.append(base)
+    return found
+
+
+def _width(label: str) -> float:
+    return CHARACTER * len(label)
+
+
+# ---------------------------------------------------------------- texts
+def _label(row: Mapping[str, object], names: Sequence[str]) -> str:
+    text = " ".join(text_of(row.get(name)) for name in names)
+    return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
+
+
+def _tips(row: Mapping[str, object], names: Sequence[str]) -> dict[str, str]:
+    return {name: text_of(row.get(name)) for name in names}
+
+
+def group_text(group: tuple[object, ...]) -> str:
+    """The keys of a group or partition as text; empty without any."""
+    return ", ".join(map(text_of, group))
+
+
+def _one_line(epl: str, limit: int = 110) -> str:
+    text = " ".join(epl.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# ---------------------------------------------------------------- marks
+class _Draw:
+    """Makes the layers. Heights are pixels of the plot, counted from above."""
+
+    def __init__(self, altair: Any, axis: Axis, height: int, marble: Marble) -> None:
+        self._alt = altair
+        self._axis = axis
+        self._height = height
+        self._marble = marble
+
+    # ---- encodings
+    def _x(self) -> Any:
+        axis, temporal = self._axis, self._axis.temporal
+        kind = {"type": "utc"} if temporal else {}
+        scale = self._alt.Scale(domain=axis.domain, nice=False, **kind)
+        shape: dict[str, Any] = {"format": next((f for span, f in _FORMATS if axis.span < span), "%m-%d %H:%M")}
+        if not temporal:
+            shape = {"format": "~f"}
+        shown = self._alt.Axis(
+            title=None if temporal else f"time ({axis.unit})", tickCount=7, gridColor="#eaeef2", **shape
+        )
+        return self._alt.X("time", type="temporal" if temporal else "quantitative", scale=scale, axis=shown)
+
+    def _y(self) -> Any:
+        scale = self._alt.Scale(domain=[self._height, 0], nice=False)
+        return self._alt.Y("y", type="quantitative", axis=None, scale=scale)
+
+    def _chart(self, rows: Sequence[Mapping[str, object]]) -> Any:
+        return self._alt.Chart(self._alt.Data(values=list(rows)))
+
+    def _color(self, fixed: str | None) -> Any:
+        """The colour of a mark: `fixed`, or by group when the marble has groups."""
+        if fixed is not None or not self._marble.grouped_by:
+            return self._alt.value(fixed or WINDOW)
+        keys = [*(bar.group for bar in self._marble.bars), *(arrival.group for arrival in self._marble.arrivals)]
+        groups = list(dict.fromkeys(map(group_text, keys)))
+        legend = self._alt.Legend(title=", ".join(self._marble.grouped_by), orient="bottom", symbolType="circle")
+        scale = self._alt.Scale(domain=groups, scheme="tableau10")
+        return self._alt.Color("group", type="nominal", scale=scale, legend=legend)
+
+    def _tooltip(self, rows: Sequence[Mapping[str, str]]) -> tuple[list[Any], list[dict[str, str]]]:
+        """The tooltip of a layer, and per row its fields: their names are made here, those of the user are titles."""
+        titles = list(dict.fromkeys(title for row in rows for title in row))
+        fields = {title: f"t{i}" for i, title in enumerate(titles)}
+        shown = [self._alt.Tooltip(name, type="nominal", title=title) for title, name in fields.items()]
+        return shown, [{fields[title]: text for title, text in row.items()} for row in rows]
+
+    # ---- layers
+    def separators(self, lanes: Sequence[Lane]) -> Any:
+        """The lines between the lanes."""
+        tops = [lanes[0].top + lanes[0].height + GAP / 2, *(lane.top - GAP / 2 for lane in lanes[1:])]
+        rows = [{"y": top} for top in dict.fromkeys(tops)]
+        return self._chart(rows).mark_rule(color=FAINT).encode(y=self._y())
+
+    def now(self) -> Any:
+        """The present: a dashed line through all lanes."""
+        rule = self._chart([{"time": self._marble.end}]).mark_rule(color=FAINT, strokeDash=[3, 3])
+        return rule.encode(x=self._x())
+
+    def lane(self, lane: Lane) -> list[Any]:
+        """The name of a lane, its points with their labels, and a stem through those of one delivery."""
+        layers = [self._beside([{"y": lane.y(0), "label": lane.name}], bold=True)]
+        if not lane.marks:
+            return layers
+        shown, tips = self._tooltip([mark.tips for mark in lane.marks])
+        rows = [
+            {"time": m.time, "y": lane.y(m.level), "label": m.label, "group": m.group, **tip}
+            for m, tip in zip(lane.marks, tips, strict=True)
+        ]
+        x, y, color = self._x(), self._y(), self._color(lane.color)
+        stems = [
+            {"time": m.time, "y": lane.y(m.level), "y2": lane.y(m.level + m.levels - 1)}
+            for m in lane.marks
+            if m.levels > 1
+        ]
+        if stems:
+            stem = self._chart(stems).mark_rule(color=lane.color or INK, strokeWidth=1.5)
+            layers.append(stem.encode(x=x, y=y, y2="y2"))
+        points = self._chart(rows).mark_point(filled=True, opacity=1, size=45)
+        layers.append(points.encode(x=x, y=y, color=color, tooltip=shown))
+        if any(mark.label for mark in lane.marks):
+            text = self._chart(rows).mark_text(align="left", baseline="middle", dx=6, fontSize=10, color=INK)
+            layers.append(text.encode(x=x, y=y, text=self._alt.Text("label", type="nominal")))
+        return layers
+
+    def _beside(self, rows: Sequence[Mapping[str, object]], *, bold: bool = False) -> Any:
+        """Texts at the left of the plot."""
+        weight = "bold" if bold else "normal"
+        text = self._chart(rows).mark_text(
+            align="right", baseline="middle", fontSize=11 if bold else 10, fontWeight=weight, color=INK
+        )
+        return text.encode(x=self._alt.value(-6), y=self._y(), text=self._alt.Text("label", type="nominal"))
+
+    def bars(self, top: int) -> list[Any]:
+        """The window: a bar per event, light while it is collected; triangles where a bar goes on beyond the plot."""
+        marble, axis = self._marble, self._axis
+        names = [
+            {"y": top + LEVEL * (i + 0.5), "label": _label(each.event, marble.label)}
+            for i, each in enumerate(marble.bars)
+        ]
+        layers = [self._beside([{"y": top - LEVEL / 2, "label": "window"}], bold=True)]
+        if not marble.bars:
+            return layers
+        first = axis.domain[0]
+        shown, tips = self._tooltip([self._stay(bar) for bar in marble.bars])
+        rows: list[dict[str, object]] = []
+        ends: list[dict[str, object]] = []
+        for i, (bar, tip) in enumerate(zip(marble.bars, tips, strict=True)):
+            y, group = top + LEVEL * i, group_text(bar.group)
+            place: dict[str, object] = {"y": y + 2, "y2": y + LEVEL - 2, "group": group, **tip}
+            left = marble.end if bar.left is None else bar.left
+            entered = left if bar.entered is None else bar.entered
+            if bar.collected and entered > first:
+                rows.append({"time": max(bar.arrived, first), "until": entered, "opacity": 0.3, **place})
+            if bar.entered is not None:
+                rows.append({"time": max(entered, first), "until": left, "opacity": 0.85, **place})
+            end = {"y": y + LEVEL / 2, "group": group}
+            if bar.left is None:
+                ends.append({**end, "time": marble.end, "toward": "right"})
+            if bar.arrived < first:
+                ends.append({**end, "time": first, "toward": "left"})
+        opacity = self._alt.Opacity("opacity", type="quantitative", scale=None, legend=None)
+        rects = self._chart(rows).mark_rect(strokeWidth=1.5).encode(
+            x=self._x(), x2="until", y=self._y(), y2="y2", color=self._color(None), stroke=self._stroke(),
+            opacity=opacity, tooltip=shown,
+        )  # fmt: skip
+        layers += [rects, self._beside(names)]
+        for toward, offset in (("right", 4), ("left", 5)):
+            some = [end for end in ends if end["toward"] == toward]
+            if some:
+                shape = f"triangle-{toward}"
+                points = self._chart(some).mark_point(filled=True, opacity=0.85, size=40, shape=shape, xOffset=offset)
+                layers.append(points.encode(x=self._x(), y=self._y(), color=self._color(None)))
+        return layers
+
+    def _stroke(self) -> Any:
+        """As the fill, so that a stay of no length is seen, too."""
+        if not self._marble.grouped_by:
+            return self._alt.value(WINDOW)
+        color = self._color(None).to_dict()
+        return self._alt.Stroke("group", type="nominal", scale=self._alt.Scale(**color["scale"]), legend=None)
+
+    def _stay(self, bar: Bar) -> dict[str, str]:
+        text = self._axis.text
+        keys = zip(self._marble.grouped_by, bar.group, strict=False)
+        return {
+            **{f"group: {name}": text_of(key) for name, key in keys},
+            "arrived": text(bar.arrived),
+            "entered": "not yet" if bar.entered is None else text(bar.entered),
+            "left": "not yet" if bar.left is None else text(bar.left),
+            **_tips(bar.event, self._marble.properties),
+        }
