@@ -213,13 +213,13 @@ def _flow_control(node: ast.Expr, row: WindowRow, scope: Scope) -> tuple[str, ..
             node.span,
             f"such as '{FLOW_CONTROL[0]}'",
         )
-    return tuple(_keyword(word.strip(), node.span, scope) for word in value.split(",") if word.strip())
+    return tuple(_keyword(word.strip(), row.name, node.span, scope) for word in value.split(",") if word.strip())
 
 
-def _keyword(word: str, span: Span, scope: Scope) -> str:
+def _keyword(word: str, window: str, span: Span, scope: Scope) -> str:
     if word.upper() not in FLOW_CONTROL:
         scope.problems.fail(
-            "wrong-parameter", f"no flow control keyword `{word}`", span, did_you_mean(word, FLOW_CONTROL)
+            "wrong-parameter", f"`{window}` has no flow control `{word}`", span, did_you_mean(word, FLOW_CONTROL)
         )
     return word.upper()
 
