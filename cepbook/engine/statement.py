@@ -14,6 +14,7 @@ from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
 from cepbook.engine.filters import Handler
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.shape import Shape
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import SelectStatement
@@ -75,12 +76,21 @@ class Statement:
             self.state = self.new_state(None)
         else:
             self.program.namespace["slot"] = context.join(self)
+        for cell in self.program.watched:
+            cell.listeners.append(self._reevaluate)
         self._rewire()
+
+    def _reevaluate(self) -> None:
+        """A variable that a window's condition reads has changed: evaluate it at the next advance."""
+        for _, state in self.states():
+            self.program["reevaluate"](state, self._runtime.clock.now)
 
     def stop(self) -> None:
         """Forget all state, timers and listeners."""
         self._runtime.clock.disarm(self.timed)
         self._timers.clear()
+        for cell in self.program.watched:
+            cell.listeners.remove(self._reevaluate)
         if self.context is not None:
             self.context.part(self)
         self.state = None
@@ -202,7 +212,8 @@ class Statement:
             due.append(heappop(self._timers))
         ins: list[Row] = []
         rem: list[Row] = []
-        forced = self._tick(due, now, ins, rem) if self.program.shape.batches else self._expire(due, now, ins, rem)
+        ticks = self.program.shape.batches or self.program.shape.general
+        forced = self._tick(due, now, ins, rem) if ticks else self._expire(due, now, ins, rem)
         if self._timers:
             self._runtime.clock.arm(self.timed, self._timers[0][0])
         return self._selected(ins, rem, forced)
@@ -255,7 +266,7 @@ class Statement:
             found.append(
                 {
                     "partition": id_,
-                    "retained": _retained(state[1], self.program.shape.batches, bool(self.program.shape.group_window)),
+                    "retained": _retained(state[1], self.program.shape),
                     "groups": len(state[2]) if self.program.shape.grouped and state[2] is not None else None,
                     "next_timer": min(due) if due else None,
                 }
@@ -349,12 +360,14 @@ def _fan_out(pushes: list[Push]) -> Push | None:
     return push
 
 
-def _retained(window: Any, batches: bool, grouped: bool) -> int:
+def _retained(window: Any, shape: Shape) -> int:
     """How many events a window holds."""
     if window is None:
         return 0
-    if grouped:
-        return sum(_retained(each, batches, False) for each in window.values())
-    if not batches:
-        return len(window)
-    return len(window[0]) + len(window[1]) if isinstance(window[1], list) else 0  # running batches keep none
+    if shape.general:
+        return int(window.retained())
+    windows = window.values() if shape.group_window else (window,)
+    if not shape.batches:
+        return sum(len(each) for each in windows)
+    # batches of which only aggregates show keep no events
+    return sum(len(each[0]) + len(each[1]) for each in windows if isinstance(each[1], list))

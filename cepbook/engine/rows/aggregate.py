@@ -10,113 +10,129 @@ How a minimum or a first value is kept depends on how events leave:
 `Leaving.IN_ORDER`    a monotonic deque          length, time: the oldest leaves
 `Leaving.ANYHOW`      a sorted list              unique: any event may leave
 ====================  =========================  ===============================
+
+Functions of all events ever keep one running value in each case.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
-from enum import Enum
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 from sortedcontainers import SortedList
 
+from cepbook.engine.rows import accumulators, support
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows import support
+from cepbook.engine.rows.cells import KINDS, Argument, Visit, zero
+from cepbook.engine.rows.cells import Leaving as Leaving
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.frozen import hashable, is_hashable
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall
-from cepbook.lang.types import BITS, Type
-
-
-class Leaving(Enum):
-    """How events of one group leave it."""
-
-    NEVER = "never"
-    IN_ORDER = "in order"
-    ANYHOW = "anyhow"
-
+from cepbook.lang.types import BITS
 
 EMPTY = type("Empty", (), {"__repr__": lambda self: "EMPTY", "__slots__": ()})()
-
-
-@dataclass(slots=True)
-class Argument:
-    """Everything kept about one (argument, distinct, filter): the cells by kind, as local names."""
-
-    expr: x.Expr | None
-    distinct: bool
-    filter: x.Expr | None
-    cells: dict[str, str] = field(default_factory=dict)
+# functions to which it makes a difference that a value occurs twice
+_DISTINCT = frozenset("count countever sum avg median stddev stddevpop avedev".split())
+# what may be another value, or another condition, when an event leaves
+_CHANGING = (x.AggregateRef, x.Variable, x.CurrentTimestamp)
 
 
 class Aggregates:
-    """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order."""
+    """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order.
 
-    def __init__(self, source: Source, calls: Sequence[AggregateCall], leaving: Leaving, counted: bool) -> None:
-        self.source = source
+    `values` has the code of each call's value; it reads the locals and, for ``rate(seconds)``, ``now``.
+    """
+
+    def __init__(
+        self, scope: Scope, calls: Sequence[AggregateCall], leaving: Leaving, counted: bool, prefix: str = "a"
+    ) -> None:
+        self.scope = scope
+        self.source: Source = scope.source
         self.leaving = leaving
+        self.prefix = prefix
         self.names: list[str] = []
         self.initial: list[str] = []
         self.arguments: list[Argument] = []
         self.needs_ordinal = False
-        self.size = self._cell(None, "n") if counted else None
+        self.reads_now = False
+        self.size = self._cell(self._events(), "n") if counted else None
         self._counted = {_identity(call) for call in calls if call.name in ("avg", "count")}
+        self.calls = calls
         self.values = [self._value(call) for call in calls]
 
     # -------------------------------------------------------------- what is kept
     def _argument(self, call: AggregateCall) -> Argument:
-        expr = call.args[0] if call.args else None
-        distinct = call.distinct and call.name in ("count", "sum", "avg")
+        if call.name == "leaving":
+            return self._events()
+        identity = _identity(call)
+        found = next((a for a in self.arguments if _identity_of(a) == identity), None)
+        if found is None:
+            found = Argument(*identity)
+            self.arguments.append(found)
+            if found.distinct:
+                self._cell(found, "seen", "{}")
+        read = [e for e in (*found.exprs, found.filter) if e is not None]
+        changing = any(isinstance(part, _CHANGING) for e in read for part in x.walk(e))
+        if changing and found.remembered is None and self.leaving is not Leaving.NEVER and not _lasts(call):
+            found.remembered = self._local("{}")
+            self.needs_ordinal = True
+        return found
+
+    def _events(self) -> Argument:
+        """The argument that stands for all events."""
         for known in self.arguments:
-            if known.expr == expr and known.distinct == distinct and known.filter == call.filter:
+            if not known.exprs and known.filter is None:
                 return known
-        made = Argument(expr, distinct, call.filter)
+        made = Argument((), False, None, (), False)
         self.arguments.append(made)
-        if distinct:
-            self._cell(made, "seen")
         return made
 
-    def _cell(self, argument: Argument | None, kind: str, initial: str = "0") -> str:
-        if argument is None:
-            argument = next((a for a in self.arguments if a.expr is None and a.filter is None), None)
-            if argument is None:
-                argument = Argument(None, False, None)
-                self.arguments.append(argument)
-        name = argument.cells.get(kind)
-        if name is None:
-            name = f"a{len(self.names)}"
-            argument.cells[kind] = name
-            self.names.append(name)
-            self.initial.append("{}" if kind == "seen" else initial)
+    def _local(self, initial: str) -> str:
+        name = f"{self.prefix}{len(self.names)}"
+        self.names.append(name)
+        self.initial.append(initial)
         return name
 
+    def _cell(self, argument: Argument, kind: str, initial: str = "0") -> str:
+        name = argument.cells.get(kind)
+        if name is None:
+            name = argument.cells[kind] = self._local(initial)
+            if kind in KINDS and KINDS[kind].by_ordinal and self.leaving is not Leaving.NEVER:
+                self.needs_ordinal = True
+        return name
+
+    def _made(self, argument: Argument, kind: str, make: Callable[..., object], arguments: str = "") -> str:
+        """The local of a cell that holds an object, made by calling `make`."""
+        return self._cell(argument, kind, f"{self.source.bind(f'_{make.__name__}', make)}({arguments})")
+
+    # -------------------------------------------------------------- values
     def _value(self, call: AggregateCall) -> str:
-        if self.leaving is not Leaving.NEVER and call.ever:
-            raise Refusal("ever-aggregate", f"`{call.name}` over all events ever is not available over a window")
-        argument = self._argument(call)
-        if call.name == "count":
-            return self._cell(argument, "n")
-        if call.name in ("sum", "avg"):
-            return self._sum(call, argument)
-        if call.name in ("min", "max"):
-            return self._extreme(call, argument)
-        if call.name in ("first", "last"):
-            return self._ends(call, argument)
-        raise Refusal("no-lowering", f"the row engine has no code for the aggregate `{call.name}`")
+        if call.group_by is not None:
+            raise Refusal("local-grouping", "group_by in an aggregate")
+        rule = _VALUES.get(call.name)
+        if rule is None:
+            raise Refusal("no-lowering", f"the row engine has no code for the aggregate `{call.name}`")
+        return rule(self, call, self._argument(call))
+
+    def _count(self, call: AggregateCall, argument: Argument) -> str:
+        return self._cell(argument, "ever" if call.name == "countever" else "n")
 
     def _sum(self, call: AggregateCall, argument: Argument) -> str:
         of = argument.expr.type if argument.expr is not None else call.type
         if self.leaving is Leaving.NEVER and _identity(call) not in self._counted:
             total, count = self._cell(argument, "s", "None"), ""  # null until there is a value: no count needed
         else:
-            total, count = self._cell(argument, "s", self._zero(of)), self._cell(argument, "n")
+            total, count = self._cell(argument, "s", zero(self.source, of)), self._cell(argument, "n")
         value = total
-        if of.name in BITS:
+        if self.scope.compensated_sums and self.leaving is not Leaving.NEVER and of.name in ("double", "float"):
+            lost = self._cell(argument, "lost", "0.0")
+            value = f"{self.source.bind('_compensated', accumulators.compensated)}({total}, {lost})"
+            if of.name == "float":
+                value = f"{self.source.bind('_single', support.single)}({value})"
+        elif of.name in BITS:
             bits = max(32, BITS[of.name])
             half = 1 << (bits - 1)
             wrap = self.source.bind("_wrap", support.wrap)
@@ -125,46 +141,91 @@ class Aggregates:
             value = f"{value} / {count}"
         return f"({value} if {count or f'{total} is not None'} else None)" if count or value != total else total
 
-    def _zero(self, of: Type) -> str:
-        if of.name in ("double", "float"):
-            return "0.0"
-        return self.source.const(Decimal(0), "zero") if of.name == "bigdecimal" else "0"
-
     def _extreme(self, call: AggregateCall, argument: Argument) -> str:
-        if self.leaving is Leaving.NEVER:
-            return self._cell(argument, call.name, "None")
+        least = call.name.startswith("min")
+        if self.leaving is Leaving.NEVER or call.ever:
+            return self._cell(argument, "least" if least else "greatest", "None")
         if self.leaving is Leaving.IN_ORDER:
-            name = self._cell(argument, call.name, f"{self.source.bind('_deque', deque)}()")
+            name = self._made(argument, "rising" if least else "falling", deque)
             return f"({name}[0] if {name} else None)"
-        name = self._cell(argument, "sorted", f"{self.source.bind('_SortedList', SortedList)}()")
-        return f"({name}[{0 if call.name == 'min' else -1}] if {name} else None)"
+        name = self._made(argument, "sorted", SortedList)
+        return f"({name}[{0 if least else -1}] if {name} else None)"
 
     def _ends(self, call: AggregateCall, argument: Argument) -> str:
-        if call.index is None and self.leaving is Leaving.NEVER:
+        if call.index is None and (self.leaving is Leaving.NEVER or call.ever):
             if call.name == "last":
                 return self._cell(argument, "last", "None")
-            empty = self.source.bind("EMPTY", EMPTY)
-            name = self._cell(argument, "first", empty)
-            return f"({name} if {name} is not {empty} else None)"
-        if self.leaving is Leaving.ANYHOW:
-            self.needs_ordinal = True
-            name = self._cell(argument, "by_ordinal", "{}")
-            if call.index is not None:
-                nth = self.source.bind("_nth_value", nth_value)
-                return f"{nth}({name}, {self._position(call)}, {call.name == 'last'})"
+            return self._unless_empty(argument, "first")
+        name, in_order = self._held(argument)
+        if call.index is not None:
+            place = lower.value(self.scope, call.index)
+            return f"{self.source.bind('_at', at)}({name}, {place}, {call.name == 'last'})"
+        if not in_order:
             walk = f"{name}.values()" if call.name == "first" else f"reversed({name}.values())"
             return f"(next(iter({walk})) if {name} else None)"
-        name = self._cell(argument, "values", f"{self.source.bind('_deque', deque)}()")
-        if call.index is None:
-            return f"({name}[{0 if call.name == 'first' else -1}] if {name} else None)"
-        at = self._position(call)
-        place = at if call.name == "first" else f"-1 - {at}"
-        return f"({name}[{place}] if 0 <= {at} < len({name}) else None)"
+        return f"({name}[{0 if call.name == 'first' else -1}] if {name} else None)"
 
-    def _position(self, call: AggregateCall) -> str:
-        if not isinstance(call.index, x.Const):
-            raise Refusal("computed-index", f"the index of `{call.name}` must be a constant")
-        return str(call.index.value)
+    def _held(self, argument: Argument) -> tuple[str, bool]:
+        """The local of the values in the order of entry, and whether that is a sequence (else: by ordinal)."""
+        if self.leaving is Leaving.ANYHOW:
+            return self._made(argument, "by ordinal", OrderedDict), False
+        if self.leaving is Leaving.IN_ORDER:
+            return self._made(argument, "deque", deque), True
+        return self._cell(argument, "list", "[]"), True
+
+    def _unless_empty(self, argument: Argument, kind: str) -> str:
+        empty = self.source.bind("EMPTY", EMPTY)
+        name = self._cell(argument, kind, empty)
+        return f"({name} if {name} is not {empty} else None)"
+
+    def _ever_end(self, call: AggregateCall, argument: Argument) -> str:
+        if call.name == "lastever":
+            return self._cell(argument, "last value", "None")
+        return self._unless_empty(argument, "first value")
+
+    def _window(self, call: AggregateCall, argument: Argument) -> str:
+        name, in_order = self._held(argument)
+        return f"([*{name}{'' if in_order else '.values()'}] or None)"
+
+    def _nth(self, call: AggregateCall, argument: Argument) -> str:
+        assert isinstance(call.index, x.Const)
+        if self.leaving is Leaving.ANYHOW:
+            name = self._made(argument, "values by ordinal", OrderedDict)
+            return f"{self.source.bind('_at', at)}({name}, {call.index.value}, True)"
+        name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
+        held = f"len({name})" if self.leaving is Leaving.NEVER else self._cell(argument, "n")
+        return f"({name}[-1 - {call.index.value}] if {held} > {call.index.value} else None)"
+
+    def _median(self, call: AggregateCall, argument: Argument) -> str:
+        name = self._made(argument, "sorted", SortedList)
+        return f"{self.source.bind('_median', accumulators.median_of)}({name})"
+
+    def _spread(self, call: AggregateCall, argument: Argument) -> str:
+        name = self._made(argument, "spread", accumulators.Spread)
+        return f"{name}.{'sample' if call.name == 'stddev' else 'population'}()"
+
+    def _deviations(self, call: AggregateCall, argument: Argument) -> str:
+        return f"{self._made(argument, 'deviations', accumulators.Deviations)}.mean_deviation()"
+
+    def _by(self, call: AggregateCall, argument: Argument) -> str:
+        least = call.name.startswith("min")
+        if call.ever:
+            name = self._cell(argument, "bottom" if least else "top", "None")
+            return f"({name}[1] if {name} is not None else None)"
+        name = self._made(argument, "ranked", accumulators.Ranked)
+        return f"{name}.{'all' if call.name == 'sorted' else 'first' if least else 'last'}()"
+
+    def _rate(self, call: AggregateCall, argument: Argument) -> str:
+        second = str(self.scope.second)
+        period = call.args[-1]
+        if isinstance(period, x.Period):
+            self.reads_now = True
+            interval = lower.value(self.scope, period)
+            return f"{self._made(argument, 'arrivals', accumulators.Arrivals, f'{interval}, {second}')}.rate(now)"
+        return f"{self._made(argument, 'flow', accumulators.Flow)}.rate({second})"
+
+    def _leaving(self, call: AggregateCall, argument: Argument) -> str:
+        return self._cell(argument, "gone", "False")
 
     # -------------------------------------------------------------- code
     def fresh(self) -> str:
@@ -178,143 +239,68 @@ class Aggregates:
 
     def store(self, state: str) -> None:
         """Put the locals that `enter` and `leave` assign back into the group's list."""
+        assigned = set().union(*(argument.assigned for argument in self.arguments))
         for position, name in enumerate(self.names):
-            if self._assigned(name):
+            if name in assigned:
                 self.source.line(f"{state}[{position}] = {name}")
 
-    def _assigned(self, name: str) -> bool:
-        for argument in self.arguments:
-            for kind, cell in argument.cells.items():
-                if cell == name:
-                    if kind in ("min", "max"):
-                        return self.leaving is Leaving.NEVER
-                    return kind in ("n", "s", "first", "last")
-        return False
-
     def enter(self, scope: Scope, ordinal: str | None = None) -> None:
-        """Code that adds the event of `scope` to the locals."""
+        """Code that adds the event of `scope` to the locals; `ordinal` is code of its ordinal."""
         for argument in self.arguments:
-            self._visit(scope, argument, entering=True, ordinal=ordinal)
+            Visit(argument, scope, self.leaving, True, ordinal).write()
 
     def leave(self, scope: Scope, ordinal: str | None = None) -> None:
         """Code that takes the event of `scope` out of the locals again."""
         for argument in self.arguments:
-            self._visit(scope, argument, entering=False, ordinal=ordinal)
-
-    def _visit(self, scope: Scope, argument: Argument, *, entering: bool, ordinal: str | None) -> None:
-        source = self.source
-        if argument.filter is not None:
-            with source.block(f"if {lower.truth(scope, argument.filter)}:", argument.filter.span):
-                self._visit(
-                    scope,
-                    Argument(argument.expr, argument.distinct, None, argument.cells),
-                    entering=entering,
-                    ordinal=ordinal,
-                )
-            return
-        cells = argument.cells
-        if argument.expr is None:
-            source.line(f"{cells['n']} {'+' if entering else '-'}= 1")
-            return
-        code = lower.value(scope, argument.expr)
-        kept = {"first", "last", "values", "by_ordinal"} & cells.keys()
-        counted = cells.keys() - {"first", "last", "values", "by_ordinal"}
-        if not code.isidentifier():
-            source.line(f"arg = {code}", argument.expr.span)
-            code = "arg"
-        for kind in sorted(kept):
-            self._keep(kind, cells[kind], code, entering=entering, ordinal=ordinal)
-        if not counted:
-            return
-        if lower.nullable(argument.expr):
-            with source.block(f"if {code} is not None:", argument.expr.span):
-                self._count(argument, code, entering=entering)
-        else:
-            self._count(argument, code, entering=entering)
-
-    def _keep(self, kind: str, cell: str, v: str, *, entering: bool, ordinal: str | None) -> None:
-        source = self.source
-        if kind == "last" and entering:
-            source.line(f"{cell} = {v}")
-        elif kind == "first" and entering:
-            with source.block(f"if {cell} is EMPTY:"):
-                source.line(f"{cell} = {v}")
-        elif kind == "values":
-            source.line(f"{cell}.append({v})" if entering else f"{cell}.popleft()")
-        elif kind == "by_ordinal":
-            source.line(f"{cell}[{ordinal}] = {v}" if entering else f"del {cell}[{ordinal}]")
-
-    def _count(self, argument: Argument, v: str, *, entering: bool) -> None:
-        source, cells = self.source, argument.cells
-        for kind in ("min", "max", "sorted"):
-            if kind in cells:
-                self._order(kind, cells[kind], v, entering=entering)
-        if not argument.distinct:
-            self._add(argument, v, entering=entering)
-            return
-        seen, key = cells["seen"], v
-        if argument.expr is not None and not is_hashable(argument.expr.type):
-            key = "frozen"
-            source.line(f"frozen = {source.bind('_hashable', hashable)}({v})")
-        if entering:
-            source.line(f"held = {seen}.get({key}, 0)")
-            source.line(f"{seen}[{key}] = held + 1")
-            with source.block("if not held:"):
-                self._add(argument, v, entering=True)
-        else:
-            source.line(f"held = {seen}[{key}] - 1")
-            with source.block("if held:"):
-                source.line(f"{seen}[{key}] = held")
-            with source.block("else:"):
-                source.line(f"del {seen}[{key}]")
-                self._add(argument, v, entering=False)
-
-    def _add(self, argument: Argument, v: str, *, entering: bool) -> None:
-        source, cells = self.source, argument.cells
-        sign = "+" if entering else "-"
-        if "n" in cells:
-            source.line(f"{cells['n']} {sign}= 1")
-        if "s" not in cells:
-            return
-        of = argument.expr.type if argument.expr is not None else None
-        total = cells["s"]
-        change = f"{total} {sign} {v}"
-        if of is not None and of.name == "float":
-            change = f"{source.bind('_single', support.single)}({change})"
-        if entering and "n" not in cells:
-            source.line(f"{total} = {v} if {total} is None else {change}")
-        elif entering:
-            source.line(f"{total} = {change}")
-        else:  # an empty window forgets the rounding errors of its sum
-            zero = self._zero(of) if of is not None else "0"
-            source.line(f"{total} = {change} if {cells['n']} else {zero}")
-
-    def _order(self, kind: str, cell: str, v: str, *, entering: bool) -> None:
-        source = self.source
-        if kind == "sorted":
-            source.line(f"{cell}.add({v})" if entering else f"{cell}.remove({v})")
-            return
-        smaller = "<" if kind == "min" else ">"
-        if self.leaving is Leaving.NEVER:
-            with source.block(f"if {cell} is None or {v} {smaller} {cell}:"):
-                source.line(f"{cell} = {v}")
-        elif entering:
-            with source.block(f"while {cell} and {v} {smaller} {cell}[-1]:"):
-                source.line(f"{cell}.pop()")
-            source.line(f"{cell}.append({v})")
-        else:
-            with source.block(f"if {cell}[0] == {v}:"):
-                source.line(f"{cell}.popleft()")
+            Visit(argument, scope, self.leaving, False, ordinal).write()
 
 
-def _identity(call: AggregateCall) -> tuple[x.Expr | None, bool, x.Expr | None]:
+_Rule = Callable[[Aggregates, AggregateCall, Argument], str]
+_VALUES: dict[str, _Rule] = {
+    **dict.fromkeys(("count", "countever"), Aggregates._count),
+    **dict.fromkeys(("sum", "avg"), Aggregates._sum),
+    **dict.fromkeys(("min", "max", "minever", "maxever"), Aggregates._extreme),
+    **dict.fromkeys(("first", "last"), Aggregates._ends),
+    **dict.fromkeys(("firstever", "lastever"), Aggregates._ever_end),
+    **dict.fromkeys(("sorted", "maxby", "minby", "maxbyever", "minbyever"), Aggregates._by),
+    **dict.fromkeys(("stddev", "stddevpop"), Aggregates._spread),
+    "window": Aggregates._window,
+    "nth": Aggregates._nth,
+    "median": Aggregates._median,
+    "avedev": Aggregates._deviations,
+    "rate": Aggregates._rate,
+    "leaving": Aggregates._leaving,
+}
+
+_Identity = tuple[tuple[x.Expr, ...], bool, x.Expr | None, tuple[tuple[x.Expr, bool], ...], bool]
+
+
+def _identity(call: AggregateCall) -> _Identity:
     """What calls must share to share cells."""
-    return (call.args[0] if call.args else None, call.distinct, call.filter)
+    distinct = call.distinct and call.name in _DISTINCT
+    return call.args, distinct, call.filter, call.criteria, call.ever and distinct
 
 
-def nth_value(values: dict[int, object], position: int, from_end: bool) -> object:
-    """The value `position` places from the first or last one; None beyond."""
-    found = list(values.values())
-    if not 0 <= position < len(found):
+def _identity_of(argument: Argument) -> _Identity:
+    return argument.exprs, argument.distinct, argument.filter, argument.criteria, argument.ever
+
+
+def _lasts(call: AggregateCall) -> bool:
+    """Whether nothing is taken out when an event leaves."""
+    return call.ever or isinstance(call.args[-1] if call.args else None, x.Period)
+
+
+def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
+    """How many of the latest values the ``nth`` calls over one argument read."""
+    same = [c.index for c in calls if c.name == "nth" and _identity(c) == _identity(like)]
+    return 1 + max(index.value for index in same if isinstance(index, x.Const) and isinstance(index.value, int))
+
+
+def at(values: Sequence[object] | OrderedDict[int, object], index: int | None, from_end: bool) -> object:
+    """The value `index` places from the first or last one; None beyond."""
+    if index is None or not 0 <= index < len(values):
         return None
-    return found[-1 - position] if from_end else found[position]
+    if isinstance(values, OrderedDict):
+        walk = reversed(values.values()) if from_end else iter(values.values())
+        return next(islice(walk, index, None))
+    return values[-1 - index] if from_end else values[index]

@@ -8,18 +8,17 @@ Where rows stand for groups, not events, no event is kept at all (`RunningBatchC
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 
 from cepbook.engine.rows.aggregate import Leaving
+from cepbook.engine.rows.changes import ChangeCode
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.sliding import Emit
 from cepbook.engine.rows.windows import BATCH
 from cepbook.engine.rows.windows.time_batch import forces, next_due
 
 
-class BatchCode:
+class BatchCode(ChangeCode):
     """Writes the functions of one statement over a batch window."""
 
     def __init__(self, code: Code) -> None:
@@ -27,7 +26,7 @@ class BatchCode:
         self.shape = code.shape
         self.source = code.source
         self.window = BATCH[self.shape.window_name]
-        self.q = code.retained("now")
+        self.q = self.left = code.retained("now")
         self.resets = self.shape.leaving is Leaving.NEVER
 
     @property
@@ -92,119 +91,10 @@ class BatchCode:
         source.line("arm(w[2], S, w, 0)")
 
     # -------------------------------------------------------------- release
-    def _each(self, items: str, body: Callable[[], None]) -> None:
-        with self.source.block(f"for item in {items}:"):
-            self.code.items.unpack(self.source, "item")
-            with self.code.where(self.q):
-                body()
-
     def _release(self) -> None:
         self.source.line("batch, former = w[0], w[1]")
         self.source.line("w[0], w[1] = [], batch")
-        kind = {
-            "unaggregated": self._rows_of_events,
-            "aggregated": self._aggregated,
-            "fully_aggregated": self._fully_aggregated,
-            "aggregated_grouped": self._aggregated_grouped,
-            "fully_aggregated_grouped": self._fully_grouped,
-        }[self.shape.kind]
-        kind()
-
-    def _rows_of_events(self) -> None:
-        if self.shape.wants_insert:
-            self._each("batch", lambda: self.code.append_row("ins", self.q))
-        if self.shape.wants_remove:
-            self._each("former", lambda: self.code.append_row("rem", self.q))
-
-    def _move_one_group(self, note: Callable[[], None]) -> None:
-        """Aggregates of the one group from those of the former batch to those of the new one."""
-        cells = self.code.aggregates
-        if self.resets:
-            cells.load(cells.fresh())
-            self._each("batch", lambda: _both(cells.enter, note)(self.q))
-        else:
-            self._each("batch", lambda: _both(lambda q: cells.enter(q, "qo"), note)(self.q))
-            self._each("former", lambda: _both(lambda q: cells.leave(q, "qo"), note)(self.q))
-        if cells.names:
-            self.source.line(f"A[:] = [{', '.join(cells.names)}]")
-
-    def _aggregated(self) -> None:
-        self.code.aggregates.load("A")
-        self._move_one_group(lambda: None)
-        self._rows_of_events()
-
-    def _fully_aggregated(self) -> None:
-        source, code, shape = self.source, self.code, self.shape
-        source.line("before, changed = [], forced")
-        code.aggregates.load("A")
-        if shape.wants_remove:
-            code.append_row("before", self.q)
-        self._move_one_group(lambda: source.line("changed = True"))
-        if self.resets:
-            self._each("former", lambda: source.line("changed = True"))
-        with source.block("if changed:"):
-            source.line("rem += before")
-            if shape.wants_insert:
-                code.append_row("ins", self.q)
-
-    def _move_groups(self, touch: Callable[[Scope], None]) -> None:
-        """Groups from those of the former batch to those of the new one; `touch` is written before each change."""
-        source, code, cells = self.source, self.code, self.code.aggregates
-
-        def enter() -> None:
-            source.line(f"k = {code.key(self.q)}")
-            touch(self.q)
-            code.open_group("k")
-            cells.enter(self.q, "qo")
-            cells.store("G")
-
-        def leave() -> None:
-            source.line(f"k = {code.key(self.q)}")
-            touch(self.q)
-            if not self.resets:
-                code.leave_group(self.q, "k")
-
-        if self.resets:
-            source.line("former_groups, groups = groups, {}")
-            source.line("S[2] = groups")
-        self._each("batch", enter)
-        self._each("former", leave)
-
-    def _aggregated_grouped(self) -> None:
-        code, shape = self.code, self.shape
-        self._move_groups(lambda q: None)
-
-        def row(rows: str) -> Callable[[], None]:
-            def write() -> None:
-                self.source.line(f"k = {code.key(self.q)}")
-                self.code.load_group_or_fresh()
-                code.append_row(rows, self.q)
-
-            return write
-
-        if shape.wants_insert:
-            self._each("batch", row("ins"))
-        if shape.wants_remove:
-            self._each("former", row("rem"))
-
-    def _fully_grouped(self) -> None:
-        source, code, shape = self.source, self.code, self.shape
-        source.line("touched = {}")
-
-        def touch(q: Scope) -> None:
-            if not shape.wants_remove:
-                source.line("touched[k] = None")
-                return
-            with source.block("if k not in touched:"):
-                source.line("touched[k] = None")
-                code.load_group_or_fresh("former_groups" if self.resets else "groups")
-                code.append_row("rem", q)
-
-        self._move_groups(touch)
-        if shape.wants_insert:
-            with source.block("for k in touched:"):
-                code.load_group_or_fresh()
-                code.append_row("ins", self.q)
+        self.change()
 
     # -------------------------------------------------------------- reading
     def settle(self) -> None:
@@ -305,11 +195,3 @@ class RunningBatchCode(BatchCode):
     def contents(self) -> str:
         """Code of the keys of the groups being collected."""
         return "W[0]"
-
-
-def _both(first: Callable[[Scope], None], then: Callable[[], None]) -> Callable[[Scope], None]:
-    def write(scope: Scope) -> None:
-        first(scope)
-        then()
-
-    return write

@@ -11,7 +11,7 @@ from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.arrange import Arrangement
 from cepbook.engine.rows.expr import Cell, Scope
 from cepbook.engine.rows.frozen import hashable, is_hashable, thawed
-from cepbook.engine.rows.items import items_of
+from cepbook.engine.rows.items import first_items, items_of
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
@@ -24,7 +24,7 @@ class Code:
     """Everything needed to write one statement's functions. State is a list ``S``:
 
     ``S[0]`` context partition, ``S[1]`` window, ``S[2]`` aggregate cells or groups, ``S[3]`` ordinals of groupwin's
-    groups, ``S[4:]`` window parameters that differ from partition to partition.
+    groups, ``S[4:]`` window parameters that differ from partition to partition, and what else a statement keeps.
     """
 
     def __init__(self, shape: Shape, scope: Scope) -> None:
@@ -32,8 +32,10 @@ class Code:
         self.source: Source = scope.source
         calls = () if shape.aggregation is None else shape.aggregation.calls
         counted = shape.grouped and shape.leaving is not Leaving.NEVER
-        self.aggregates = Aggregates(self.source, calls, shape.leaving, counted)
+        self.aggregates = Aggregates(scope, calls, shape.leaving, counted)
         self.items = items_of(shape, self.aggregates.needs_ordinal)
+        self.first = first_items(shape) or self.items  # of events as they arrive at the statement
+        self.arrivals = self.first  # of the stage that is being written
         self._named = self._named_values()
         values = tuple(self._named.get(i, value) for i, value in enumerate(self.aggregates.values))
         self.base = scope.at(aggregates=values, keys=self._key_codes())
@@ -41,6 +43,7 @@ class Code:
         self._parameter_names: dict[x.Expr, str] = {}
         self.source.bind("GONE", GONE)
         self.arranged = self._arrangement()
+        self.helpers: list[Callable[[], None]] = []  # write further functions, when those of the statement are written
         self.in_run = False  # while the loop of `run` is written: ``now`` is its local
         if self.aggregates.needs_ordinal:
             self.source.bind("next_ordinal", itertools.count().__next__)
@@ -82,7 +85,7 @@ class Code:
     # -------------------------------------------------------------- scopes and parameters
     def arriving(self, now: str = "clock.now") -> Scope:
         """Scope of the arriving event (``p`` locals)."""
-        return self.items.scope(self.base.at(now=now), retained=False)
+        return self.arrivals.scope(self.base.at(now=now), retained=False)
 
     def retained(self, now: str = "clock.now") -> Scope:
         """Scope of an unpacked item (``q`` locals)."""
@@ -94,9 +97,13 @@ class Code:
         if lower.is_constant(e):
             return code
         if e not in self._parameter_names:
-            self.parameters.append(code)
-            self._parameter_names[e] = f"S[{3 + len(self.parameters)}]"
+            self._parameter_names[e] = self.slot(code)
         return self._parameter_names[e]
+
+    def slot(self, initial: str) -> str:
+        """Code of a further part of the state, which starts as `initial`."""
+        self.parameters.append(initial)
+        return f"S[{3 + len(self.parameters)}]"
 
     # -------------------------------------------------------------- conditions and rows
     @contextmanager
@@ -183,7 +190,10 @@ class Code:
     def leave_group(self, scope: Scope, key: str) -> None:
         """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells."""
         source = self.source
-        source.line(f"G = groups[{key}]")
+        if self.shape.unpaired:
+            self.find_or_make("G", "groups", key, self.aggregates.fresh())
+        else:
+            source.line(f"G = groups[{key}]")
         self.aggregates.load("G")
         self.aggregates.leave(scope, "qo")
         self.aggregates.store("G")
@@ -204,6 +214,8 @@ class Code:
     def reads_now(self) -> bool:
         """Whether arrival code needs engine time in the local ``now``."""
         shape = self.shape
+        if shape.general:
+            return True
         exprs = [c.value for c in shape.projection.columns] + [e for e, _ in shape.projection.order_by]
         exprs += [e for e in (shape.where, shape.having, *shape.keys) if e is not None]
         if shape.aggregation is not None:

@@ -14,7 +14,8 @@ from typing import Any
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
+from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.shape import Shape, shape_of
 from cepbook.engine.rows.sliding import Emit, SlidingCode
 from cepbook.engine.rows.source import Source
@@ -38,6 +39,7 @@ class Program:
     spans: dict[int, Span]
     columns: tuple[str, ...]
     constants: dict[str, Any]
+    watched: tuple[Cell, ...] = ()  # variables whose changes evaluate the condition of a window
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]
@@ -58,7 +60,8 @@ def compile_select(
     writer.write()
     namespace = source.load()
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
-    return Program(shape, source.text, namespace, source.spans, writer.columns, constants)
+    watched = tuple(scope.variables[name] for name in shape.watched)
+    return Program(shape, source.text, namespace, source.spans, writer.columns, constants, watched)
 
 
 class _Writer:
@@ -67,9 +70,7 @@ class _Writer:
         self.code = code
         self.source = code.source
         self.iterable_unbound = iterable_unbound
-        self.body: SlidingCode | BatchCode = (
-            _batch_code(code) if shape.batches else SlidingCode(code, iterable_unbound)
-        )
+        self.body = _body(code, iterable_unbound)
         extra = tuple(name for name in all_properties if name not in shape.properties) if shape.keeps_event else ()
         self.columns = shape.properties + extra
         self.all_properties = all_properties
@@ -78,14 +79,17 @@ class _Writer:
     def write(self) -> None:
         self._on_event()
         self._run()
-        if self.shape.expiry_shows or self.shape.lazy or self.shape.batches:
+        if self.shape.expiry_shows or self.shape.lazy or self.shape.batches or self.shape.general:
             self.body.timers()
         if self.code.one_timer and isinstance(self.body, SlidingCode):
             self.body.run_expiry(self._emitter("emit(({}, {}, {}))", "now"))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
         self._rows()
-        self._new_state()  # last: now all window parameters are known
+        self._new_state()  # now all window parameters are known
+        if isinstance(self.body, GeneralCode):
+            self.body.reevaluate()
+            self.body.helpers()
 
     # -------------------------------------------------------------- new_state
     def _new_state(self) -> None:
@@ -96,7 +100,7 @@ class _Writer:
             source.line(f"S[1] = {fresh_window}")
             if self.shape.aggregation is not None:
                 source.line("S[2] = {}" if self.shape.grouped else f"S[2] = {cells.fresh()}")
-            if isinstance(self.body, BatchCode):
+            if isinstance(self.body, (BatchCode, GeneralCode)):
                 self.body.start()
             source.line("return S")
 
@@ -132,7 +136,7 @@ class _Writer:
         if self.contextual:
             return "e, S"
         parts = ["e", "S=None", "W=None"]
-        if self.shape.aggregation is not None and not self.shape.batches:
+        if self.shape.aggregation is not None and not self.shape.batches and not self.shape.general:
             parts.append("groups=None" if self.shape.grouped else "A=None")
         return ", ".join(parts)
 
@@ -146,7 +150,7 @@ class _Writer:
         if not names:
             return
         source = self.source
-        local = self.code.items.positions
+        local = self.code.first.positions
         keys = [(f"p{local[name]}", source.const(name, "n")) for name in names]
         with source.block("try:"):
             for target, key in keys:
@@ -183,6 +187,8 @@ class _Writer:
                 rem = "rem" if rem is not None else None
             names = [c for c in (ins, rem) if c is not None and c.isidentifier()]
             conditions = ["push"] if form.startswith("push") else []  # nobody listens: build no rows
+            if names and shape.general:
+                names.append("forced")
             if names:
                 conditions.append(names[0] if len(names) == 1 else f"({' or '.join(names)})")
             with source.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext():
@@ -193,7 +199,8 @@ class _Writer:
     # -------------------------------------------------------------- many events
     def _run(self) -> None:
         source, shape, code = self.source, self.shape, self.code
-        hoisted = not self.contextual and not shape.grouped and not shape.batches and shape.aggregation is not None
+        plain = not (self.contextual or shape.grouped or shape.batches or shape.general)
+        hoisted = plain and shape.aggregation is not None
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         heads = ["times", "partitions"] if self.contextual else ["times"]
@@ -235,7 +242,7 @@ class _Writer:
                 source.line("due = run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
-        elif shape.expiry_shows or shape.lazy:
+        elif shape.expiry_shows or shape.lazy or shape.general:
             with source.block("if now >= timed.due:"):
                 if hoisted:
                     code.aggregates.store("A")
@@ -265,10 +272,10 @@ class _Writer:
         self.body.arrival(emit, hoisted=hoisted)
 
     def _load_for_arrival(self) -> None:
-        if not self.shape.batches:
-            self.code.load_state()
-        else:
+        if self.shape.batches or self.shape.general:
             self.source.line("W = S[1]")
+        else:
+            self.code.load_state()
 
     # -------------------------------------------------------------- iterator
     def _rows(self) -> None:
@@ -285,7 +292,7 @@ class _Writer:
 
     def _found(self) -> None:
         source, shape, code = self.source, self.shape, self.code
-        q = code.retained("now")
+        q = self.body.q
         if shape.kind == "fully_aggregated":
             code.aggregates.load("A")
             code.append_row("found", q)
@@ -323,8 +330,12 @@ class _Writer:
         code.append_row("found", q)
 
 
-def _batch_code(code: Code) -> BatchCode:
-    return RunningBatchCode(code) if code.shape.runs_along else BatchCode(code)
+def _body(code: Code, iterable_unbound: bool) -> SlidingCode | BatchCode | GeneralCode:
+    if code.shape.general:
+        return GeneralCode(code, iterable_unbound)
+    if code.shape.batches:
+        return RunningBatchCode(code) if code.shape.runs_along else BatchCode(code)
+    return SlidingCode(code, iterable_unbound)
 
 
 def _or_none(code: str | None) -> str:

@@ -20,9 +20,10 @@ from cepbook.lang.types import BITS, Type, is_integral
 
 
 class Cell(Protocol):
-    """What holds a variable: generated code reads `value` at each evaluation."""
+    """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change."""
 
     value: Any
+    listeners: list[Callable[[], None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,9 @@ class Scope:
 
     `props` maps property names of the stream to code, `event` is the whole event, `aggregates` and `keys` hold the
     code of aggregate values and group keys, `partition` the context partition and `now` engine time. `variables` has
-    the cells of variables, `assigned` the code of new values that are not in their cells yet.
+    the cells of variables, `assigned` the code of new values that are not in their cells yet. `window` maps the
+    built-ins of window conditions to code; `row` gives the code of what depends on the row's place (``prev``, ``prior``,
+    ``istream``, ``grouping``). `second` is how many units of the clock a second has.
     """
 
     source: Source
@@ -43,9 +46,14 @@ class Scope:
     now: str = "clock.now"
     integer_division: bool = False
     division_by_zero_null: bool = False
+    compensated_sums: bool = False
+    second: int = 1000
     user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     variables: Mapping[str, Cell] = field(default_factory=dict)
     assigned: Mapping[str, str] = field(default_factory=dict)
+
+    window: Mapping[str, str] = field(default_factory=dict)
+    row: Callable[[x.Expr], str] | None = None
 
     def at(self, **changes: object) -> Scope:
         """The same scope with other places."""
@@ -198,6 +206,16 @@ def _context_prop(scope: Scope, e: x.ContextProp) -> str:
 def _variable(scope: Scope, e: x.Variable) -> str:
     assigned = scope.assigned.get(e.name)
     return assigned if assigned is not None else f"{scope.source.const(scope.variables[e.name])}.value"
+
+
+def _of_row(scope: Scope, e: x.Expr) -> str:
+    if scope.row is None:
+        raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning here")
+    return scope.row(e)
+
+
+def _window_value(scope: Scope, e: x.WindowValue) -> str:
+    return scope.window[e.name]
 
 
 def _arith(scope: Scope, e: x.Arith) -> str:
@@ -429,6 +447,12 @@ _VALUES: dict[type, Callable[..., str]] = {
     x.ContextProp: _context_prop,
     x.Variable: _variable,
     x.CurrentTimestamp: lambda scope, e: scope.now,
+    x.Prev: _of_row,
+    x.Prior: _of_row,
+    x.InsertStream: _of_row,
+    x.Grouping: _of_row,
+    x.WindowValue: _window_value,
+    x.OutputCounter: lambda scope, e: f"C.{e.name}",
     x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
     x.KeyRef: lambda scope, e: scope.keys[e.index],
     x.Arith: _arith,

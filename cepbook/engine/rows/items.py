@@ -1,16 +1,17 @@
 """Retained events: a window keeps tuples of just the columns that can still be observed, or one bare value.
 
 An item is, in this order: engine time of arrival (time windows), an ordinal (where events leave in any order and
-an aggregate cares), the kept properties, the whole event (wildcards). One lone part stands without a tuple.
+an aggregate cares), the kept properties, the whole event (wildcards). One lone part stands without a tuple. On the
+general path an item always begins with ordinal and time, then come the operands of windows and values of ``prior``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.shape import Shape
+from cepbook.engine.rows.shape import Shape, Stage
 from cepbook.engine.rows.source import Source
 
 
@@ -18,7 +19,8 @@ from cepbook.engine.rows.source import Source
 class Items:
     """How one statement's items are packed. Locals of an arriving event start with ``p``, of a kept one with ``q``."""
 
-    parts: tuple[str, ...]  # "t", "o", "e" or the number of a kept property
+    # "t" time, "o" ordinal, "e" event, "w…" operand, "r…" prior value, or the number of a kept property
+    parts: tuple[str, ...]
     properties: tuple[str, ...]
     positions: Mapping[str, int]
 
@@ -30,9 +32,9 @@ class Items:
         """Property name -> local, of an item taken apart with `unpack`."""
         return {name: f"q{self.positions[name]}" for name in self.properties}
 
-    def pack(self, now: str) -> str:
+    def pack(self, now: str, operands: Sequence[str] = ()) -> str:
         """Code of the item of the arriving event."""
-        names = {"t": now, "e": "e", "o": "o"}
+        names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
         codes = [names.get(part, f"p{part}") for part in self.parts]
         return codes[0] if len(codes) == 1 else f"({', '.join(codes)})" if codes else "None"
 
@@ -41,6 +43,10 @@ class Items:
         codes = [f"q{part}" for part in self.parts]
         if codes:
             source.line(f"{', '.join(codes)} = {item}")
+
+    def nothing(self) -> str:
+        """Code of an item in which all is null."""
+        return f"(None,) * {len(self.parts)}"
 
     def timestamp(self, item: str) -> str:
         """Code of the arrival time of `item`, which has one."""
@@ -54,7 +60,9 @@ class Items:
 
 
 def items_of(shape: Shape, needs_ordinal: bool) -> Items:
-    """The packing for `shape`."""
+    """The packing for `shape`, of the items that its rows are made from."""
+    if shape.general:
+        return _of_stage(shape.stages[-1], len(shape.priors))
     positions = {name: number for number, name in enumerate(shape.properties)}
     parts = [str(positions[name]) for name in shape.kept]
     if shape.keeps_event:
@@ -64,3 +72,15 @@ def items_of(shape: Shape, needs_ordinal: bool) -> Items:
     if shape.window_name == "time":
         parts.insert(0, "t")
     return Items(tuple(parts), shape.kept, positions)
+
+
+def first_items(shape: Shape) -> Items | None:
+    """The packing of the events of a statement whose rows are made from derived events; None without these."""
+    return _of_stage(shape.stages[0], 0) if len(shape.stages) > 1 else None
+
+
+def _of_stage(stage: Stage, priors: int) -> Items:
+    positions = {name: number for number, name in enumerate(stage.properties)}
+    parts = ["o", "t", *(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
+    parts += [str(positions[name]) for name in stage.kept]
+    return Items((*parts, "e") if stage.keeps_event else tuple(parts), stage.kept, positions)

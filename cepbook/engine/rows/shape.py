@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.errors import Refusal
+from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.expr import Expr
 from cepbook.lang.windows import WINDOWS
@@ -21,8 +22,39 @@ _LEAVING = {
     "length_batch": Leaving.NEVER,
     "time_batch": Leaving.NEVER,
 }
+# on the general path, where the former batch leaves one by one
+_LEAVING_VIEWS = {
+    **dict.fromkeys(("keepall", "firstlength", "firsttime", "firstevent", "firstunique"), Leaving.NEVER),
+    **dict.fromkeys(("length", "lastevent", "time", "ext_timed", "time_accum", "expr"), Leaving.IN_ORDER),
+    **dict.fromkeys(("length_batch", "time_batch", "ext_timed_batch", "time_length_batch"), Leaving.IN_ORDER),
+    "expr_batch": Leaving.IN_ORDER,
+    **dict.fromkeys(("unique", "sort", "rank", "time_order", "timetolive"), Leaving.ANYHOW),
+}
+# how many operands of the arriving event a window compares
+_OPERANDS = {
+    **dict.fromkeys(("groupwin", "unique", "firstunique", "sort"), 1),
+    **dict.fromkeys(("ext_timed", "ext_timed_batch", "time_order", "timetolive"), 1),
+    "rank": 2,
+}
+_CONDITIONS = ("expr", "expr_batch")
+_GROUPING = ("groupwin", "merge")
 BATCHES = frozenset({"length_batch", "time_batch"})
 TIMED = frozenset(row.name for row in WINDOWS.values() if row.timed)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Views over events of one type: those of the source, or the derived ones.
+
+    `properties` are read of events that arrive, `kept` of items later; `operands` counts what windows compare.
+    """
+
+    windows: tuple[p.WindowSpec, ...]
+    union: bool
+    properties: tuple[str, ...]
+    kept: tuple[str, ...]
+    keeps_event: bool
+    operands: int
 
 
 @dataclass(slots=True)
@@ -31,6 +63,9 @@ class Shape:
 
     `window` is the innermost data window (None: unbound), `group_window` the keys of ``groupwin``. `kept` names the
     properties that a retained event must hold: all that select, where, group by, having and order by read.
+
+    A statement that is more than one plain window over a stream has `stages`, and goes the general path: `window` and
+    `group_window` are empty. Its rows are made from items of the last stage. `priors` are its calls of ``prior``.
     """
 
     plan: p.SelectStatement
@@ -45,6 +80,13 @@ class Shape:
     kept: tuple[str, ...] = ()
     keeps_event: bool = False
     needs_ordinal: bool = False
+    stages: tuple[Stage, ...] = ()
+    priors: tuple[x.Prior, ...] = ()
+
+    @property
+    def general(self) -> bool:
+        """Whether the statement runs over views (`rows.general`)."""
+        return bool(self.stages)
 
     @property
     def kind(self) -> p.QueryKind:
@@ -92,12 +134,48 @@ class Shape:
     @property
     def leaving(self) -> Leaving:
         """How events leave one group of the aggregation."""
+        if self.general:
+            return self._leaving_views()
         within = _LEAVING[self.window_name]
         if self.batches and self.group_window:
             within = Leaving.IN_ORDER
         if within is Leaving.IN_ORDER and self.group_window and not set(self.group_window) <= set(self.keys):
             return Leaving.ANYHOW
         return within
+
+    def _leaving_views(self) -> Leaving:
+        windows = [w for stage in self.stages for w in stage.windows]
+        holding = [w.name for w in windows if w.name not in _GROUPING]
+        if len(self.stages) > 1 or len(holding) > 1 or any(w.name == "merge" for w in windows):
+            return Leaving.ANYHOW
+        within = _LEAVING_VIEWS[holding[0]] if holding else Leaving.NEVER
+        groups = next((set(w.args) for w in windows if w.name == "groupwin"), set())
+        if within is Leaving.IN_ORDER and groups and not groups <= set(self.keys):
+            return Leaving.ANYHOW
+        return within
+
+    @property
+    def unpaired(self) -> bool:
+        """Whether events may leave that never entered: the first former value of a derived-value window."""
+        return len(self.stages) > 1 and not self.stages[-1].windows
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The variables whose changes evaluate the condition of a window."""
+        conditions = [w.args[0] for stage in self.stages for w in stage.windows if w.name in _CONDITIONS]
+        return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.Variable)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether the clock may change what the statement's windows hold or release."""
+        return any(name in TIMED for name in self.window_names)
+
+    @property
+    def window_names(self) -> tuple[str, ...]:
+        """All data windows, without ``groupwin`` and ``merge``."""
+        if not self.general:
+            return () if self.window is None else (self.window.name,)
+        return tuple(w.name for stage in self.stages for w in stage.windows if w.name not in _GROUPING)
 
     @property
     def runs_along(self) -> bool:
@@ -113,41 +191,52 @@ class Shape:
 def shape_of(plan: p.SelectStatement) -> Shape:
     """Lay the chain of `plan` flat.
 
-    Errors: Refusal for a combination of windows that the row engine does not know.
+    Errors: Refusal for what the row engine does not know.
     """
     if plan.output is not None:
         raise Refusal("output", "output rate limiting")
     node: p.RowNode = plan.root.input
     having = where = None
     aggregation: p.Aggregation | None = None
-    windows: tuple[p.WindowSpec, ...] = ()
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):
         aggregation, node = node, node.input
     if isinstance(node, p.Selection):
         where, node = node.predicate, node.input
-    if isinstance(node, p.Windowed):
-        windows, node = node.windows, node.input
-    if not isinstance(node, p.Source):
-        raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
-    group_window, window = _windows(windows)
-    shape = Shape(plan, node, window, group_window, where, aggregation, having, plan.root, ())
-    _fill_in(shape)
+    streams: list[p.Windowed | p.Derived] = []
+    while not isinstance(node, p.Source):
+        if not isinstance(node, (p.Windowed, p.Derived)):
+            raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
+        streams.append(node)
+        node = node.input
+    shape = Shape(plan, node, None, (), where, aggregation, having, plan.root, ())
+    if _is_plain(shape, streams):
+        windows = streams[0].windows if streams and isinstance(streams[0], p.Windowed) else ()
+        if windows and windows[0].name == "groupwin":
+            shape.group_window, windows = windows[0].args, windows[1:]
+        shape.window = windows[0] if windows else None
+        _fill_in(shape)
+    else:
+        _fill_in_stages(shape, streams)
     return shape
 
 
-def _windows(windows: tuple[p.WindowSpec, ...]) -> tuple[tuple[Expr, ...], p.WindowSpec | None]:
-    keys: tuple[Expr, ...] = ()
-    if windows and windows[0].name == "groupwin":
-        keys, windows = windows[0].args, windows[1:]
-    if len(windows) > 1 or any(w.name not in _LEAVING for w in windows):
-        raise Refusal("window-combination", "the row engine runs one data window, alone or behind groupwin")
-    if not windows:
-        if keys:
-            raise Refusal("window-combination", "groupwin needs a data window behind it")
-        return (), None
-    return keys, windows[0]
+def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
+    """Whether the statement is one whose window is written into its own code."""
+    if any(isinstance(part, _OF_ROWS) for e in _after_window(shape) if e is not None for part in x.walk(e)):
+        return False
+    if not streams:
+        return True
+    if len(streams) > 1 or not isinstance(streams[0], p.Windowed):
+        return False
+    first, *rest = streams[0].windows
+    if first.name == "groupwin":
+        return first.reclaim is None and len(rest) == 1 and rest[0].name in _LEAVING
+    return not rest and first.name in _LEAVING
+
+
+_OF_ROWS = (x.Prev, x.Prior, x.InsertStream)
 
 
 def _fill_in(shape: Shape) -> None:
@@ -159,11 +248,68 @@ def _fill_in(shape: Shape) -> None:
     shape.properties = tuple(lower.properties(*everything))
 
 
+def _fill_in_stages(shape: Shape, streams: list[p.Windowed | p.Derived]) -> None:
+    after = _after_window(shape)
+    found = [part for e in after if e is not None for part in x.walk(e) if isinstance(part, x.Prior)]
+    shape.priors = tuple(dict.fromkeys(found))
+    derived = next((node for node in streams if isinstance(node, p.Derived)), None)
+    windowed = [node for node in streams if isinstance(node, p.Windowed)]
+    wildcard = shape.projection.wildcard
+    if derived is None:
+        below = windowed[0] if windowed else None
+        shape.stages = (_stage(below, [shape.source.filter], after, wildcard, 0),)
+    else:
+        below = windowed[-1] if windowed and windowed[-1] is derived.input else None
+        above = windowed[0] if streams[0] is not derived and windowed else None
+        derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
+        width = len(derives)
+        shape.stages = (
+            _stage(below, [shape.source.filter, *derives], [], False, width),
+            _stage(above, [], after, wildcard, 0),
+        )
+    first = shape.stages[0]
+    shape.properties = first.properties
+    shape.kept = first.kept
+    shape.keeps_event = first.keeps_event
+
+
+def _stage(
+    node: p.Windowed | None, arriving: list[Expr | None], after: list[Expr | None], wildcard: bool, more: int
+) -> Stage:
+    windows = () if node is None else node.windows
+    later = list(after)
+    for window in windows:
+        arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
+        if window.name in _CONDITIONS:
+            later += [*window.args, *_of_calls(window.calls)]
+    known_only_here = any(
+        isinstance(part, x.WindowValue) and part.name.endswith("_event")
+        for e in later
+        if e is not None
+        for part in x.walk(e)
+    )
+    return Stage(
+        windows,
+        node is not None and node.union,
+        tuple(lower.properties(*arriving, *later)),
+        tuple(lower.properties(*later)),
+        wildcard or known_only_here or lower.reads_event(*later),
+        sum(_OPERANDS.get(w.name, 0) for w in windows) + more,
+    )
+
+
 def _after_window(shape: Shape) -> list[Expr | None]:
     found: list[Expr | None] = [shape.where, shape.having, *shape.keys]
     if shape.aggregation is not None:
-        for call in shape.aggregation.calls:
-            found += [*call.args, call.filter]
+        found += _of_calls(shape.aggregation.calls)
     found += [column.value for column in shape.projection.columns]
     found += [e for e, _ in shape.projection.order_by]
+    return found
+
+
+def _of_calls(calls: tuple[p.AggregateCall, ...]) -> list[Expr | None]:
+    """What aggregate calls evaluate for each event."""
+    found: list[Expr | None] = []
+    for call in calls:
+        found += [*call.args, call.filter, *(call.group_by or ()), *(e for e, _ in call.criteria)]
     return found

@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import Sliding
+from cepbook.engine.rows.windows.form import General, Sliding
+from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
 def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
@@ -17,3 +18,16 @@ def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
 
 
 WINDOW = Sliding(fresh=lambda code: "[]", arrive=_arrive, contents=lambda w: w)
+
+
+class KeepAll(Queue):
+    """The view of ``keepall``."""
+
+    __slots__ = ()
+
+    def arrive(self, item: Item, now: int) -> Change:
+        self.items.append(item)
+        return (item,), ()
+
+
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAll)}()")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import Sliding
+from cepbook.engine.rows.windows.form import General, Sliding
+from cepbook.engine.rows.windows.length import Length
 
 
 def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
@@ -20,3 +21,4 @@ def _remember(code: Code, w: str, item: str, drops: bool) -> None:
 WINDOW = Sliding(fresh=lambda code: "[]", arrive=_arrive, contents=lambda w: w)
 # what `Config.iterable_unbound` keeps of an unbound stream: the last event is shown by the iterator, never leaves
 REMEMBER = Sliding(fresh=lambda code: "[]", arrive=_remember, contents=lambda w: w)
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_Length', Length)}(1)")

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections import deque
 
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import Sliding
+from cepbook.engine.rows.windows.form import General, Sliding, size
+from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
 def _fresh(code: Code) -> str:
@@ -34,3 +35,22 @@ def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
 
 
 WINDOW = Sliding(fresh=_fresh, arrive=_arrive, contents=lambda w: w)
+
+
+class Length(Queue):
+    """The view of ``length``."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def arrive(self, item: Item, now: int) -> Change:
+        self.items.append(item)
+        if len(self) > self.size:
+            return (item,), (self.pop(),)
+        return (item,), ()
+
+
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_Length', Length)}({size(code, spec)})")

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import Batch
+from cepbook.engine.rows.windows.form import Batch, General, size
+from cepbook.engine.rows.windows.view import Change, Collecting, Item
 
 
 def _arrive(code: Code, w: str, count: str) -> None:
@@ -22,3 +23,20 @@ def _arrive(code: Code, w: str, count: str) -> None:
 
 
 WINDOW = Batch(grid=lambda code: "None", arrive=_arrive)
+
+
+class LengthBatch(Collecting):
+    """The view of ``length_batch``."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def arrive(self, item: Item, now: int) -> Change | None:
+        self.items.append(item)
+        return self.post() if len(self) >= self.size else None
+
+
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_LengthBatch', LengthBatch)}({size(code, spec)})")

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 
+from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import Sliding
+from cepbook.engine.rows.windows.duration import Duration
+from cepbook.engine.rows.windows.form import General, Sliding, period
 from cepbook.engine.rows.windows.period import timer_of
+from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
 def _fresh(code: Code) -> str:
@@ -36,3 +39,29 @@ def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
 
 
 WINDOW = Sliding(fresh=_fresh, arrive=_arrive, contents=lambda w: w)
+
+
+class Time(Queue):
+    """The view of ``time``."""
+
+    __slots__ = ("period",)
+
+    def __init__(self, period: Duration) -> None:
+        super().__init__()
+        self.period = period
+
+    def arrive(self, item: Item, now: int) -> Change:
+        if not self.items:
+            self.due = self.period.after(now)
+        self.items.append(item)
+        return (item,), ()
+
+    def advance(self, now: int) -> Change | None:
+        limit, left = self.period.before(now), []
+        while self.items and self.items[0][1] <= limit:
+            left.append(self.pop())
+        self.due = self.period.after(self.items[0][1]) if self.items else NEVER
+        return ((), left) if left else None
+
+
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_Time', Time)}({period(code, spec)})")

@@ -14,9 +14,13 @@ at deployment and forces as well.
 
 from __future__ import annotations
 
+from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import Batch
+from cepbook.engine.rows.windows.duration import Duration
+from cepbook.engine.rows.windows.form import Batch, General, period
 from cepbook.engine.rows.windows.period import calendar_months, millis, next_on_grid
+from cepbook.engine.rows.windows.view import FORCED, Change, Collecting, Item
+from cepbook.lang.plan import WindowSpec
 
 
 def _grid(code: Code) -> str:
@@ -49,3 +53,45 @@ def _arrive(code: Code, w: str, count: str) -> None:
 
 
 WINDOW = Batch(grid=_grid, arrive=_arrive)
+
+
+class TimeBatch(Collecting):
+    """The view of ``time_batch``. `grid` is a point of its release grid, None until the first event sets it."""
+
+    __slots__ = ("forces", "grid", "period")
+
+    def __init__(self, period: Duration, grid: int | None, forces: bool, starts_at: int | None) -> None:
+        super().__init__()
+        self.period = period
+        self.grid = grid if starts_at is None else starts_at
+        self.forces = forces
+        if starts_at is not None:
+            self.due = period.on_grid(starts_at, starts_at)
+
+    def arrive(self, item: Item, now: int) -> None:
+        if self.due == NEVER:
+            if self.grid is None:
+                self.grid = now
+            self.due = self.period.on_grid(now, self.grid)
+        self.items.append(item)
+
+    def advance(self, now: int) -> Change | None:
+        idle = self.idle
+        if idle and not self.forces:
+            self.due = NEVER
+            return None
+        change = FORCED if idle else self.post()
+        self.grid, self.due = self.due, NEVER
+        if self.forces or self.former:
+            self.due = self.period.on_grid(now, self.grid)
+        return change
+
+
+def _view(code: Code, spec: WindowSpec, at: int) -> str:
+    name = code.source.bind("_TimeBatch", TimeBatch)
+    grid = code.parameter(spec.args[1]) if len(spec.args) > 1 else "None"
+    starts_at = "now" if "START_EAGER" in spec.options else "None"
+    return f"{name}({period(code, spec)}, {grid}, {bool(spec.options)}, {starts_at})"
+
+
+VIEW = General(_view)

@@ -1,0 +1,286 @@
+"""What aggregates keep that plain cells cannot: statistics, orders, rates. Events enter and leave one by one.
+
+==============  ============================  ================================================
+`Spread`        stddev, stddevpop             O(1); exact, so nothing drifts
+`Deviations`    avedev                        O(sqrt n): values in chunks with sums
+`Ranked`        sorted, maxby, minby          O(log n)
+`Arrivals`      rate(seconds)                 O(1), amortised
+`Flow`          rate(timestamp, amount)       O(1)
+==============  ============================  ================================================
+
+The median reads a `SortedList` (`median_of`), O(log n).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import deque
+from typing import Any
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.rows import support
+
+Key = tuple[Any, ...]
+
+
+def whole_and_bits(value: float) -> tuple[int, int]:
+    """Whole numbers w, b with ``value == w * 2 ** -b``."""
+    whole, parts = value.as_integer_ratio()
+    return whole, parts.bit_length() - 1
+
+
+class Spread:
+    """Running count, sum and sum of squares as whole multiples of ``2 ** -bits``, therefore exact.
+
+    Neither rounding errors nor the traces of large values that have left add up, however long events enter and leave.
+    """
+
+    __slots__ = ("bits", "count", "odd", "squares", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0
+        self.squares = 0
+        self.bits = 0
+        self.odd = 0  # values that are infinite or no number
+
+    def enter(self, value: float) -> None:
+        self._add(value, 1)
+
+    def leave(self, value: float) -> None:
+        self._add(value, -1)
+        if not self.count:
+            self.bits = self.total = self.squares = 0
+
+    def _add(self, value: float, sign: int) -> None:
+        self.count += sign
+        if value - value != 0.0:
+            self.odd += sign
+            return
+        whole, bits = whole_and_bits(value)
+        if bits > self.bits:
+            self.total <<= bits - self.bits
+            self.squares <<= 2 * (bits - self.bits)
+            self.bits = bits
+        else:
+            whole <<= self.bits - bits
+        self.total += sign * whole
+        self.squares += sign * whole * whole
+
+    def sample(self) -> float | None:
+        """The standard deviation of a sample; None below two values."""
+        return self._deviation(self.count - 1) if self.count > 1 else None
+
+    def population(self) -> float | None:
+        """The standard deviation of a population; None without values."""
+        return self._deviation(self.count) if self.count > 0 else None
+
+    def _deviation(self, degrees: int) -> float:
+        if self.odd:
+            return math.nan
+        square = self.count * self.squares - self.total * self.total
+        try:
+            return math.sqrt(square / (self.count * degrees << 2 * self.bits))
+        except OverflowError:
+            return math.inf
+
+
+class Deviations:
+    """Sorted values in chunks, about as many as a chunk is long, each with its sum: a multiple of ``2 ** -bits``."""
+
+    __slots__ = ("bits", "chunks", "count", "highest", "odd", "sums", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.odd = 0  # values that are infinite or no number; the others are in chunks
+        self.bits = 0
+        self.total = 0
+        self.chunks: list[list[float]] = [[]]
+        self.highest = [math.inf]  # no value of a chunk is above its own, none of the next chunk is below
+        self.sums = [0]
+
+    def enter(self, value: float) -> None:
+        if value - value != 0.0:
+            self.odd += 1
+            return
+        self.count += 1
+        at = bisect_left(self.highest, value)
+        chunk = self.chunks[at]
+        insort(chunk, value)
+        self._add(at, value, 1)
+        half = max(64, math.isqrt(self.count))
+        if len(chunk) > 2 * half:
+            lower = chunk[:half]
+            part = sum(self._whole(v) for v in lower)
+            self.chunks[at : at + 1] = [lower, chunk[half:]]
+            self.sums[at : at + 1] = [part, self.sums[at] - part]
+            self.highest.insert(at, lower[-1])
+
+    def leave(self, value: float) -> None:
+        if value - value != 0.0:
+            self.odd -= 1
+            return
+        for at in range(bisect_left(self.highest, value), len(self.chunks)):
+            chunk = self.chunks[at]
+            place = bisect_left(chunk, value)
+            if place < len(chunk):
+                if chunk[place] == value:
+                    del chunk[place]
+                    self._remove(at, value)
+                return
+
+    def _remove(self, at: int, value: float) -> None:
+        self.count -= 1
+        self._add(at, value, -1)
+        if not self.count:
+            self.bits = 0
+        if not self.chunks[at] and len(self.chunks) > 1:
+            del self.chunks[at], self.sums[at], self.highest[at]
+            self.highest[-1] = math.inf
+
+    def _add(self, at: int, value: float, sign: int) -> None:
+        whole = sign * self._whole(value)
+        self.sums[at] += whole
+        self.total += whole
+
+    def _whole(self, value: float) -> int:
+        """`value` as a multiple of ``2 ** -bits``, with more bits from now on if it needs them."""
+        whole, bits = whole_and_bits(value)
+        if bits > self.bits:
+            more, self.bits = bits - self.bits, bits
+            self.sums = [s << more for s in self.sums]
+            self.total <<= more
+        return whole << self.bits - bits
+
+    def mean_deviation(self) -> float | None:
+        """The mean absolute deviation from the mean; None without values."""
+        if self.odd:
+            return math.nan
+        if not self.count:
+            return None
+        try:
+            return self._mean_deviation()
+        except OverflowError:
+            return math.inf
+
+    def _mean_deviation(self) -> float:
+        count = self.count
+        one = count << self.bits  # what the mean is a fraction of
+        mean = self.total / one
+        at = bisect_left(self.highest, mean)
+        place = bisect_left(self.chunks[at], mean)
+        whole_chunks = sum(map(len, self.chunks[:at])) * self.total - count * sum(self.sums[:at])
+        below = math.fsum([whole_chunks / one, *(mean - v for v in self.chunks[at][:place])])
+        whole, bits = whole_and_bits(mean)
+        rest = ((self.total << bits) - whole * one) / (one << bits)  # of the mean, lost in rounding
+        return max(0.0, 2.0 * (below + place * rest) / count)
+
+
+class Ranked:
+    """Whole events in the order of a sort key; events of one key in the order of arrival."""
+
+    __slots__ = ("events", "keys")
+
+    def __init__(self) -> None:
+        self.keys: Any = SortedList()  # (sort key, ordinal)
+        self.events: dict[int, tuple[Key, Any]] = {}  # by ordinal: (sort key, event)
+
+    def enter(self, key: Key, event: Any, ordinal: int | None = None) -> None:
+        """Without an `ordinal`, which only streams that nothing leaves may lack, the event is the last to arrive."""
+        if ordinal is None:
+            ordinal = len(self.events)
+        self.keys.add((key, ordinal))
+        self.events[ordinal] = key, event
+
+    def leave(self, ordinal: int) -> None:
+        found = self.events.pop(ordinal, None)
+        if found is not None:
+            self.keys.remove((found[0], ordinal))
+
+    def first(self) -> Any:
+        """The earliest event with the lowest key; None without events."""
+        return self.events[self.keys[0][1]][1] if self.keys else None
+
+    def last(self) -> Any:
+        """The earliest event with the highest key; None without events."""
+        if not self.keys:
+            return None
+        earliest = self.keys.bisect_left((self.keys[-1][0],))
+        return self.events[self.keys[earliest][1]][1]
+
+    def all(self) -> list[Any] | None:
+        """The events in order; None without events."""
+        return [self.events[ordinal][1] for _, ordinal in self.keys] or None
+
+
+class Arrivals:
+    """Times of the events of the last `interval`, in clock units; `second` is how many of those a second has.
+
+    As in a time window, an event of time t is gone at t + interval.
+    """
+
+    __slots__ = ("complete", "interval", "second", "times")
+
+    def __init__(self, interval: int, second: int) -> None:
+        self.interval = interval
+        self.second = second
+        self.times: deque[int] = deque()
+        self.complete = False  # whether an event has left the interval
+
+    def enter(self, now: int) -> None:
+        self.times.append(now)
+        self._drop(now)
+
+    def _drop(self, now: int) -> None:
+        limit = now - self.interval
+        while self.times and self.times[0] <= limit:
+            self.times.popleft()
+            self.complete = True
+
+    def rate(self, now: int) -> float | None:
+        """Events per second; None until one has left the interval."""
+        self._drop(now)
+        return len(self.times) * self.second / self.interval if self.complete else None
+
+
+class Flow:
+    """What the events of a window amount to over the time since the last one left, by the events' timestamps."""
+
+    __slots__ = ("amount", "newest", "oldest")
+
+    def __init__(self) -> None:
+        self.amount: Any = 0
+        self.newest: int | None = None
+        self.oldest: int | None = None  # of the event that left last
+
+    def enter(self, stamp: int, amount: Any) -> None:
+        self.newest = stamp
+        self.amount += amount or 0
+
+    def leave(self, stamp: int, amount: Any) -> None:
+        self.oldest = stamp
+        self.amount -= amount or 0
+
+    def rate(self, second: int) -> float | None:
+        """The amount per `second` units of the timestamps; None until an event has left."""
+        if self.oldest is None or self.newest is None:
+            return None
+        amount = float(self.amount) * second
+        span = self.newest - self.oldest
+        return amount / span if span else support.divide_by_zero(amount)
+
+
+def median_of(values: Any) -> float | None:
+    """The middle of a `SortedList`, the mean of the middle two; None without values."""
+    count = len(values)
+    if not count:
+        return None
+    middle = count // 2
+    return float(values[middle]) if count % 2 else (values[middle - 1] + values[middle]) / 2.0
+
+
+def compensated(total: float, lost: float) -> float:
+    """A sum with what rounding took from it; Infinity and NaN stay as they are."""
+    return total + lost if total - total == 0.0 else total

@@ -1,0 +1,258 @@
+"""The cells that aggregates keep, by kind, and the code of what an entering and a leaving event do to them.
+
+Most kinds are templates (`KINDS`). Counts, sums and what ``distinct`` has seen depend on the type of the value:
+`Visit` writes them.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import Enum
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows import support
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import hashable, is_hashable
+from cepbook.engine.rows.sorting import sort_key_code
+from cepbook.engine.rows.source import Source
+from cepbook.lang import expr as x
+from cepbook.lang.types import Type
+
+
+class Leaving(Enum):
+    """How events of one group leave it."""
+
+    NEVER = "never"
+    IN_ORDER = "in order"
+    ANYHOW = "anyhow"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Lines with the places ``{c}`` the cell, ``{v}`` the value, ``{w}`` the second value, ``{k}`` the sort key,
+    ``{o}`` the ordinal of the event.
+
+    `nulls`: null values count, too. `assigned`: the lines assign the cell's local. `by_ordinal`: they read ``{o}``.
+    """
+
+    enter: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+    nulls: bool = False
+    assigned: bool = False
+    by_ordinal: bool = False
+
+
+KINDS = {
+    # values that nothing undoes
+    "first": Kind(("if {c} is EMPTY: {c} = {v}",), nulls=True, assigned=True),
+    "last": Kind(("{c} = {v}",), nulls=True, assigned=True),
+    "first value": Kind(("if {c} is EMPTY: {c} = {v}",), assigned=True),
+    "last value": Kind(("{c} = {v}",), assigned=True),
+    "least": Kind(("if {c} is None or {v} < {c}: {c} = {v}",), assigned=True),
+    "greatest": Kind(("if {c} is None or {v} > {c}: {c} = {v}",), assigned=True),
+    "ever": Kind(("{c} += 1",), assigned=True),
+    "bottom": Kind(("a_key = {k}", "if {c} is None or a_key < {c}[0]: {c} = (a_key, {v})"), nulls=True, assigned=True),
+    "top": Kind(("a_key = {k}", "if {c} is None or a_key > {c}[0]: {c} = (a_key, {v})"), nulls=True, assigned=True),
+    # monotonic deques, for events that leave in order
+    "rising": Kind(("while {c} and {v} < {c}[-1]: {c}.pop()", "{c}.append({v})"), ("if {c}[0] == {v}: {c}.popleft()",)),
+    "falling": Kind(
+        ("while {c} and {v} > {c}[-1]: {c}.pop()", "{c}.append({v})"), ("if {c}[0] == {v}: {c}.popleft()",)
+    ),
+    # values in the order of entry
+    "list": Kind(("{c}.append({v})",), nulls=True),
+    "deque": Kind(("{c}.append({v})",), ("{c}.popleft()",), nulls=True),
+    "by ordinal": Kind(("{c}[{o}] = {v}",), ("{c}.pop({o}, None)",), nulls=True, by_ordinal=True),
+    "values by ordinal": Kind(("{c}[{o}] = {v}",), ("{c}.pop({o}, None)",), by_ordinal=True),
+    "recent": Kind(("{c}.append({v})",)),  # the latest few; a count says how many have not left
+    # orders and statistics
+    "sorted": Kind(("{c}.add({v})",), ("{c}.discard({v})",)),
+    "spread": Kind(("{c}.enter({v})",), ("{c}.leave({v})",)),
+    "deviations": Kind(("{c}.enter({v})",), ("{c}.leave({v})",)),
+    "ranked": Kind(("{c}.enter({k}, {v}, {o})",), ("{c}.leave({o})",), nulls=True, by_ordinal=True),
+    # time
+    "arrivals": Kind(("{c}.enter({v})",)),
+    "flow": Kind(("{c}.enter({v}, {w})",), ("{c}.leave({v}, {w})",)),
+    "gone": Kind((), ("{c} = True",), nulls=True, assigned=True),
+}
+
+
+@dataclass(slots=True)
+class Argument:
+    """Everything kept about one list of arguments: the cells by kind, as local names.
+
+    `ever`: what leaves is not taken out, not even of the values seen (``countever(distinct x)``). `remembered` is the
+    cell with the values by ordinal, where they may be others by the time their events leave.
+    """
+
+    exprs: tuple[x.Expr, ...]
+    distinct: bool
+    filter: x.Expr | None
+    criteria: tuple[tuple[x.Expr, bool], ...] = ()
+    ever: bool = False
+    cells: dict[str, str] = field(default_factory=dict)
+    remembered: str | None = None
+
+    @property
+    def expr(self) -> x.Expr | None:
+        return self.exprs[0] if self.exprs else None
+
+    @property
+    def assigned(self) -> set[str]:
+        """The locals that code of a `Visit` assigns."""
+        plain = ("n", "s", "lost")
+        return {c for kind, c in self.cells.items() if kind in plain or (kind in KINDS and KINDS[kind].assigned)}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Writes what an event that enters or leaves does to the cells of one argument.
+
+    `second` is code of the second value, if it is not that of the argument's expression.
+    """
+
+    argument: Argument
+    scope: Scope
+    leaving: Leaving
+    entering: bool
+    ordinal: str | None
+    second: str | None = None
+
+    @property
+    def source(self) -> Source:
+        return self.scope.source
+
+    def write(self) -> None:
+        """The code, under the filter of the argument."""
+        argument, source = self.argument, self.source
+        if not self.entering and not self._changes():
+            return
+        if argument.remembered is not None and not self.entering:
+            with source.block(f"if {self.ordinal} in {argument.remembered}:"):
+                source.line(f"arg, arg2 = {argument.remembered}.pop({self.ordinal})")
+                replace(self, second="arg2")._visit("arg")
+            return
+        test = None if argument.filter is None else f"if {lower.truth(self.scope, argument.filter)}:"
+        with nullcontext() if test is None else source.block(test, argument.filter.span if argument.filter else None):
+            code = self._value()
+            if argument.remembered is not None:
+                source.line(f"{argument.remembered}[{self.ordinal}] = ({code or None}, {self._second()})")
+            self._visit(code)
+
+    def _changes(self) -> bool:
+        """Whether an event that leaves does anything."""
+        if self.argument.ever:
+            return False
+        return any(kind not in KINDS or KINDS[kind].leave for kind in self.argument.cells)
+
+    def _lines(self, kind: str) -> tuple[str, ...]:
+        if kind not in KINDS:
+            return ()
+        return KINDS[kind].enter if self.entering else KINDS[kind].leave
+
+    def _value(self) -> str:
+        """Code of the argument's value that may be repeated."""
+        e = self.argument.expr
+        if e is None:
+            return ""
+        code = lower.value(self.scope, e)
+        read = any(kind not in KINDS or "{v}" in "".join(self._lines(kind)) for kind in self.argument.cells)
+        if code.isidentifier() or not read:
+            return code
+        self.source.line(f"arg = {code}", e.span)
+        return "arg"
+
+    def _second(self) -> str:
+        if self.second is not None:
+            return self.second
+        return lower.value(self.scope, self.argument.exprs[1]) if len(self.argument.exprs) > 1 else "1"
+
+    def _visit(self, v: str) -> None:
+        argument, source = self.argument, self.source
+        counted = False
+        for kind, cell in argument.cells.items():
+            if kind in KINDS and (argument.expr is None or KINDS[kind].nulls):
+                self._template(kind, cell, v)
+            elif argument.expr is None:
+                source.line(f"{cell} {'+' if self.entering else '-'}= 1")
+            else:
+                counted = counted or kind not in KINDS or bool(self._lines(kind))
+        if not counted or argument.expr is None:
+            return
+        if lower.nullable(argument.expr):
+            with source.block(f"if {v} is not None:", argument.expr.span):
+                self._count(v)
+        else:
+            self._count(v)
+
+    def _template(self, kind: str, cell: str, v: str) -> None:
+        o = None if self.leaving is Leaving.NEVER else self.ordinal
+        for line in self._lines(kind):
+            w = self._second() if "{w}" in line else ""
+            k = sort_key_code(self.scope, self.argument.criteria) if "{k}" in line else ""
+            self.source.line(line.format(c=cell, v=v, w=w, k=k, o=o))
+
+    def _count(self, v: str) -> None:
+        source, argument = self.source, self.argument
+        if not argument.distinct:
+            self._add(v)
+            return
+        seen, key = argument.cells["seen"], v
+        if argument.expr is not None and not is_hashable(argument.expr.type):
+            key = "frozen"
+            source.line(f"frozen = {source.bind('_hashable', hashable)}({v})")
+        source.line(f"held = {seen}.get({key}, 0)")
+        if self.entering:
+            source.line(f"{seen}[{key}] = held + 1")
+            with source.block("if not held:"):
+                self._add(v)
+        else:
+            with source.block("if held > 1:"):
+                source.line(f"{seen}[{key}] = held - 1")
+            with source.block("elif held:"):
+                source.line(f"del {seen}[{key}]")
+                self._add(v)
+
+    def _add(self, v: str) -> None:
+        cells = self.argument.cells
+        for kind, cell in cells.items():
+            if kind in KINDS and not KINDS[kind].nulls:
+                self._template(kind, cell, v)
+        if "n" in cells:
+            self.source.line(f"{cells['n']} {'+' if self.entering else '-'}= 1")
+        if "lost" in cells:
+            self._compensated_sum(cells["s"], cells["lost"], v)
+        elif "s" in cells:
+            self._sum(cells["s"], v)
+
+    def _sum(self, total: str, v: str) -> None:
+        source, cells, e = self.source, self.argument.cells, self.argument.expr
+        assert e is not None
+        change = f"{total} {'+' if self.entering else '-'} {v}"
+        if e.type.name == "float":
+            change = f"{source.bind('_single', support.single)}({change})"
+        if self.entering and "n" not in cells:
+            source.line(f"{total} = {v} if {total} is None else {change}")
+        elif self.entering:
+            source.line(f"{total} = {change}")
+        else:  # an empty window forgets the rounding errors of its sum
+            source.line(f"{total} = {change} if {cells['n']} else {zero(source, e.type)}")
+
+    def _compensated_sum(self, total: str, lost: str, v: str) -> None:
+        """Neumaier's sum, in Knuth's form without a branch: what rounding takes from the sum is kept beside it."""
+        source, sign = self.source, "+" if self.entering else "-"
+        source.line(f"grown = {total} {sign} {v}")
+        source.line(f"part = grown - {total}")
+        source.line(f"{lost} += ({total} - (grown - part)) + ({'' if self.entering else '-'}{v} - part)")
+        source.line(f"{total} = grown")
+        if not self.entering:
+            with source.block(f"if not {self.argument.cells['n']}:"):
+                source.line(f"{total} = {lost} = 0.0")
+
+
+def zero(source: Source, of: Type) -> str:
+    """Code of a sum of no values."""
+    if of.name in ("double", "float"):
+        return "0.0"
+    return source.const(Decimal(0), "zero") if of.name == "bigdecimal" else "0"

@@ -1,0 +1,152 @@
+"""Code that takes a change through a statement: items that entered, then items that left, all in one delivery.
+
+A batch is such a change (the batch and the former one), and so is what views post (`rows.general`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.expr import Scope
+
+Write = Callable[[Scope], None]
+
+
+class ChangeCode:
+    """Writes what the locals ``batch`` (entered) and ``former`` (left) do to rows and groups.
+
+    With `resets` aggregates are made anew from ``batch``, and ``former`` is only looked at for its rows. Items are
+    taken apart in scope `q` where they enter, in `left` where they leave.
+    """
+
+    code: Code
+    resets: bool
+    q: Scope
+    left: Scope
+
+    def each(self, items: str, body: Write) -> None:
+        """Write `body` for each of `items` (``batch`` or ``former``) that passes the where-clause."""
+        scope = self.left if items == "former" else self.q
+        with self.code.source.block(f"for item in {items}:"):
+            self.code.items.unpack(self.code.source, "item")
+            with self.code.where(scope):
+                body(scope)
+
+    def change(self) -> None:
+        """Write what the change does; rows go to ``ins`` and ``rem``.
+
+        ``forced`` asks for a row even without a change, where one row stands for all events.
+        """
+        kind = {
+            "unaggregated": self._rows_of_events,
+            "aggregated": self._aggregated,
+            "fully_aggregated": self._fully_aggregated,
+            "aggregated_grouped": self._aggregated_grouped,
+            "fully_aggregated_grouped": self._fully_grouped,
+        }[self.code.shape.kind]
+        kind()
+
+    def _rows_of_events(self) -> None:
+        if self.code.shape.wants_insert:
+            self.each("batch", lambda q: self.code.append_row("ins", q))
+        if self.code.shape.wants_remove:
+            self.each("former", lambda q: self.code.append_row("rem", q))
+
+    def _move_one_group(self, note: Write) -> None:
+        """Aggregates of the one group from what they were to what they are with the change."""
+        cells = self.code.aggregates
+        if self.resets:
+            cells.load(cells.fresh())
+            self.each("batch", _both(cells.enter, note))
+        else:
+            self.each("batch", _both(lambda q: cells.enter(q, "qo"), note))
+            self.each("former", _both(lambda q: cells.leave(q, "qo"), note))
+        if cells.names:
+            self.code.source.line(f"A[:] = [{', '.join(cells.names)}]")
+
+    def _aggregated(self) -> None:
+        self.code.aggregates.load("A")
+        self._move_one_group(lambda q: None)
+        self._rows_of_events()
+
+    def _fully_aggregated(self) -> None:
+        source, code, shape = self.code.source, self.code, self.code.shape
+        source.line("before, changed = [], forced")
+        code.aggregates.load("A")
+        if shape.wants_remove:
+            code.append_row("before", self.left)
+        self._move_one_group(lambda q: source.line("changed = True"))
+        if self.resets:
+            self.each("former", lambda q: source.line("changed = True"))
+        with source.block("if changed:"):
+            source.line("rem += before")
+            if shape.wants_insert:
+                code.append_row("ins", self.q)
+
+    def _move_groups(self, touch: Write) -> None:
+        """Groups from what they were to what they are; `touch` is written before each change."""
+        source, code, cells = self.code.source, self.code, self.code.aggregates
+
+        def enter(q: Scope) -> None:
+            source.line(f"k = {code.key(q)}")
+            touch(q)
+            code.open_group("k")
+            cells.enter(q, "qo")
+            cells.store("G")
+
+        def leave(q: Scope) -> None:
+            source.line(f"k = {code.key(q)}")
+            touch(q)
+            if not self.resets:
+                code.leave_group(q, "k")
+
+        if self.resets:
+            source.line("former_groups, groups = groups, {}")
+            source.line("S[2] = groups")
+        self.each("batch", enter)
+        self.each("former", leave)
+
+    def _aggregated_grouped(self) -> None:
+        code, shape = self.code, self.code.shape
+        self._move_groups(lambda q: None)
+
+        def row(rows: str) -> Write:
+            def write(q: Scope) -> None:
+                code.source.line(f"k = {code.key(q)}")
+                code.load_group_or_fresh()
+                code.append_row(rows, q)
+
+            return write
+
+        if shape.wants_insert:
+            self.each("batch", row("ins"))
+        if shape.wants_remove:
+            self.each("former", row("rem"))
+
+    def _fully_grouped(self) -> None:
+        source, code, shape = self.code.source, self.code, self.code.shape
+        source.line("touched = {}")
+
+        def touch(q: Scope) -> None:
+            if not shape.wants_remove:
+                source.line("touched[k] = None")
+                return
+            with source.block("if k not in touched:"):
+                source.line("touched[k] = None")
+                code.load_group_or_fresh("former_groups" if self.resets else "groups")
+                code.append_row("rem", self.left)
+
+        self._move_groups(touch)
+        if shape.wants_insert:
+            with source.block("for k in touched:"):
+                code.load_group_or_fresh()
+                code.append_row("ins", self.q)
+
+
+def _both(first: Write, then: Write) -> Write:
+    def write(scope: Scope) -> None:
+        first(scope)
+        then(scope)
+
+    return write

@@ -1,0 +1,57 @@
+"""Sort keys that compare as EPL sorts: null is the lowest value, NaN the highest number, strings go by code point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import total_ordering
+from typing import Any
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.expr import Scope
+from cepbook.lang.expr import Expr
+
+NULL = (0,)
+NAN = (2,)
+
+
+@total_ordering
+class Descending:
+    """A part of a sort key that compares the other way round."""
+
+    __slots__ = ("part",)
+
+    def __init__(self, part: Any) -> None:
+        self.part = part
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and self.part == other.part
+
+    def __lt__(self, other: Descending) -> bool:
+        return bool(other.part < self.part)
+
+    def __hash__(self) -> int:
+        return hash(self.part)
+
+
+def ascending(value: Any) -> tuple[Any, ...]:
+    """The part of a sort key that stands for `value`."""
+    if value is None:
+        return NULL
+    return (1, value) if value == value else NAN
+
+
+def descending(value: Any) -> Any:
+    """The part of a sort key that stands for `value` in descending order."""
+    if value is None:
+        return (0,)
+    if isinstance(value, (int, float)):
+        return (-1, -value) if value == value else (-2,)
+    return (-1, Descending(value))
+
+
+def sort_key_code(scope: Scope, criteria: Sequence[tuple[Expr, bool]]) -> str:
+    """Code of the sort key of the scope's event by (expression, descending) `criteria`."""
+    up = scope.source.bind("_ascending", ascending)
+    down = scope.source.bind("_descending", descending)
+    parts = [f"{down if reverse else up}({lower.value(scope, e)})" for e, reverse in criteria]
+    return f"({', '.join(parts)},)"

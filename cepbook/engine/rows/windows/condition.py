@@ -1,0 +1,110 @@
+"""The conditions of ``expr`` and ``expr_batch``: a test over the window's oldest and newest event, with aggregates.
+
+Generated functions do the work: ``expr0(C, item)`` tests, ``expr0_enter(cells, item)`` and ``expr0_leave`` keep the
+aggregates of the condition, if it has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.aggregate import Aggregates, Leaving
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.view import Item
+from cepbook.lang.plan import WindowSpec
+
+Cells = list[Any]
+Move = Callable[[Cells, Item], None]
+
+
+class Condition:
+    """What a condition can see while it is tested, and the cells of its aggregates."""
+
+    __slots__ = ("S", "_enter", "_fresh", "_leave", "_test", "cells", "count", "expired", "newest", "oldest")
+
+    def __init__(
+        self,
+        state: Any,
+        test: Callable[[Condition, Item | None], bool],
+        fresh: Callable[[], Cells] | None = None,
+        enter: Move | None = None,
+        leave: Move | None = None,
+    ) -> None:
+        self.S = state
+        self.cells: Cells = [] if fresh is None else fresh()
+        self.count = 0
+        self.expired = 0
+        self.oldest: Item | None = None
+        self.newest: Item | None = None
+        self._test = test
+        self._fresh = fresh
+        self._enter = enter
+        self._leave = leave
+
+    def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int, expired: int) -> bool:
+        """Whether the condition is true for `item`, given the window around it."""
+        self.oldest, self.newest, self.count, self.expired = oldest, newest, count, expired
+        return self._test(self, item)
+
+    def enter(self, item: Item) -> None:
+        """An event came in."""
+        if self._enter is not None:
+            self._enter(self.cells, item)
+
+    def leave(self, item: Item) -> None:
+        """An event went out."""
+        if self._leave is not None:
+            self._leave(self.cells, item)
+
+    def restart(self) -> None:
+        """All events went out."""
+        if self._fresh is not None:
+            self.cells = self._fresh()
+
+
+_VALUES = {
+    "current_count": "C.count",
+    "expired_count": "C.expired",
+    "oldest_timestamp": "(None if C.oldest is None else C.oldest[1])",
+    "newest_timestamp": "(None if C.newest is None else C.newest[1])",
+    "oldest_event": "(None if C.oldest is None else C.oldest[-1])",
+    "newest_event": "(None if C.newest is None else C.newest[-1])",
+    "view_reference": "C",
+}
+
+
+def condition_code(code: Code, spec: WindowSpec) -> str:
+    """Code of a new `Condition` of the window `spec`; its functions are written behind those of the statement."""
+    name = f"expr{len(code.helpers)}"
+    cells = Aggregates(code.base, spec.calls, Leaving.ANYHOW, False)
+    scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]")
+    source, items = code.source, code.items
+
+    def write() -> None:
+        with source.block(f"def {name}(C, item):"):
+            with source.block("if item is None:"):
+                source.line(f"item = {items.nothing()}")
+            items.unpack(source, "item")
+            cells.load("C.cells")
+            if cells.reads_now:
+                source.line("now = clock.now")
+            source.line(f"return {lower.truth(scope, spec.args[0])}", spec.args[0].span)
+        if not spec.calls:
+            return
+        with source.block(f"def {name}_fresh():"):
+            source.line(f"return {cells.fresh()}")
+        for move in ("enter", "leave"):
+            with source.block(f"def {name}_{move}(cells, item):"):
+                items.unpack(source, "item")
+                cells.load("cells")
+                if move == "enter":
+                    cells.enter(scope, "qo")
+                else:
+                    cells.leave(scope, "qo")
+                cells.store("cells")
+
+    code.helpers.append(write)
+    moves = f", {name}_fresh, {name}_enter, {name}_leave" if spec.calls else ""
+    return f"{code.source.bind('_Condition', Condition)}(S, {name}{moves})"

@@ -1,0 +1,137 @@
+"""Derived-value windows: each change of what is before them makes one derived event, and takes the former one back.
+
+::
+
+    length(2)#size
+    arrivals   a   b   c
+    enters     1   2   -
+    leaves     0   1   -
+
+A derived event is a dict: the keys of ``groupwin``, the fields of the statistic, then the extra expressions, which come
+from the last event that arrived and are null before the first. Before any event there is a derived event already, which
+the iterator shows and the first change takes back. With keys every group has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from cepbook.engine.rows.frozen import hashable
+from cepbook.engine.rows.windows.chain import Behind
+from cepbook.engine.rows.windows.view import Change, Item
+
+Pack = Callable[[Any, int], Item]  # of a derived event, at a time
+
+
+class Statistic(Protocol):
+    """What is derived of some events. `values` are those of the window's parameters."""
+
+    def enter(self, *values: Any) -> None:
+        """An event came."""
+
+    def leave(self, *values: Any) -> None:
+        """An event went."""
+
+    def fields(self) -> dict[str, Any]:
+        """The derived fields now."""
+
+
+class _Group:
+    """The statistic of one group, its extra values, and what was posted of them last: fields and item."""
+
+    __slots__ = ("extra", "fields", "item", "keys", "statistic")
+
+    def __init__(self, statistic: Statistic, keys: Sequence[Any], extra: Sequence[Any]) -> None:
+        self.statistic = statistic
+        self.keys = keys
+        self.extra = extra
+        self.fields: dict[str, Any] = {}
+        self.item: Item = ()
+
+
+class Derive(Behind):
+    """The view of a derived-value window.
+
+    In items the parameters stand at `at`, then the extra values, then the keys. `counts` (``size``): it posts only when
+    its fields change.
+    """
+
+    __slots__ = ("_first", "at", "by_key", "counts", "extra", "keys", "make", "pack", "width")
+
+    def __init__(
+        self,
+        make: Callable[[], Statistic],
+        at: int,
+        width: int,
+        extra: Sequence[str],
+        keys: Sequence[str],
+        pack: Pack,
+        now: int,
+        counts: bool,
+    ) -> None:
+        super().__init__()
+        self.make = make
+        self.at = at
+        self.width = width
+        self.extra = extra
+        self.keys = keys
+        self.pack = pack
+        self.counts = counts
+        self.by_key: dict[Any, _Group] = {}
+        self._first = None if keys else self._group((), (), now)
+
+    def _group(self, key: Any, keys: Sequence[Any], now: int) -> _Group:
+        """A new group, with what stands for it before any event."""
+        group = self.by_key[key] = _Group(self.make(), keys, (None,) * len(self.extra))
+        self._renew(group, now)
+        return group
+
+    def _renew(self, group: _Group, now: int) -> None:
+        group.fields = group.statistic.fields()
+        event = {**dict(zip(self.keys, group.keys, strict=True)), **group.fields}
+        event.update(zip(self.extra, group.extra, strict=True))
+        group.item = self.pack(event, now)
+
+    def take(self, change: Change, now: int) -> Change | None:
+        first, last = self.at + self.width, self.at + self.width + len(self.extra)
+        touched: dict[int, _Group] = {}
+        for item in change[0]:
+            group = self._of(item, now)
+            group.statistic.enter(*item[self.at : first])
+            group.extra = item[first:last]
+            touched[id(group)] = group
+        for item in change[1]:
+            group = self._of(item, now)
+            group.statistic.leave(*item[self.at : first])
+            touched[id(group)] = group
+        entered: list[Item] = []
+        left: list[Item] = []
+        for group in touched.values():
+            self._post(group, entered, left, now)
+        return (entered, left) if entered else None
+
+    def _of(self, item: Item, now: int) -> _Group:
+        if self._first is not None:
+            return self._first
+        start = self.at + self.width + len(self.extra)
+        keys = item[start : start + len(self.keys)]
+        key = tuple(hashable(value) for value in keys)
+        group = self.by_key.get(key)
+        return self._group(key, keys, now) if group is None else group
+
+    def _post(self, group: _Group, entered: list[Item], left: list[Item], now: int) -> None:
+        if self.counts and group.fields == group.statistic.fields():
+            return
+        left.append(group.item)
+        self._renew(group, now)
+        entered.append(group.item)
+
+    def discard(self, item: Item) -> None:
+        """What leaves a derived-value window is no event of the windows before it."""
+
+    def contents(self) -> Iterable[Item]:
+        return [group.item for group in self.by_key.values()]
+
+    def retained(self) -> int:
+        return 0

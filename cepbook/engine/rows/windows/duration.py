@@ -1,0 +1,62 @@
+"""Time periods as window views use them: fixed, or with calendar months."""
+
+from __future__ import annotations
+
+from cepbook.engine.rows import support
+from cepbook.engine.rows.windows.period import month_due, next_on_grid
+
+
+class Duration:
+    """A fixed number of clock units."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def after(self, t: int) -> int:
+        """The first time at which something of time `t` is a period old."""
+        return t + self.length
+
+    def before(self, now: int) -> int:
+        """The newest time that is a period old at `now`."""
+        return now - self.length
+
+    def on_grid(self, now: int, point: int) -> int:
+        """The first point behind `now` of the grid through `point`."""
+        return next_on_grid(now, point, 0, self.length)
+
+
+class Calendar(Duration):
+    """Calendar months (days clamped to the month's last) and a fixed rest."""
+
+    __slots__ = ("months",)
+
+    def __init__(self, months: int, length: int) -> None:
+        super().__init__(length)
+        self.months = months
+
+    def after(self, t: int) -> int:
+        return month_due(t, self.months, self.length)
+
+    def before(self, now: int) -> int:
+        return support.add_months(now, -self.months) - self.length
+
+    def on_grid(self, now: int, point: int) -> int:
+        return next_on_grid(now, point, self.months, self.length)
+
+
+def duration(months: int | None, length: int | None) -> Duration:
+    """The period of `months` and `length` clock units. Errors: ValueError when a part is null or the whole negative."""
+    if months is None or length is None:
+        raise ValueError("the period of a window is null")
+    if months < 0 or length < 0:
+        raise ValueError(f"the period of a window is negative: {months} months and {length}")
+    return Calendar(months, length) if months else Duration(length)
+
+
+def positive(size: int | None) -> int:
+    """A window size. Errors: ValueError when it is null, zero or negative."""
+    if size is None or size <= 0:
+        raise ValueError(f"the size of a window must be above 0, found {'null' if size is None else size}")
+    return size

@@ -1,0 +1,68 @@
+"""``expr(condition)``: keeps events while the condition holds; with every arrival the oldest leave until it does.
+
+::
+
+    expr(current_count <= 2)
+    arrivals   a   b   c
+    contents   a   ab  bc
+    leaves             a
+
+The condition is evaluated for the oldest event, then, if it does not hold (null counts as false), without it for the
+next, and so on; the arriving event itself may leave at once. Time alone never evaluates it; a change of a variable that
+it reads does, at the next advance of the clock.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.condition import Condition, condition_code
+from cepbook.engine.rows.windows.form import General
+from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.lang.plan import WindowSpec
+
+
+class Expr(Queue):
+    """The view of ``expr``."""
+
+    __slots__ = ("condition",)
+
+    def __init__(self, condition: Condition) -> None:
+        super().__init__()
+        self.condition = condition
+
+    def arrive(self, item: Item, now: int) -> Change:
+        self.items.append(item)
+        self.condition.enter(item)
+        return (item,), self._expire(item)
+
+    def _expire(self, newest: Item) -> list[Item]:
+        condition = self.condition
+        left: list[Item] = []
+        while self.items:
+            oldest = self.items[0]
+            if condition.holds(oldest, oldest, newest, len(self), len(left)):
+                break
+            condition.leave(oldest)
+            left.append(self.pop())
+        return left
+
+    def advance(self, now: int) -> Change:
+        self.due = NEVER
+        return (), (self._expire(self.items[-1]) if self.items else ())
+
+    def reevaluate(self, now: int) -> None:
+        self.due = now
+
+    def discard(self, item: Item) -> None:
+        before = len(self)
+        super().discard(item)
+        if len(self) < before:
+            self.condition.leave(item)
+
+
+def _view(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_Expr', Expr)}({condition_code(code, spec)})"
+
+
+VIEW = General(_view)

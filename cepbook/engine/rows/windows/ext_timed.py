@@ -1,0 +1,45 @@
+"""``ext_timed(timestamp, p)``: a time window that slides with the timestamps of its events, never with engine time.
+
+::
+
+    ext_timed(ts, 10)
+    arrivals   a(ts 0)   b(ts 5)   c(ts 10)
+    contents   a         ab        bc
+    leaves                         a
+
+An event leaves when a newer one is p or more ahead of it. Only the oldest arrival is looked at: an event behind its
+time stays behind a younger one and leaves with it. A null timestamp is an error of the event.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.duration import Duration
+from cepbook.engine.rows.windows.form import General, period, timestamp
+from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.lang.plan import WindowSpec
+
+
+class ExtTimed(Queue):
+    """The view of ``ext_timed``; the timestamp stands at position `at` of items."""
+
+    __slots__ = ("at", "period")
+
+    def __init__(self, at: int, period: Duration) -> None:
+        super().__init__()
+        self.at = at
+        self.period = period
+
+    def arrive(self, item: Item, now: int) -> Change:
+        self.items.append(item)
+        limit, at, left = self.period.before(item[self.at]), self.at, []
+        while self.items and self.items[0][at] <= limit:
+            left.append(self.pop())
+        return (item,), left
+
+
+def _view(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_ExtTimed', ExtTimed)}({at}, {period(code, spec, 1)})"
+
+
+VIEW = General(_view, timestamp)

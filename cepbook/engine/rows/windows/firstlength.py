@@ -1,0 +1,35 @@
+"""``firstlength(n)``: the first n events; later ones are refused and appear nowhere.
+
+::
+
+    firstlength(2)
+    arrivals   a   b   c
+    contents   a   ab  ab
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.rows.windows.form import General, size
+from cepbook.engine.rows.windows.view import Change, Item, Queue
+
+
+class FirstLength(Queue):
+    """The view of ``firstlength``. A place that becomes free is filled again."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def accepts(self, item: Item, now: int) -> bool:
+        return len(self) < self.size
+
+    def arrive(self, item: Item, now: int) -> Change | None:
+        if len(self) >= self.size:
+            return None
+        self.items.append(item)
+        return (item,), ()
+
+
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLength)}({size(code, spec)})")

@@ -1,0 +1,37 @@
+"""``firsttime(p)``: the events of the first p after the statement (or its partition) started; later ones are refused.
+
+::
+
+    firsttime(2 sec)      0     1     2     3
+    arrivals                    a     b
+    contents                    a     a     a
+
+The end is exclusive: an event at start + p is refused. What is retained never leaves.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.rows.windows.form import General, period
+from cepbook.engine.rows.windows.view import Change, Item, Queue
+
+
+class FirstTime(Queue):
+    """The view of ``firsttime``."""
+
+    __slots__ = ("end",)
+
+    def __init__(self, end: int) -> None:
+        super().__init__()
+        self.end = end
+
+    def accepts(self, item: Item, now: int) -> bool:
+        return now < self.end
+
+    def arrive(self, item: Item, now: int) -> Change | None:
+        if now >= self.end:
+            return None
+        self.items.append(item)
+        return (item,), ()
+
+
+VIEW = General(lambda code, spec, at: f"{code.source.bind('_FirstTime', FirstTime)}({period(code, spec)}.after(now))")

@@ -1,0 +1,39 @@
+"""``linest(x, y)``: linear regression of y on x, with the sums that it is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.rows.windows.moments import Moments, Pairs
+
+
+class Linest(Pairs):
+    """The statistic of ``linest``."""
+
+    __slots__ = ()
+
+    def fields(self) -> dict[str, Any]:
+        x, y, slope = self.x, self.y, self.slope
+        return {
+            "slope": slope,
+            "YIntercept": y.average - slope * x.average,
+            **_spread("X", x),
+            **_spread("Y", y),
+            "dataPoints": x.count,
+            "n": x.count,
+            "sumX": x.total,
+            "sumXSq": x.total_squares,
+            "sumXY": self.products,
+            "sumY": y.total,
+            "sumYSq": y.total_squares,
+        }
+
+
+def _spread(prefix: str, of: Moments) -> dict[str, Any]:
+    return {
+        f"{prefix}Average": of.average,
+        f"{prefix}StandardDeviationPop": of.population_deviation,
+        f"{prefix}StandardDeviationSample": of.deviation,
+        f"{prefix}Sum": of.total,
+        f"{prefix}Variance": of.variance,
+    }

@@ -1,0 +1,23 @@
+"""``size``: the number of events of the window before it, or so far; posts when it changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Size:
+    """The statistic of ``size``."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def enter(self, *values: Any) -> None:
+        self.count += 1
+
+    def leave(self, *values: Any) -> None:
+        self.count -= 1
+
+    def fields(self) -> dict[str, Any]:
+        return {"size": self.count}

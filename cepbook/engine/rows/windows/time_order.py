@@ -1,0 +1,72 @@
+"""``time_order(timestamp, p)``: orders events by timestamp; an event leaves when the clock reaches timestamp + p.
+
+::
+
+    time_order(ts, 10)    at 5       at 6       at 12   at 15
+    arrivals              a(ts 5)    b(ts 2)
+    contents              a          ba         a       -
+    leaves                                      b       a
+
+An event whose time is over already enters and leaves in one delivery. Equal timestamps stay in order of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sortedcontainers import SortedDict
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.duration import Duration
+from cepbook.engine.rows.windows.form import General, period, timestamp
+from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.lang.plan import WindowSpec
+
+
+class TimeOrder(View):
+    """The view of ``time_order`` and ``timetolive``; the timestamp stands at position `at` of items."""
+
+    __slots__ = ("at", "ordered", "period")
+
+    def __init__(self, at: int, period: Duration) -> None:
+        super().__init__()
+        self.at = at
+        self.period = period
+        self.ordered: SortedDict[tuple[int, int], Item] = SortedDict()  # by (timestamp, ordinal)
+
+    def arrive(self, item: Item, now: int) -> Change:
+        stamp = item[self.at]
+        if stamp <= self.period.before(now):
+            return (item,), (item,)
+        self.ordered[stamp, item[0]] = item
+        self.due = min(self.due, self.period.after(stamp))
+        return (item,), ()
+
+    def advance(self, now: int) -> Change | None:
+        limit, ordered, left = self.period.before(now), self.ordered, []
+        while ordered and ordered.peekitem(0)[0][0] <= limit:
+            left.append(ordered.popitem(0)[1])
+        self.due = self.period.after(ordered.peekitem(0)[0][0]) if ordered else NEVER
+        return ((), left) if left else None
+
+    def discard(self, item: Item) -> None:
+        self.ordered.pop((item[self.at], item[0]), None)
+
+    def contents(self) -> Iterable[Item]:
+        found: Sequence[Item] = self.ordered.values()
+        return found
+
+    def retained(self) -> int:
+        return len(self.ordered)
+
+    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+        """In the window's own order."""
+        return self.ordered.values(), 0
+
+
+def _view(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_TimeOrder', TimeOrder)}({at}, {period(code, spec, 1)})"
+
+
+VIEW = General(_view, timestamp)

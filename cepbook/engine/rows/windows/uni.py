@@ -1,0 +1,31 @@
+"""``uni(value)``: univariate statistics. Null values do not count, but post."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cepbook.engine.rows.windows.moments import Moments
+
+
+class Uni(Moments):
+    """The statistic of ``uni``."""
+
+    __slots__ = ()
+
+    def enter(self, *values: Any) -> None:
+        if values[0] is not None:
+            self.add(values[0])
+
+    def leave(self, *values: Any) -> None:
+        if values[0] is not None:
+            self.remove(values[0])
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "datapoints": self.count,
+            "total": self.total,
+            "stddev": self.deviation,
+            "stddevpa": self.population_deviation,
+            "variance": self.variance,
+            "average": self.average,
+        }

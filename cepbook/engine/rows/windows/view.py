@@ -1,0 +1,202 @@
+"""Data windows as objects, for statements that are more than one plain window: see `rows.general`.
+
+An item is a tuple: its ordinal (unique in the statement, ascending), engine time of arrival, the operands that windows
+compare (keys, timestamps, sort keys), then what rows read. A view answers an arrival or a timer with the items that
+entered and those that left, or None if nothing is to be posted; two empty sequences are a forced empty delivery.
+
+``due`` is when a view wants to be advanced next, ``armed`` the earliest time for which a timer runs already.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+
+Item = tuple[Any, ...]
+Change = tuple[Sequence[Item], Sequence[Item]]
+FORCED: Change = ((), ())
+
+
+class View:
+    """One window, or several that act as one."""
+
+    __slots__ = ("armed", "due")
+
+    def __init__(self) -> None:
+        self.due = NEVER
+        self.armed = NEVER
+
+    def accepts(self, item: Item, now: int) -> bool:
+        """Whether the window takes the item at all; only windows that keep the first events ever say no."""
+        return True
+
+    def arrive(self, item: Item, now: int) -> Change | None:
+        """Put an item in."""
+        raise NotImplementedError
+
+    def advance(self, now: int) -> Change | None:
+        """The time has come to `now`, at or after `due`."""
+        return None
+
+    def reevaluate(self, now: int) -> None:
+        """A variable that the window's condition reads has changed: ask to be advanced at once."""
+
+    def discard(self, item: Item) -> None:
+        """Forget an item that left through another window; it may be gone already."""
+        raise NotImplementedError
+
+    def contents(self) -> Iterable[Item]:
+        """The retained items, in the window's order; of a batch those being collected."""
+        raise NotImplementedError
+
+    def retained(self) -> int:
+        """How many items are held, those of the former batch included."""
+        return sum(1 for _ in self.contents())
+
+    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+        """For ``prev``: items, newest (or first in the window's order) first, and the position that counts as 0."""
+        items = list(self.contents())
+        items.reverse()
+        return items, 0
+
+
+class Unbound(View):
+    """No window: events pass and are not kept."""
+
+    __slots__ = ()
+
+    def arrive(self, item: Item, now: int) -> Change:
+        return (item,), ()
+
+    def discard(self, item: Item) -> None:
+        """Nothing is held."""
+
+    def contents(self) -> Iterable[Item]:
+        return ()
+
+
+class LastSeen(Unbound):
+    """No window, but the iterator shows the last event (`Config.iterable_unbound`)."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: tuple[Item, ...] = ()
+
+    def arrive(self, item: Item, now: int) -> Change:
+        self.last = (item,)
+        return self.last, ()
+
+    def contents(self) -> Iterable[Item]:
+        return self.last
+
+
+class Queue(View):
+    """Items in order of arrival. One that leaves from the middle is marked, and dropped when it comes to an end."""
+
+    __slots__ = ("gone", "items")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: deque[Item] = deque()
+        self.gone: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.items) - len(self.gone)
+
+    def retained(self) -> int:
+        return len(self)
+
+    def contents(self) -> Iterable[Item]:
+        if not self.gone:
+            return self.items
+        return [item for item in self.items if item[0] not in self.gone]
+
+    def pop(self) -> Item:
+        """Take out the oldest."""
+        item = self.items.popleft()
+        if self.gone:
+            self._trim()
+        return item
+
+    def clear(self) -> list[Item]:
+        """Take out all."""
+        found = list(self.contents())
+        self.items.clear()
+        self.gone.clear()
+        return found
+
+    def discard(self, item: Item) -> None:
+        items, ordinal = self.items, item[0]
+        if not items or not items[0][0] <= ordinal <= items[-1][0] or ordinal in self.gone:
+            return
+        if items[0] is item:
+            self.pop()
+        else:
+            self.gone.add(ordinal)
+            self._trim()
+
+    def _trim(self) -> None:
+        items, gone = self.items, self.gone
+        while items and items[0][0] in gone:
+            gone.remove(items.popleft()[0])
+        while items and items[-1][0] in gone:
+            gone.remove(items.pop()[0])
+
+    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+        return Backwards(self.items if not self.gone else list(self.contents())), 0
+
+
+class Collecting(Queue):
+    """A batch: items wait, are posted together, and leave when the next batch is posted."""
+
+    __slots__ = ("former",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.former: list[Item] = []
+
+    @property
+    def idle(self) -> bool:
+        """Nothing was collected and nothing posted before."""
+        return not self.items and not self.former
+
+    def post(self) -> Change:
+        """Release what was collected; the former batch leaves."""
+        batch, former = self.clear(), self.former
+        self.former = batch
+        return batch, former
+
+    def retained(self) -> int:
+        return len(self) + len(self.former)
+
+    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
+        """Within the batch, from the row's own position."""
+        batch: Sequence[Item] = self.items if not self.gone else list(self.contents())
+        if self.former and self.former[0][0] <= item[0] <= self.former[-1][0]:
+            batch = self.former
+        return Backwards(batch), len(batch) - 1 - bisect_left(batch, item[:1])
+
+
+class Backwards(Sequence[Item]):
+    """A sequence read from its end, without a copy."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[-1 - index]
+
+    def __iter__(self) -> Iterator[Item]:
+        return reversed(self._items)
+
