@@ -6,9 +6,8 @@ Later values see the earlier assignments (Esper reference, section "Setting Vari
 
 from __future__ import annotations
 
-from typing import Any
-
 from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.assign import cell_of, new_values, put
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.shape import shape_of
@@ -57,7 +56,6 @@ def compile_create_variable(plan: p.CreateVariableStatement, cell: Variable) -> 
 def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variables) -> Program:
     """Sets the variables at each event that passes the filter. Errors: Refusal for what the row engine cannot run."""
     source = Source()
-    source.bind("_with_element", with_element)
     values = [e for a in plan.assignments for e in (a.index, a.value) if e is not None]
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
@@ -70,33 +68,21 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
             if plan.source.filter is not None and function == "on_event":
                 with source.block(f"if not {lower.truth(scope, plan.source.filter)}:", plan.source.filter.span):
                     source.line("return False")
-            _assign(plan, scope, variables)
+            _assign(plan, scope)
             source.line("return True")
         source.with_defaults(function)
     _state(source, [variables[name] for name in plan.output_type.properties])
     return _program(plan, source, tuple(names))
 
 
-def _assign(plan: p.OnSetStatement, scope: Scope, variables: Variables) -> None:
-    """Values into locals, then into the cells, then the delivery: with former values where the selector has them."""
+def _assign(plan: p.OnSetStatement, scope: Scope) -> None:
+    """New values, then the variables, then the delivery: with former values where the selector has them."""
     source = scope.source
-    assigned: dict[str, str] = {}
-    for number, assignment in enumerate(plan.assignments):
-        name = assignment.variable
-        here = scope.at(assigned=assigned)
-        code = lower.value(here, assignment.value)
-        if assignment.index is not None:
-            before = assigned.get(name, f"{source.const(variables[name])}.value")
-            code = f"_with_element({before}, {lower.value(here, assignment.index)}, {code})"
-        source.line(f"v{number} = {code}", assignment.span)
-        assigned = {**assigned, name: f"v{number}"}
-    cells = {name: source.const(variables[name]) for name in assigned}
-    keep_former = plan.selector != "istream"
-    former = ", ".join(f"{source.const(name, 'n')}: {cell}.value" for name, cell in cells.items())
-    if keep_former:
+    assigned = new_values(plan.assignments, scope)
+    if plan.selector != "istream":
+        former = ", ".join(f"{source.const(name, 'n')}: {cell_of(name, scope)}.value" for name in assigned)
         source.line(f"former = {{{former}}}")
-    for name, cell in cells.items():
-        source.line(f"{cell}.assign({assigned[name]}, clock.now)")
+    put(assigned, scope, "clock.now")
     new = ", ".join(f"{source.const(name, 'n')}: {code}" for name, code in assigned.items())
     sides = {"istream": f"[{{{new}}}], None", "rstream": "[former], None", "irstream": f"[{{{new}}}], [former]"}
     with source.block("if push:"):
@@ -118,12 +104,3 @@ def _program(plan: p.OnSetStatement | p.CreateVariableStatement, source: Source,
     namespace = source.load()
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
     return Program(shape_of(as_select(plan)), source.text, namespace, source.spans, columns, constants)
-
-
-def with_element(array: list[Any] | None, index: int | None, value: Any) -> list[Any]:
-    """A copy of `array` with another element. Errors: ValueError for null and for an index out of range."""
-    if array is None or index is None:
-        raise ValueError("the array is null" if array is None else "the index is null")
-    if not 0 <= index < len(array):
-        raise ValueError(f"the array has {len(array)} elements, there is no element {index}")
-    return [*array[:index], value, *array[index + 1 :]]

@@ -1,0 +1,185 @@
+"""``output first``: rows are delivered at once, then there is silence; grouped statements keep one for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from cepbook.engine.rows.output.collect import Pairs, RowForm, Rows
+from cepbook.engine.rows.output.triggers import Length, next_point
+from cepbook.engine.rows.support import add_months
+
+
+class Gate(Protocol):
+    """Whether rows may pass. It begins open; what passes shuts it."""
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        """Events entered or left. Whether rows may pass now."""
+
+    def shut(self, now: int) -> None:
+        """Rows passed."""
+
+
+class CountGate:
+    """Opens with the n-th event behind the one that shut it; entering and leaving ones are counted apart."""
+
+    __slots__ = ("_in", "_number", "_open", "_out")
+
+    def __init__(self, number: Callable[[], int | None]) -> None:
+        self._number = number
+        self._open = True
+        self._in = self._out = 0
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if not self._open:
+            self._in += n_in
+            self._out += n_out
+            number = self._number()
+            self._open = number is not None and (self._in >= number or self._out >= number)
+        return self._open
+
+    def shut(self, now: int) -> None:
+        self._open = False
+        self._in = self._out = 0
+
+
+class UntilGate:
+    """Opens at the point that follows the shutting."""
+
+    __slots__ = ("_point_after", "_until")
+
+    def __init__(self, point_after: Callable[[int], int]) -> None:
+        self._point_after = point_after
+        self._until: int | None = None
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return self._until is None or now >= self._until
+
+    def shut(self, now: int) -> None:
+        self._until = self._point_after(now)
+
+
+class GridGate:
+    """Opens at the points of the grid that starts with the first event, whether it passed or not."""
+
+    __slots__ = ("_origin", "_period", "_until")
+
+    def __init__(self, period: Callable[[], Length]) -> None:
+        self._period = period
+        self._origin: int | None = None
+        self._until: int | None = None
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if self._origin is None:
+            self._origin = now
+        return self._until is None or now >= self._until
+
+    def shut(self, now: int) -> None:
+        assert self._origin is not None
+        self._until = next_point(now, self._origin, self._period())
+
+
+class OnceGate:
+    """Opens when it is told to."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open = True
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return self._open
+
+    def shut(self, now: int) -> None:
+        self._open = False
+
+    def open(self) -> None:
+        """The condition holds."""
+        self._open = True
+
+
+def after_period(period: Callable[[], Length]) -> Callable[[int], int]:
+    """The end of the period that starts at a given time."""
+
+    def end(start: int) -> int:
+        months, units = period()
+        return (add_months(start, months) if months else start) + units
+
+    return end
+
+
+class First:
+    """Of statements without groups: all rows of the stimulus that finds the gate open."""
+
+    def __init__(self, form: RowForm, gate: Gate) -> None:
+        self._form = form
+        self._gate = gate
+
+    def take(self, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> tuple[Rows, Rows] | None:
+        """The rows that pass; None if nothing does."""
+        is_open = self._gate.arrived(now, n_in, n_out)
+        if not (is_open and (rem if self._form.selector == "rstream" else ins or rem)):
+            return None
+        self._gate.shut(now)
+        return ins, rem
+
+    def reopen(self) -> None:
+        """The condition of ``output first when`` holds."""
+        if isinstance(self._gate, OnceGate):
+            self._gate.open()
+
+
+class FirstOfGroups:
+    """Of grouped statements: each group has a gate of its own.
+
+    `take` is given the keys of the entering and leaving events, one by one, in place of their numbers.
+    """
+
+    def __init__(self, form: RowForm, gate: Callable[[], Gate]) -> None:
+        self._form = form
+        self._make = gate
+        self._gates: dict[Any, Gate] = {}
+
+    def take(
+        self, now: int, ins: Pairs, rem: Pairs, keys_in: list[Any], keys_out: list[Any]
+    ) -> tuple[Rows, Rows] | None:
+        """The rows that pass; None if nothing does."""
+        if self._form.kind == "aggregated_grouped":
+            found = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
+        else:
+            found = self._groups(now, ins, rem, keys_in, keys_out)
+        return found if found[0] or found[1] else None
+
+    def _rows(self, now: int, pairs: Pairs, keys: list[Any], entering: int) -> Rows:
+        """A row for each event: the events count one after the other."""
+        found: Rows = []
+        rows = [row for _, row in pairs] if pairs else [None] * len(keys)
+        for key, row in zip(keys, rows, strict=True):
+            gate = self._gate(key)
+            if gate.arrived(now, entering, 1 - entering) and row is not None:
+                gate.shut(now)
+                found.append(row)
+        return found
+
+    def _groups(self, now: int, ins: Pairs, rem: Pairs, keys_in: list[Any], keys_out: list[Any]) -> tuple[Rows, Rows]:
+        """A row for each group that was touched."""
+        shown = {key for key, row in (rem if self._form.selector == "rstream" else (*ins, *rem)) if row is not None}
+        passed: set[Any] = set()
+        for keys, entering in ((keys_in, 1), (keys_out, 0)):
+            for key in keys:
+                gate = self._gate(key)
+                if gate.arrived(now, entering, 1 - entering) and key in shown:
+                    gate.shut(now)
+                    passed.add(key)
+        sides = [[row for key, row in pairs if key in passed and row is not None] for pairs in (ins, rem)]
+        return sides[0], sides[1]
+
+    def _gate(self, key: Any) -> Gate:
+        found = self._gates.get(key)
+        if found is None:
+            found = self._gates[key] = self._make()
+        return found
+
+    def reopen(self) -> None:
+        """The condition of ``output first when`` holds: all groups may pass again."""
+        self._gates.clear()

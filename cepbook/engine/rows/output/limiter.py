@@ -1,0 +1,214 @@
+"""The limiter of one state: collects what the statement makes, and hands out what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.rows.output.collect import Collector, RowForm, RowMaker, Rows, collector
+from cepbook.engine.rows.output.first import (
+    CountGate,
+    First,
+    FirstOfGroups,
+    Gate,
+    GridGate,
+    OnceGate,
+    UntilGate,
+    after_period,
+)
+from cepbook.engine.rows.output.triggers import Always, At, Counters, Events, Never, Time, Trigger, When
+from cepbook.lang.plan import Output
+
+Delivery = tuple[Rows, Rows]
+Timed = tuple[Rows, Rows, bool]  # the last: it is delivered even without rows
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What all limiters of a statement share. `functions` are those that `lowering` writes, as far as there are any:
+
+    ``output_rate(P)``, ``output_after(P)``: a number, or (months, clock units); ``output_point(P, now)``: the next
+    point of the crontab; ``output_when(C, P, now)``, ``output_ends(C, P, now)``: conditions over the counters ``C``;
+    ``output_then(C, P, now)``, ``output_ended(C, P, now)``: assignments. ``P`` is the context partition.
+    """
+
+    output: Output
+    rows: RowForm
+    make: RowMaker
+    functions: Mapping[str, Callable[..., Any]]
+
+    def limiter(self, partition: Any, now: int) -> Limiter:
+        """A fresh limiter for a state that starts at `now`."""
+        if self.output.which == "first":
+            return FirstLimiter(self, partition, now)
+        return Limiter(self, partition, now)
+
+    def bound(self, name: str, *args: Any) -> Callable[..., Any]:
+        """The function `name` with its first arguments."""
+        return partial(self.functions[name], *args)
+
+
+class Limiter:
+    """Stands between one state and its deliveries. `due` is when `advance` must be called."""
+
+    def __init__(self, form: Form, partition: Any, now: int) -> None:
+        self._form = form
+        self._counters = Counters(now)
+        self._partition = partition
+        self._left_out: _LeftOut | None = _left_out(form, partition, now)
+        self._trigger = _trigger(form, partition, self._counters)
+        self._collector: Collector = collector(form.rows, form.make)
+
+    @property
+    def due(self) -> int:
+        """The time of the next timed output; `NEVER` if there is none."""
+        return self._trigger.due
+
+    def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: int, n_out: int) -> Delivery | None:
+        """What one stimulus made; `n_in` and `n_out` events entered and left that the where-clause accepts.
+
+        The rows that are delivered at once; None if there are none.
+        """
+        if not (n_in or n_out or ins or rem):
+            return None
+        if not self._passes(now, n_in):
+            if self._collector.keeps:
+                self._collector.add(state, now, ins, rem)
+            return None
+        self._counters.add(n_in, n_out)
+        self._collector.add(state, now, ins, rem)
+        if not self._trigger.arrived(now, n_in, n_out):
+            return None
+        return self._posted(state, now)
+
+    def advance(self, state: Any, now: int) -> Timed | None:
+        """What is delivered when time has reached `due`; None if it has not."""
+        if now < self.due:
+            return None
+        self._trigger.fired(now)
+        return (*self._posted(state, now), True)
+
+    def changed(self, now: int) -> None:
+        """A variable that the condition reads was assigned; `due` may be `now` then."""
+        if isinstance(self._trigger, When) and self._left_out is None:
+            self._trigger.changed(now)
+
+    def terminate(self, state: Any, now: int) -> Timed | None:
+        """What is delivered at the end of the context partition: the rows since the last output."""
+        output, functions = self._form.output, self._form.functions
+        if not output.and_terminated:
+            return None
+        holds = "output_ends" not in functions or functions["output_ends"](self._counters, self._partition, now)
+        if "output_ended" in functions:
+            functions["output_ended"](self._counters, self._partition, now)
+        if not holds or not self._passes(now, 0):
+            return None
+        return self._rest(state, now)
+
+    def _rest(self, state: Any, now: int) -> Timed | None:
+        return (*self._posted(state, now), self._form.output.which == "snapshot")
+
+    def _posted(self, state: Any, now: int) -> Delivery:
+        self._counters.reset(now)
+        return self._collector.take(state, now)
+
+    def _passes(self, now: int, n_in: int) -> bool:
+        """Whether ``after`` is over."""
+        if self._left_out is None:
+            return True
+        if self._left_out(now, n_in):
+            self._left_out = None
+        return self._left_out is None
+
+
+class FirstLimiter(Limiter):
+    """``output first``. For grouped statements `take` is given keys of events in place of their numbers."""
+
+    def __init__(self, form: Form, partition: Any, now: int) -> None:
+        super().__init__(form, partition, now)
+        make = partial(_gate, form, partition)
+        self._first: First | FirstOfGroups
+        if form.rows.grouped:
+            self._first = FirstOfGroups(form.rows, make)
+        else:
+            self._first = First(form.rows, make())
+
+    @property
+    def due(self) -> int:
+        """Nothing waits for a time."""
+        return NEVER
+
+    def take(self, state: Any, now: int, ins: Rows, rem: Rows, n_in: Any, n_out: Any) -> Delivery | None:
+        """As `Limiter.take`; of grouped statements `n_in` and `n_out` are the keys of the events."""
+        if not (n_in or n_out):
+            return None
+        counts = (len(n_in), len(n_out)) if self._form.rows.grouped else (n_in, n_out)
+        if not self._passes(now, counts[0]):
+            return None
+        self._counters.add(*counts)
+        if isinstance(self._trigger, When) and self._trigger.arrived(now, *counts):
+            self._first.reopen()
+        found = self._first.take(now, ins, rem, n_in, n_out)
+        if found is not None:
+            self._counters.reset(now)
+        return found
+
+    def changed(self, now: int) -> None:
+        if isinstance(self._trigger, When) and self._left_out is None and self._trigger.changed(now):
+            self._first.reopen()
+
+    def _rest(self, state: Any, now: int) -> Timed | None:
+        return None
+
+
+# ---------------------------------------------------------------- the parts of a limiter
+_LeftOut = Callable[[int, int], bool]
+
+
+def _left_out(form: Form, partition: Any, start: int) -> _LeftOut | None:
+    """Tells, given the time and the number of arriving events, whether ``after`` is over."""
+    if form.output.after is None:
+        return None
+    amount = form.functions["output_after"](partition)
+    if isinstance(amount, tuple):
+        end = after_period(lambda: amount)(start)
+        return lambda now, n_in: now >= end
+    count = 0
+
+    def over(now: int, n_in: int) -> bool:
+        nonlocal count
+        count += n_in
+        return bool(count > (amount or 0))
+
+    return over
+
+
+def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
+    match form.output.kind:
+        case "events":
+            return Events(form.bound("output_rate", partition))
+        case "time":
+            return Time(form.bound("output_rate", partition))
+        case "at":
+            return At(form.bound("output_point", partition))
+        case "when":
+            then = form.bound("output_then", counters, partition) if form.output.then_set else None
+            return When(form.bound("output_when", counters, partition), then)
+        case "terminated":
+            return Never()
+    return Always()
+
+
+def _gate(form: Form, partition: Any) -> Gate:
+    match form.output.kind:
+        case "events":
+            return CountGate(form.bound("output_rate", partition))
+        case "time":
+            period = form.bound("output_rate", partition)
+            return UntilGate(after_period(period)) if form.rows.grouped else GridGate(period)
+        case "at":
+            return UntilGate(form.bound("output_point", partition))
+    return OnceGate()

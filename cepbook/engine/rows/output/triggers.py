@@ -1,0 +1,179 @@
+"""When collected rows are due: after n events, every period, at points of a crontab, when a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.rows.windows.period import next_on_grid
+
+Length = tuple[int, int]  # of a period: calendar months, clock units
+
+
+@dataclass(slots=True)
+class Counters:
+    """The built-in properties of conditions: events of the insert and remove stream since the last output and in all.
+
+    `last_output_timestamp` starts as the time at which the statement or its partition started.
+    """
+
+    last_output_timestamp: int
+    count_insert: int = 0
+    count_remove: int = 0
+    count_insert_total: int = 0
+    count_remove_total: int = 0
+
+    def add(self, n_in: int, n_out: int) -> None:
+        self.count_insert += n_in
+        self.count_insert_total += n_in
+        self.count_remove += n_out
+        self.count_remove_total += n_out
+
+    def reset(self, now: int) -> None:
+        """Rows were output at `now`."""
+        self.count_insert = self.count_remove = 0
+        self.last_output_timestamp = now
+
+
+class Trigger(Protocol):
+    """`due` is when the timer is to fire."""
+
+    due: int
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        """Events entered or left. Whether the output is due at once."""
+
+    def fired(self, now: int) -> None:
+        """The timer fired: look for the next point."""
+
+
+class Events:
+    """Every n events; entering and leaving ones are counted apart, either count is enough. A null n: never."""
+
+    def __init__(self, number: Callable[[], int | None]) -> None:
+        self.due = NEVER
+        self._number = number
+        self._in = self._out = 0
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        self._in += n_in
+        self._out += n_out
+        number = self._number()
+        if number is None or (self._in < number and self._out < number):
+            return False
+        self._in = self._out = 0
+        return True
+
+    def fired(self, now: int) -> None: ...
+
+
+class Time:
+    """Every period: the grid starts with the first event. A changed period counts at the next event or output."""
+
+    def __init__(self, period: Callable[[], Length]) -> None:
+        self.due = NEVER
+        self._period = period
+        self._origin: int | None = None
+        self._length: Length = (0, 0)
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        length = self._period()
+        if self._origin is None or length != self._length:
+            self._length = length
+            self.fired(now)
+        return False
+
+    def fired(self, now: int) -> None:
+        if self._origin is None:
+            self._origin = now
+        self._length = self._period()
+        self.due = next_point(now, self._origin, self._length)
+
+
+def next_point(now: int, origin: int, length: Length) -> int:
+    """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is not above 0."""
+    months, units = length
+    if months < 0 or units < 0 or not (months or units):
+        raise ValueError("the output rate is not above 0")
+    return next_on_grid(now, origin, months, units)
+
+
+class At:
+    """At the points of a crontab, from the first event on."""
+
+    def __init__(self, point_after: Callable[[int], int]) -> None:
+        self.due = NEVER
+        self._point_after = point_after
+        self._started = False
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if not self._started:
+            self._started = True
+            self.fired(now)
+        return False
+
+    def fired(self, now: int) -> None:
+        self.due = self._point_after(now)
+
+
+class When:
+    """When a condition holds: looked at after each event, and when a variable in it changes.
+
+    A change that makes it hold executes the then-clause at once; the rows follow when time advances next.
+    """
+
+    def __init__(self, holds: Callable[[int], bool], then: Callable[[int], None] | None) -> None:
+        self.due = NEVER
+        self._holds = holds
+        self._then = then
+        self._assigning = False
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if not self._holds(now):
+            return False
+        self._assign(now)
+        return True
+
+    def changed(self, now: int) -> bool:
+        """A variable of the condition was assigned. Whether the condition holds."""
+        if self._assigning or not self._holds(now):  # the then-clause does not start itself again
+            return False
+        self._assign(now)
+        self.due = min(self.due, now)
+        return True
+
+    def fired(self, now: int) -> None:
+        self.due = NEVER
+
+    def _assign(self, now: int) -> None:
+        if self._then is None:
+            return
+        self._assigning = True
+        try:
+            self._then(now)
+        finally:
+            self._assigning = False
+
+
+class Always:
+    """At once: only ``after`` holds rows back."""
+
+    due = NEVER
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return True
+
+    def fired(self, now: int) -> None: ...
+
+
+class Never:
+    """Only when the context partition ends."""
+
+    due = NEVER
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return False
+
+    def fired(self, now: int) -> None: ...
