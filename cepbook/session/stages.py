@@ -43,7 +43,11 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
         return _source(statement.program)
     text = name_or_epl if statement is None else statement.epl
     printers = {"python": partial(_python, runtime), "coverage": partial(_coverage, runtime)}
-    return stages.show(stage, text, runtime.catalog, printers=printers, options=options_of(runtime.config))
+    catalog = runtime.catalog.copy()
+    if statement is not None and statement.kind == "create variable":  # its text declares what is there already
+        for name in statement.output_type.properties:
+            del catalog.variables[name]
+    return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config))
 
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:

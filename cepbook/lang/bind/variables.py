@@ -27,6 +27,7 @@ from cepbook.lang.bind.names import (
 )
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.catalog import EventType, VariableType
+from cepbook.lang.java import single
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import BITS, Type
 
@@ -148,7 +149,7 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
     if variable is None:
         if step.name in scope.module.dropped:
             raise Refused(step.name)
-        hint = did_you_mean(step.name, scope.module.catalog.variables)
+        hint = did_you_mean(step.name, [v.name for v in scope.module.catalog.variables.values() if not v.constant])
         scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
     if variable.constant:
         scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
@@ -203,9 +204,8 @@ def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
     if type_.name in BITS and t.is_integral(e.type) and isinstance(value, int):
         half = 1 << (BITS[type_.name] - 1)
         return replace(e, type=type_) if -half <= value < half else None
-    if type_ == t.FLOAT and e.type == t.DOUBLE:
-        folded = fold(x.Convert(type_, e, span=e.span))
-        return folded if isinstance(folded, x.Const) else None
+    if type_ == t.FLOAT and e.type == t.DOUBLE and isinstance(value, float):
+        return replace(e, type=type_, value=single(value))
     if type_ == t.CHAR and isinstance(value, str) and len(value) == 1:
         return replace(e, type=type_)
     return None
