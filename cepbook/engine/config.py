@@ -13,7 +13,8 @@ class Config:
 
     `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a select
     without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the
-    clock counts microseconds, not milliseconds.
+    clock counts microseconds, not milliseconds. `compensated_sums`: sums and averages of floating numbers that leave a
+    window keep beside them what rounding took, so that they do not drift; slower, and unlike the reference.
     """
 
     integer_division: bool = False
@@ -22,3 +23,4 @@ class Config:
     default_stream_selector: Selector = "istream"
     prioritized: bool = True
     microseconds: bool = False
+    compensated_sums: bool = False

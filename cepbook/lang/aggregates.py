@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from cepbook.lang import types as t
 from cepbook.lang.types import Type
+
+# What the second parameter is; a question mark: may be missing. Behind it a filter may follow.
+Second = Literal["filter", "filter?", "index", "index?", "amount?"]
+# Which forms need a data window: ``f(*)`` and those with an index, or every one
+NeedsWindow = Literal["", "whole", "always"]
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateRow:
     """One aggregate.
 
-    `arity` counts the value parameters (``first(x, i)`` has its index apart). `result` gives the type of the value from
-    that of the argument (None: it takes no argument or ``*``). `numeric` demands a number. `wildcard` allows ``f(*)``.
-    `nulls`: ``ignored`` values do not count, ``kept`` ones do. `empty` is the value over no events. `needs_window`:
-    ``f(*)`` is refused on an unbound stream; `needs_window_always`: every form is. `sorts`: parameters are criteria.
+    `result` gives the type of the value from that of the argument (None: it takes no argument or ``*``). `arity` is 0
+    for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values or ``any``.
+    `wildcard` allows ``f(*)``, `distinct` allows ``f(distinct x)``. `computes` converts numbers to double first.
+    `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
+    one of whole events. `ever`: what has left counts on. `nulls`: ``ignored`` values do not count, ``kept`` ones do.
     """
 
     name: str
@@ -24,14 +31,16 @@ class AggregateRow:
     doc: str
     example: str
     arity: int = 1
-    numeric: bool = False
+    values: Literal["any", "ordered", "numbers"] = "any"
+    second: Second = "filter?"
     wildcard: bool = False
-    nulls: str = "ignored"
-    empty: object = None
-    indexed: bool = False
-    needs_window: bool = False
-    needs_window_always: bool = False
+    distinct: bool = False
+    computes: bool = False
+    needs_window: NeedsWindow = ""
     sorts: bool = False
+    ever: bool = False
+    plain: str | None = None
+    nulls: Literal["ignored", "kept"] = "ignored"
     supported: bool = True
 
 
@@ -63,81 +72,98 @@ def _avg(argument: Type | None) -> Type:
     return t.BIGDECIMAL if argument in (t.BIGINTEGER, t.BIGDECIMAL) else t.DOUBLE
 
 
+def _statistic(name: str, doc: str) -> AggregateRow:
+    return AggregateRow(name, _double, doc, f"{name}(price)", values="numbers", distinct=True, computes=True)
+
+
+def _extreme(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
+    return AggregateRow(name, _same, doc, f"{name}(price)", values="ordered", distinct=True, ever=ever)
+
+
+def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
+    example = f"{name}(price, volume > 1)"
+    return AggregateRow(
+        name, _same, doc, example, values="ordered", second="filter", distinct=True, ever=ever, plain=name[1:]
+    )
+
+
+def _end(name: str, doc: str) -> AggregateRow:
+    example = f"{name}(price)"
+    return AggregateRow(name, _same, doc, example, second="index?", wildcard=True, needs_window="whole", nulls="kept")
+
+
+def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
+    example = f"{name}(price)"
+    return AggregateRow(name, _same, doc, example, values="ordered", sorts=True, ever=ever, nulls="kept")
+
+
 _ROWS = (
     AggregateRow(
-        "count", _long, "number of events, or of events with a non-null value", "count(*)", wildcard=True, empty=0
-    ),
-    AggregateRow("sum", _sum, "sum in the type of the argument (int sums wrap around)", "sum(volume)", numeric=True),
-    AggregateRow("avg", _avg, "sum divided by number of values", "avg(price)", numeric=True),
-    AggregateRow("min", _same, "smallest value; over an unbound stream the smallest ever", "min(price)"),
-    AggregateRow("max", _same, "largest value; over an unbound stream the largest ever", "max(price)"),
-    AggregateRow(
-        "first",
-        _same,
-        "value of the first event of the window; with an index of a later one",
-        "first(price)",
+        "count",
+        _long,
+        "number of events, or of events with a non-null value",
+        "count(*)",
         wildcard=True,
-        nulls="kept",
-        indexed=True,
-        needs_window=True,
+        distinct=True,
     ),
     AggregateRow(
-        "last",
-        _same,
-        "value of the last event of the window; with an index of an earlier one",
-        "last(price)",
-        wildcard=True,
-        nulls="kept",
-        indexed=True,
-        needs_window=True,
+        "sum",
+        _sum,
+        "sum in the type of the argument (int sums wrap around)",
+        "sum(volume)",
+        values="numbers",
+        distinct=True,
     ),
+    AggregateRow("total", _sum, "another name of sum", "total(volume)", values="numbers", distinct=True, plain="sum"),
+    AggregateRow("avg", _avg, "sum divided by number of values", "avg(price)", values="numbers", distinct=True),
+    _extreme("min", "smallest value; over an unbound stream the smallest ever"),
+    _extreme("max", "largest value; over an unbound stream the largest ever"),
+    _filtered("fmin", "smallest value of events that pass a filter"),
+    _filtered("fmax", "largest value of events that pass a filter"),
+    _extreme("minever", "smallest value ever", ever=True),
+    _extreme("maxever", "largest value ever", ever=True),
+    _filtered("fminever", "fmin over all events ever", ever=True),
+    _filtered("fmaxever", "fmax over all events ever", ever=True),
+    _end("first", "value of the first event of the window; with an index of a later one"),
+    _end("last", "value of the last event of the window; with an index of an earlier one"),
     AggregateRow(
         "window",
         _array,
         "all values of the window in arrival order; null when empty",
         "window(price)",
         wildcard=True,
+        needs_window="always",
         nulls="kept",
-        needs_window=True,
-        needs_window_always=True,
-        supported=False,
     ),
+    AggregateRow("nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index"),
+    _statistic("median", "middle value, or mean of the middle two"),
+    _statistic("stddev", "sample standard deviation; null below two values"),
+    _statistic("stddevpop", "population standard deviation"),
+    _statistic("avedev", "mean absolute deviation"),
+    AggregateRow("firstever", _same, "first value ever", "firstever(price)", ever=True),
+    AggregateRow("lastever", _same, "last value ever", "lastever(price)", ever=True),
+    AggregateRow("countever", _long, "number of events ever", "countever(*)", wildcard=True, distinct=True, ever=True),
     AggregateRow(
-        "median", _double, "middle value, or mean of the middle two", "median(price)", numeric=True, supported=False
+        "rate",
+        _double,
+        "events per second: of the last seconds, or of the window by its timestamps",
+        "rate(10)",
+        second="amount?",
     ),
-    AggregateRow("stddev", _double, "sample standard deviation", "stddev(price)", numeric=True, supported=False),
-    AggregateRow("avedev", _double, "mean absolute deviation", "avedev(price)", numeric=True, supported=False),
-    AggregateRow("nth", _same, "the value n events ago", "nth(price, 1)", arity=2, supported=False),
-    AggregateRow("firstever", _same, "first value ever", "firstever(price)", supported=False),
-    AggregateRow("lastever", _same, "last value ever", "lastever(price)", supported=False),
-    AggregateRow("countever", _long, "number of events ever", "countever(*)", wildcard=True, empty=0, supported=False),
-    AggregateRow("minever", _same, "smallest value ever", "minever(price)", supported=False),
-    AggregateRow("maxever", _same, "largest value ever", "maxever(price)", supported=False),
+    AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0),
+    _by("maxby", "the event with the largest criterion"),
+    _by("minby", "the event with the smallest criterion"),
+    _by("maxbyever", "maxby over all events ever", ever=True),
+    _by("minbyever", "minby over all events ever", ever=True),
     AggregateRow(
-        "fmin",
-        _same,
-        "smallest value of events that pass a filter",
-        "fmin(price, volume > 1)",
-        arity=2,
-        supported=False,
-    ),
-    AggregateRow(
-        "fmax", _same, "largest value of events that pass a filter", "fmax(price, volume > 1)", arity=2, supported=False
-    ),
-    AggregateRow(
-        "fminever", _same, "fmin over all events ever", "fminever(price, volume > 1)", arity=2, supported=False
-    ),
-    AggregateRow(
-        "fmaxever", _same, "fmax over all events ever", "fmaxever(price, volume > 1)", arity=2, supported=False
-    ),
-    AggregateRow("rate", _double, "events per second", "rate(10)", supported=False),
-    AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0, supported=False),
-    AggregateRow("maxby", _same, "the event with the largest criterion", "maxby(price)", sorts=True, supported=False),
-    AggregateRow("minby", _same, "the event with the smallest criterion", "minby(price)", sorts=True, supported=False),
-    AggregateRow("maxbyever", _same, "maxby over all events ever", "maxbyever(price)", sorts=True, supported=False),
-    AggregateRow("minbyever", _same, "minby over all events ever", "minbyever(price)", sorts=True, supported=False),
-    AggregateRow(
-        "sorted", _array, "the events of the window in sort order", "sorted(price)", sorts=True, supported=False
+        "sorted",
+        _array,
+        "the events of the window in sort order; null when empty",
+        "sorted(price)",
+        values="ordered",
+        needs_window="always",
+        sorts=True,
+        nulls="kept",
     ),
 )
 

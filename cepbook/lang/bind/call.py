@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.aggregates import AGGREGATES, AggregateRow
+from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.bind.aggregate import bind_aggregate
+from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
-from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce, common
+from cepbook.lang.bind.row_functions import ROW_FUNCTIONS, bind_row_function
+from cepbook.lang.bind.typing import TEXTUAL, coerce, common
 from cepbook.lang.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
-from cepbook.lang.plan import AggregateCall
 from cepbook.lang.types import Type
 
-Binder = Callable[[ast.Expr, Scope], x.Expr]
-
-UNSUPPORTED = frozenset(
-    "prev prevtail prevcount prevwindow prior grouping grouping_id transpose istream current_evaluation_context"
-    " event_identity_equals".split()
-)
+UNSUPPORTED = frozenset(("transpose", "current_evaluation_context", "event_identity_equals"))
 
 # The functions and aggregates with a simple name, in any case of letters; a function from Python cannot replace them.
 BUILT_IN = frozenset(
-    name for name in (*FUNCTIONS, *AGGREGATES, *UNSUPPORTED, "current_timestamp") if "." not in name and " " not in name
+    name
+    for name in (*FUNCTIONS, *AGGREGATES, *ROW_FUNCTIONS, *UNSUPPORTED, "current_timestamp")
+    if "." not in name and " " not in name
 )
 
 SYNONYMS = {
-    "total": "sum",
     "average": "avg",
     "mean": "avg",
     "ifnull": "coalesce",
@@ -50,6 +46,8 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     row = AGGREGATES.get(lower)
     if row is not None and not (lower in ("min", "max") and len(args) > 1 and not step.wildcard):
         return bind_aggregate(row, step, scope, bind)
+    if lower in ROW_FUNCTIONS:
+        return bind_row_function(lower, step, scope, bind)
     if lower == "typeof":
         return _typeof(step, scope, bind)
     if lower == "exists":
@@ -85,24 +83,14 @@ def _user_call(step: ast.NameStep, returns: Type, scope: Scope, bind: Binder) ->
     scope.module.need("function", step.name)
     args = [_value(arg, scope, bind) for arg in step.args or ()]
     if step.wildcard and scope.streams:
-        args.insert(0, _event(scope, None, step.span))
+        args.insert(0, whole_event(scope, None, step.span))
     if any(arg.type == ERROR for arg in args):
         return error_at(step.span)
     return x.UserCall(returns, step.name, tuple(args), span=step.span)
 
 
 def _value(arg: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
-    return _event(scope, arg.stream, arg.span) if isinstance(arg, ast.Star) else bind(arg, scope)
-
-
-def _event(scope: Scope, name: str | None, span: Span) -> x.Expr:
-    """The whole event of the stream called `name`, of the only stream for None."""
-    for position, stream in enumerate(scope.streams):
-        if name is None or stream.answers_to(name):
-            if stream.event_type is None:
-                return error_at(span)
-            return x.EventOf(t.event_of(stream.event_type.name), position, span=span)
-    scope.problems.fail("unknown-property", f"no stream `{name}`", span)
+    return whole_event(scope, arg.stream, arg.span) if isinstance(arg, ast.Star) else bind(arg, scope)
 
 
 def bind_function(
@@ -117,7 +105,7 @@ def bind_function(
     if len(given) < row.minimum or (most is not None and len(given) > most):
         scope.problems.fail(
             "wrong-parameter",
-            f"`{step.name}` takes {_count(row.minimum - extra, None if most is None else most - extra)},"
+            f"`{step.name}` takes {how_many(row.minimum - extra, None if most is None else most - extra)},"
             f" found {len(given) - extra}",
             step.span,
         )
@@ -160,14 +148,6 @@ def _fits(kind: str, type_: Type) -> bool:
     return type_ in TEXTUAL
 
 
-def _count(least: int, most: int | None) -> str:
-    if most is None:
-        return f"at least {least} parameters"
-    if least == most:
-        return f"{least} parameter{'' if least == 1 else 's'}"
-    return f"{least} to {most} parameters"
-
-
 def _one_argument(step: ast.NameStep, scope: Scope) -> ast.Expr:
     if step.args is None or len(step.args) != 1 or step.wildcard or step.named:
         scope.problems.fail("wrong-parameter", f"`{step.name}` takes 1 parameter", step.span)
@@ -205,124 +185,3 @@ def _exists(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
             return x.Is(t.BOOLEAN, bound.target, x.Const(t.NULL, None), True, span=step.span)
         return x.Call(t.BOOLEAN, "exists", (bound.target, x.Const(t.STRING, bound.name)), span=step.span)
     return x.Is(t.BOOLEAN, bound, x.Const(t.NULL, None), True, span=step.span)
-
-
-# ---------------------------------------------------------------- aggregates
-@dataclass(slots=True)
-class _Parts:
-    """The arguments of one aggregate call, sorted by what they are for."""
-
-    args: list[x.Expr]
-    filter: x.Expr | None = None
-    index: x.Expr | None = None
-    star: bool = False
-
-
-def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
-    """Registers the call with the scope (equal calls share one) and gives a reference to it."""
-    if scope.no_aggregates is not None:
-        scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
-    if row.sorts and not row.supported:
-        scope.problems.fail("not-supported-yet", f"not supported yet: the aggregate {row.name}", step.span)
-    parts = _arguments(row, step, scope, bind)
-    _check_window(row, parts, step, scope)
-    if not row.supported:
-        scope.problems.unsupported(f"the aggregate {row.name}", step.span)
-        raise Refused(row.name)
-    if any(arg.type == ERROR for arg in parts.args) or (parts.filter is not None and parts.filter.type == ERROR):
-        return error_at(step.span)
-    counted = not (row.name == "count" and parts.star)
-    type_ = row.result(parts.args[0].type if parts.args else None)
-    found = AggregateCall(
-        row.name,
-        tuple(parts.args) if counted else (),
-        type_,
-        step.distinct,
-        parts.filter,
-        scope.unwindowed and row.name in ("min", "max", "first", "last"),
-        parts.index,
-        span=step.span,
-    )
-    if found not in scope.calls:
-        scope.calls.append(found)
-    return x.AggregateRef(type_, scope.calls.index(found), span=step.span)
-
-
-def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:
-    given = list(step.args or ())
-    parts = _Parts([])
-    star = step.wildcard
-    stream: str | None = None
-    if given and isinstance(given[0], ast.Star):
-        star, stream = True, given[0].stream
-        given = given[1:]
-    if star:
-        if not row.wildcard or step.distinct:
-            word = "distinct *" if step.distinct else "*"
-            scope.problems.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
-        parts.star = True
-        parts.args.append(_event(scope, stream, step.span) if scope.streams else error_at(step.span))
-    _named(step, parts, scope, bind)
-    values = [bind(arg, scope) for arg in given]
-    wanted = 0 if star else row.arity
-    if len(values) < wanted:
-        scope.problems.fail(
-            "wrong-parameter",
-            f"`{row.name}` takes {_count(row.arity, row.arity)}, found {len(values)}",
-            step.span,
-        )
-    parts.args.extend(values[:wanted])
-    _extras(row, values[wanted:], parts, step, scope)
-    _check_value(row, parts, scope)
-    return parts
-
-
-def _named(step: ast.NameStep, parts: _Parts, scope: Scope, bind: Binder) -> None:
-    for name, values in step.named:
-        bound = [bind(value, scope) for value in values]
-        if name == "filter" and len(bound) == 1:
-            parts.filter = _filter(bound[0], scope)
-        elif name == "group_by":
-            scope.problems.fail("not-supported-yet", "not supported yet: group_by in an aggregate", step.span)
-        else:
-            scope.problems.fail(
-                "wrong-parameter", f"no parameter `{name}:`", step.span, did_you_mean(name, ("filter", "group_by"))
-            )
-
-
-def _filter(bound: x.Expr, scope: Scope) -> x.Expr:
-    if bound.type not in (t.BOOLEAN, ERROR):
-        scope.problems.fail(
-            "type-mismatch", f"the filter of an aggregate must be boolean, found {describe(bound.type)}", bound.span
-        )
-    return bound
-
-
-def _extras(row: AggregateRow, values: list[x.Expr], parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
-    """What follows the value: an index for first and last, a positional filter."""
-    for value in values:
-        if row.indexed and parts.index is None and value.type in (t.BYTE, t.SHORT, t.INT):
-            parts.index = value
-        elif parts.filter is None and len(values) <= 1 + row.indexed:
-            parts.filter = _filter(value, scope)
-        else:
-            scope.problems.fail("wrong-parameter", f"too many parameters for `{row.name}`", step.span)
-
-
-def _check_value(row: AggregateRow, parts: _Parts, scope: Scope) -> None:
-    if row.numeric and parts.args and parts.args[0].type != ERROR and not t.is_numeric(parts.args[0].type):
-        found = parts.args[0]
-        scope.problems.fail("type-mismatch", f"`{row.name}` needs numbers, found {describe(found.type)}", found.span)
-    if row.name in ("min", "max") and parts.args:
-        found = parts.args[0]
-        if found.type not in (*LOOSE, *TEXTUAL, t.BOOLEAN, t.TIMESTAMP) and not t.is_numeric(found.type):
-            scope.problems.fail(
-                "type-mismatch", f"`{row.name}` cannot order values of {describe(found.type)}", found.span
-            )
-
-
-def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
-    whole = parts.star or parts.index is not None
-    if scope.unwindowed and (row.needs_window_always or (row.needs_window and whole)):
-        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if whole else row.name
-        scope.problems.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")

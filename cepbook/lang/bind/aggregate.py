@@ -1,0 +1,247 @@
+"""Aggregate calls: their parameters, filters, criteria, local grouping.
+
+Esper reference, sections "Aggregation Functions" and "Specifying Grouping for Each Aggregation Function".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.aggregates import AggregateRow
+from cepbook.lang.bind.arguments import Binder, how_many, whole_event
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
+from cepbook.lang.bind.period import seconds
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
+from cepbook.lang.plan import AggregateCall
+from cepbook.lang.rewrite.expressions import fold
+
+NAMED = ("filter", "group_by")
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The arguments of one aggregate call, sorted by what they are for."""
+
+    args: list[x.Expr]
+    filter: x.Expr | None = None
+    index: x.Expr | None = None
+    star: bool = False
+    criteria: tuple[tuple[x.Expr, bool], ...] = ()
+    group_by: tuple[x.Expr, ...] | None = None
+
+    def all(self) -> list[x.Expr]:
+        optional = [e for e in (self.filter, self.index) if e is not None]
+        return [*self.args, *optional, *(e for e, _ in self.criteria), *(self.group_by or ())]
+
+
+def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    """Registers the call with the scope (equal calls share one) and gives a reference to it."""
+    if scope.no_aggregates is not None:
+        scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
+    parts = _arguments(row, step, scope, bind)
+    _check_window(row, parts, step, scope)
+    if not row.supported:
+        scope.problems.unsupported(f"the aggregate {row.name}", step.span)
+        raise Refused(row.name)
+    if any(part.type == ERROR for part in parts.all()):
+        return error_at(step.span)
+    name = row.plain or row.name
+    type_ = row.result(parts.args[0].type if parts.args else None)
+    args = [coerce(arg, t.DOUBLE) for arg in parts.args] if row.computes else parts.args
+    found = AggregateCall(
+        name,
+        () if parts.star and name in ("count", "countever") else tuple(args),
+        type_,
+        step.distinct,
+        parts.filter,
+        row.ever or (scope.unwindowed and name in ("min", "max", "first", "last", "maxby", "minby")),
+        parts.index,
+        parts.group_by,
+        parts.criteria,
+        span=step.span,
+    )
+    if found not in scope.calls:
+        scope.calls.append(found)
+    return x.AggregateRef(type_, scope.calls.index(found), span=step.span)
+
+
+def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:
+    parts = _Parts([])
+    given = _without_star(row, step, parts, scope)
+    if step.distinct and not (row.distinct or parts.star):
+        scope.problems.fail("wrong-parameter", f"`{row.name}` takes no `distinct`", step.span)
+    _named(row, step, parts, scope, bind)
+    if row.sorts:
+        _criteria(row, given, step, parts, scope, bind)
+        return parts
+    values = [bind(arg, scope) for arg in given]
+    wanted = 0 if parts.star else row.arity
+    required = wanted + (row.second in ("filter", "index"))
+    if len(values) < required:
+        scope.problems.fail(
+            "wrong-parameter", f"`{row.name}` takes {how_many(required, required)}, found {len(values)}", step.span
+        )
+    parts.args.extend(values[:wanted])
+    _extras(row, values[wanted:], parts, step, scope)
+    if row.name == "rate":
+        _rate(parts, scope)
+    else:
+        _check_value(row, parts.args[:1], scope)
+    return parts
+
+
+def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope) -> Sequence[ast.Expr]:
+    """The parameters behind ``*`` or ``alias.*``, which is a whole event."""
+    given = step.args or ()
+    stream: str | None = None
+    star = step.wildcard
+    if given and isinstance(given[0], ast.Star):
+        star, stream, given = True, given[0].stream, given[1:]
+    if star:
+        if not row.wildcard or step.distinct:
+            word = "distinct *" if step.distinct else "*"
+            scope.problems.fail("wrong-parameter", f"`{row.name}({word})` has no meaning", step.span)
+        parts.star = True
+        parts.args.append(whole_event(scope, stream, step.span) if scope.streams else error_at(step.span))
+    return given
+
+
+def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, bind: Binder) -> None:
+    for name, values in step.named:
+        if name == "filter" and len(values) == 1 and row.arity:
+            parts.filter = _filter(bind(values[0], scope), scope)
+        elif name == "group_by":
+            inner = scope.without_aggregates("the group_by of an aggregate")
+            parts.group_by = tuple(bind(value, inner) for value in values)
+        elif name in NAMED:
+            scope.problems.fail("wrong-parameter", f"`{row.name}` takes no such `{name}:`", step.span)
+        else:
+            scope.problems.fail("wrong-parameter", f"no parameter `{name}:`", step.span, did_you_mean(name, NAMED))
+
+
+def _filter(bound: x.Expr, scope: Scope) -> x.Expr:
+    if bound.type not in (t.BOOLEAN, ERROR):
+        scope.problems.fail(
+            "type-mismatch", f"the filter of an aggregate must be boolean, found {describe(bound.type)}", bound.span
+        )
+    return bound
+
+
+def _criteria(
+    row: AggregateRow, given: Sequence[ast.Expr], step: ast.NameStep, parts: _Parts, scope: Scope, bind: Binder
+) -> None:
+    if not given:
+        scope.problems.fail("wrong-parameter", f"`{row.name}` takes {how_many(1, None)}, found 0", step.span)
+    criteria: list[tuple[x.Expr, bool]] = []
+    for node in given:
+        operand, descending = (node.operand, node.descending) if isinstance(node, ast.SortKey) else (node, False)
+        criteria.append((bind(operand, scope), descending))
+    parts.criteria = tuple(criteria)
+    _check_value(row, [e for e, _ in criteria], scope)
+    read = [part.stream for e, _ in criteria for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf))]
+    position = read[0] if read else 0
+    stream = scope.streams[position] if position < len(scope.streams) else None
+    if stream is None or stream.event_type is None:
+        parts.args.append(error_at(step.span))
+    else:
+        parts.args.append(x.EventOf(t.event_of(stream.event_type.name), position, span=step.span))
+
+
+def _extras(row: AggregateRow, values: list[x.Expr], parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
+    """What follows the value: an index, an amount, a filter."""
+    for position, value in enumerate(values):
+        if position == 0 and row.second in ("index", "index?") and value.type in (*_INDEXES, ERROR):
+            parts.index = _index(row, value, scope)
+        elif position == 0 and row.second == "index":
+            scope.problems.fail(
+                "type-mismatch", f"the index of `{row.name}` must be an int, found {describe(value.type)}", value.span
+            )
+        elif position == 0 and row.second == "amount?" and value.type != t.BOOLEAN:
+            parts.args.append(value)
+        elif parts.filter is None and row.arity and len(values) <= 1 + (row.second in ("index", "index?", "amount?")):
+            parts.filter = _filter(value, scope)
+        else:
+            scope.problems.fail("wrong-parameter", f"too many parameters for `{row.name}`", step.span)
+
+
+_INDEXES = (t.BYTE, t.SHORT, t.INT)
+
+
+def _index(row: AggregateRow, value: x.Expr, scope: Scope) -> x.Expr:
+    """The index of first, last and nth, which belongs to no event; that of nth is a constant and not negative."""
+    value = fold(value)
+    if row.second == "index" and not (isinstance(value, x.Const) and isinstance(value.value, int)):
+        scope.problems.fail("wrong-parameter", f"the index of `{row.name}` must be a constant", value.span)
+    if row.second == "index" and isinstance(value, x.Const) and isinstance(value.value, int) and value.value < 0:
+        scope.problems.fail("wrong-parameter", f"the index of `{row.name}` is negative", value.span)
+    if any(isinstance(part, (x.Prop, x.EventOf, x.AggregateRef)) for part in x.walk(value)):
+        scope.problems.fail(
+            "wrong-parameter", f"the index of `{row.name}` must not depend on events", value.span, "use a variable"
+        )
+    return value
+
+
+def _rate(parts: _Parts, scope: Scope) -> None:
+    """``rate(seconds)`` counts arrivals by engine time; ``rate(timestamp, amount)`` goes by those of the window."""
+    first, *rest = parts.args
+    if first.type == ERROR or any(amount.type == ERROR for amount in rest):
+        return
+    period = first if isinstance(first, x.Period) else None
+    if period is None and isinstance(fold(first), x.Const):
+        if not t.is_numeric(first.type):
+            found = describe(first.type)
+            scope.problems.fail("type-mismatch", f"`rate` needs a number of seconds, found {found}", first.span)
+        period = seconds(fold(first), scope)
+    if period is not None:
+        _check_interval(period, rest, scope)
+        parts.args = [x.CurrentTimestamp(t.LONG, span=first.span), period]
+        return
+    if not t.is_integral(first.type):
+        found = describe(first.type)
+        scope.problems.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {found}", first.span)
+    for amount in rest:
+        if not t.is_numeric(amount.type):
+            scope.problems.fail(
+                "type-mismatch", f"the amount of `rate` must be a number, found {describe(amount.type)}", amount.span
+            )
+    if scope.unwindowed:
+        scope.problems.fail(
+            "wrong-parameter",
+            "`rate` by timestamps needs a data window",
+            first.span,
+            "add one, such as #keepall, or give a number of seconds",
+        )
+
+
+def _check_interval(period: x.Period, rest: Sequence[x.Expr], scope: Scope) -> None:
+    if rest:
+        scope.problems.fail("wrong-parameter", "`rate` of some seconds takes no amount", rest[0].span)
+    length = period.millis
+    if period.months is not None or not isinstance(length, x.Const) or not isinstance(length.value, int):
+        scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", period.span)
+    if length.value <= 0:
+        scope.problems.fail("wrong-parameter", "the interval of `rate` must be above 0", period.span)
+
+
+def _check_value(row: AggregateRow, found: Sequence[x.Expr], scope: Scope) -> None:
+    for value in found:
+        if row.values == "numbers" and value.type != ERROR and not t.is_numeric(value.type):
+            scope.problems.fail(
+                "type-mismatch", f"`{row.name}` needs numbers, found {describe(value.type)}", value.span
+            )
+        known = value.type in (*LOOSE, *TEXTUAL, t.BOOLEAN, t.TIMESTAMP) or t.is_numeric(value.type)
+        if row.values == "ordered" and not known:
+            scope.problems.fail(
+                "type-mismatch", f"`{row.name}` cannot order values of {describe(value.type)}", value.span
+            )
+
+
+def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
+    whole = parts.star or (parts.index is not None and row.second == "index?")
+    if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "whole" and whole)):
+        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if whole else row.name
+        scope.problems.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")
