@@ -262,6 +262,11 @@ def test_prev_over_derived_events_looks_at_the_windows_over_them() -> None:
         bound("select prev(1, size) from Tick#length(2)#size")
 
 
+def test_members_of_other_events() -> None:
+    assert column("prev(1, e).price from Tick#length(2) as e").type == t.DOUBLE
+    assert column("prev(1, e).average from Tick#uni(price)#length(2) as e").type == t.DOUBLE
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

@@ -247,6 +247,9 @@ def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
     """The known members of a type; None if it has none."""
     if type_.event is not None:
         found = scope.module.catalog.event_types.get(type_.event)
+        for stream in scope.streams:  # derived events are not in the catalog
+            if stream.event_type is not None and stream.event_type.name == type_.event:
+                found = stream.event_type
         return found.properties if found is not None else None
     return dict(type_.fields) if type_.fields is not None else None
 

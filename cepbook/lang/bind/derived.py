@@ -15,7 +15,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.names import Scope
-from cepbook.lang.bind.parameters import Parameters
+from cepbook.lang.bind.parameters import Parameters, check_plain
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
 from cepbook.lang.plan import Column, Derived, Source, Windowed
@@ -83,6 +83,7 @@ def _extra(nodes: Sequence[ast.Expr], what: str, scope: Scope) -> Iterator[tuple
     own = replace(scope.without_aggregates(what), no_rows=what)
     for node in nodes:
         if not isinstance(node, ast.Star):
+            check_plain(node, what, scope)
             yield Column(_name(node, scope), bind_expr(node, own), span=node.span), True
             continue
         event_type = own.streams[0].event_type

@@ -123,11 +123,16 @@ def _bind_parameter(row: WindowRow, parameter: Parameter, node: ast.Expr, found:
             found.args.append(_checked(parameter.kind, bound, what, scope))
 
 
-def _value(node: ast.Expr, what: str, scope: Scope) -> x.Expr:
+def check_plain(node: ast.Expr, what: str, scope: Scope) -> None:
+    """Refuses what is a parameter of other windows only."""
     if isinstance(node, ast.SortKey):
         scope.problems.fail("wrong-parameter", f"{what} cannot have a sort order", node.span)
     if isinstance(node, ast.Star):
         scope.problems.fail("wrong-parameter", f"{what} cannot be `*`", node.span)
+
+
+def _value(node: ast.Expr, what: str, scope: Scope) -> x.Expr:
+    check_plain(node, what, scope)
     bound = bind_expr(node, replace(scope.without_aggregates(what), no_rows=what))
     if bound.type == ERROR:
         raise Refused(what)
@@ -251,6 +256,7 @@ def _is_ordered(type_: Type) -> bool:
 def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[AggregateCall, ...]]:
     """A condition over the window: the event under evaluation, built-in names, aggregates of its own."""
     own = replace(scope, no_aggregates=None, no_rows=what, calls=[], aliases=_window_values(scope), unwindowed=False)
+    check_plain(node, what, scope)
     bound = bind_expr(node, own)
     if bound.type == ERROR:
         raise Refused(what)

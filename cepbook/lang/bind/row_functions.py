@@ -30,13 +30,18 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
         scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
     if name in ("grouping", "grouping_id"):
         return _grouping(name, step, scope, bind)
-    if scope.no_rows is not None and not scope.open_:
+    if scope.no_rows is not None and not _unknown(scope):
         scope.problems.fail("wrong-parameter", f"`{name}` is not allowed in {scope.no_rows}", step.span)
     if name == "istream":
         if step.args or step.wildcard:
             scope.problems.fail("wrong-parameter", "`istream` takes no parameters", step.span)
         return x.InsertStream(t.BOOLEAN, span=step.span)
     return _prior(step, scope, bind) if name == "prior" else _prev(name, step, scope, bind)
+
+
+def _unknown(scope: Scope) -> bool:
+    """Whether the from-clause was refused as a whole; joins are."""
+    return scope.open_ or len(scope.streams) > 1
 
 
 # ---------------------------------------------------------------- other events
@@ -62,7 +67,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 
 def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     windows = scope.data_windows
-    if scope.open_:
+    if _unknown(scope):
         return
     if not windows:
         scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, "add one, such as #keepall")

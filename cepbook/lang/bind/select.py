@@ -136,7 +136,8 @@ def _scope(node: ast.Select, module: Module) -> Scope:
 def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
     """The stream with its windows; `scope` then sees their events, too. None: refused."""
     found: plan.StreamNode | None = None
-    reclaim = reclaim_hint(node.annotations, scope.module)
+    grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
+    reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
     for position, source in enumerate(node.sources):
         arriving = _arriving(source, scope.streams[position], scope)
         own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_rows="a filter")

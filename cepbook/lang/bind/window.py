@@ -184,7 +184,8 @@ def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple
     found: dict[str, int] = {}
     for node in annotations:
         if node.name.lower() == "hint":
-            for part in str(node.value).split(","):
+            text = node.value if node.value is not None else dict(node.values).get("value")
+            for part in str(text).split(","):
                 name, _, value = part.partition("=")
                 if name.strip().lower() in (AGED, SWEPT):
                     found[name.strip().lower()] = _clock_units(name.strip(), value.strip(), node, module)
