@@ -16,6 +16,7 @@ from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_o
 from cepbook.engine.rows.shape import TIMED
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
+from cepbook.lang.plan import WindowSpec
 
 __all__ = ["Batch", "Slice"]
 
@@ -88,7 +89,7 @@ class Batch:
         targets: set[str] = set()
         for node in self._nodes:
             statement = node.statement
-            if not (node.raw or reached.intersection(node.producers) or statement.program.shape.window_name in TIMED):
+            if not (node.raw or reached.intersection(node.producers) or statement.program.shape.timed):
                 continue
             found = self._obstacle_in(statement)
             if found is not None:
@@ -101,11 +102,13 @@ class Batch:
     def _obstacle_in(self, statement: Statement) -> str | None:
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
-        window = statement.program.shape.window
-        if window is not None and window.name in TIMED and not _positive(window.args[0]):
-            return f"`{statement.name}` has a period that is not a positive constant"
-        if window is not None and "START_EAGER" in window.options and statement.context is not None:
-            return f"`{statement.name}` starts its batches when a partition begins"
+        for window in statement.plan.windows:
+            if window.name in TIMED and not all(_positive(e) for e in window.args if isinstance(e, x.Period)):
+                return f"`{statement.name}` has a period that is not a positive constant"
+            if statement.context is not None and _starts_with_partition(window):
+                return f"`{statement.name}` has a window whose clock starts when a partition begins"
+        if statement.program.watched:
+            return f"`{statement.name}` has a window that follows a variable"
         if statement.kind == "on set":
             return f"`{statement.name}` sets variables that others read"
         if statement.plan.drop:
@@ -140,6 +143,10 @@ class Batch:
             if each.times[i] > runtime.now:
                 runtime.advance(each.times[i])
             senders[each.type]({name: values[i] for name, values in each.columns.items()})
+
+
+def _starts_with_partition(window: WindowSpec) -> bool:
+    return "START_EAGER" in window.options or window.name == "firsttime" or window.reclaim is not None
 
 
 def _positive(period: x.Expr) -> bool:

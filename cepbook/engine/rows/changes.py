@@ -126,6 +126,9 @@ class ChangeCode:
 
     def _fully_grouped(self) -> None:
         source, code, shape = self.code.source, self.code, self.code.shape
+        if shape.levels:
+            self._rolled_up()
+            return
         source.line("touched = {}")
 
         def touch(q: Scope) -> None:
@@ -140,6 +143,40 @@ class ChangeCode:
         self._move_groups(touch)
         if shape.wants_insert:
             with source.block("for k in touched:"):
+                code.load_group_or_fresh()
+                code.append_row("ins", self.q)
+
+
+    def _rolled_up(self) -> None:
+        """Groups of several grouping sets. Rows come set by set, in each the groups of arriving events first."""
+        source, code, cells = self.code.source, self.code, self.code.aggregates
+        levels, wants_remove = self.code.shape.levels, self.code.shape.wants_remove
+        source.line(f"touched = [{', '.join(['{}'] * len(levels))}]")
+
+        def move(entering: bool) -> Write:
+            def write(q: Scope) -> None:
+                keys = ", ".join(code.level_key(q, level) for level in range(len(levels)))
+                with source.block(f"for k in ({keys},):"):
+                    with source.block("if k not in touched[k[0]]:"):
+                        source.line("touched[k[0]][k] = rows_before = []")
+                        if wants_remove:
+                            code.load_group_or_fresh()
+                            code.append_row("rows_before", self.left)
+                    if not entering:
+                        code.leave_group(q, "k")
+                        return
+                    code.open_group("k")
+                    cells.enter(q, "qo")
+                    cells.store("G")
+
+            return write
+
+        self.each("batch", move(True))
+        self.each("former", move(False))
+        with source.block("for level in touched:"), source.block("for k, rows_before in level.items():"):
+            if wants_remove:
+                source.line("rem += rows_before")
+            if self.code.shape.wants_insert:
                 code.load_group_or_fresh()
                 code.append_row("ins", self.q)
 

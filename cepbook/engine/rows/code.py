@@ -61,6 +61,8 @@ class Code:
     def _key_codes(self) -> tuple[str, ...]:
         keys = self.shape.keys
         codes = ["k"] if len(keys) == 1 else [f"k[{i}]" for i in range(len(keys))]
+        if self.shape.levels:  # the key of a group begins with the number of its level
+            codes = [f"k[{i}]" for i in range(1, len(keys) + 1)]
         thaw = self.source.bind("_thawed", thawed)
         return tuple(c if is_hashable(e.type) else f"{thaw}({c})" for c, e in zip(codes, keys, strict=True))
 
@@ -153,6 +155,14 @@ class Code:
     def key(self, scope: Scope) -> str:
         """Code of the group key of the scope's event; arrays count by content."""
         return self._key_of(scope, self.shape.keys)
+
+    def level_key(self, scope: Scope, level: int) -> str:
+        """Code of the key of the group of grouping set `level`: its number, then all keys, null where it has none."""
+        chosen = self.shape.levels[level]
+        codes = [
+            self._hashable(lower.value(scope, e), e) if i in chosen else "None" for i, e in enumerate(self.shape.keys)
+        ]
+        return f"({', '.join([str(level), *codes])})"
 
     def window_key(self, scope: Scope, keys: tuple[x.Expr, ...]) -> str:
         """Code of a groupwin or unique key."""

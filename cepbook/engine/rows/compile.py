@@ -313,15 +313,16 @@ class _Writer:
                 code.load_group_or_fresh()
                 code.append_row("found", q)
             return
-        with source.block(f"for item in {contents}:"):
-            code.items.unpack(source, "item")
-            with code.where(q):
-                self._found_item(q)
+        for level in range(max(1, len(shape.levels))):
+            with source.block(f"for item in {contents}:"):
+                code.items.unpack(source, "item")
+                with code.where(q):
+                    self._found_item(q, level)
 
-    def _found_item(self, q: Scope) -> None:
+    def _found_item(self, q: Scope, level: int) -> None:
         source, shape, code = self.source, self.shape, self.code
         if shape.grouped:
-            source.line(f"k = {code.key(q)}")
+            source.line(f"k = {code.level_key(q, level) if shape.levels else code.key(q)}")
             if shape.kind == "fully_aggregated_grouped":
                 with source.block("if k in seen:"):
                     source.line("continue")

@@ -33,8 +33,8 @@ class Scope:
     `props` maps property names of the stream to code, `event` is the whole event, `aggregates` and `keys` hold the
     code of aggregate values and group keys, `partition` the context partition and `now` engine time. `variables` has
     the cells of variables, `assigned` the code of new values that are not in their cells yet. `window` maps the
-    built-ins of window conditions to code; `row` gives the code of what depends on the row's place (``prev``, ``prior``,
-    ``istream``, ``grouping``). `second` is how many units of the clock a second has.
+    built-ins of window conditions to code; `row` gives the code of what depends on the place of the row (``prev``,
+    ``prior``, ``istream``, ``grouping``). `second` is how many units of the clock a second has.
     """
 
     source: Source

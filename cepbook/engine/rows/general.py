@@ -54,7 +54,15 @@ class GeneralCode(ChangeCode):
             return self.pipeline.prior(e)
         if isinstance(e, x.Prev):
             return "None" if leaving else self._prev(e)
+        if isinstance(e, x.Grouping):
+            return self._grouping(e)
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no code in the row engine")
+
+    def _grouping(self, e: x.Grouping) -> str:
+        """The bits of each grouping set stand ready; the group's key says which set it is of."""
+        levels = self.shape.levels
+        bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
+        return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
 
     def _prev(self, e: x.Prev) -> str:
         if e.kind == "count":

@@ -105,6 +105,11 @@ class Shape:
         return () if self.aggregation is None else self.aggregation.keys
 
     @property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """The grouping sets of rollup and the like, as indexes of `keys`."""
+        return () if self.aggregation is None else self.aggregation.levels
+
+    @property
     def grouped(self) -> bool:
         return bool(self.keys)
 
@@ -150,7 +155,8 @@ class Shape:
             return Leaving.ANYHOW
         within = _LEAVING_VIEWS[holding[0]] if holding else Leaving.NEVER
         groups = next((set(w.args) for w in windows if w.name == "groupwin"), set())
-        if within is Leaving.IN_ORDER and groups and not groups <= set(self.keys):
+        keys = set(self.keys) if not self.levels else set[Expr]()
+        if within is Leaving.IN_ORDER and groups and not groups <= keys:
             return Leaving.ANYHOW
         return within
 
@@ -224,16 +230,27 @@ def shape_of(plan: p.SelectStatement) -> Shape:
 
 def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
     """Whether the statement is one whose window is written into its own code."""
-    if any(isinstance(part, _OF_ROWS) for e in _after_window(shape) if e is not None for part in x.walk(e)):
+    parts = (part for e in _after_window(shape) if e is not None for part in x.walk(e))
+    if shape.levels or any(isinstance(part, _OF_ROWS) for part in parts):
+        return False
+    calls = () if shape.aggregation is None else shape.aggregation.calls
+    if any(call.group_by is not None for call in calls):
         return False
     if not streams:
         return True
     if len(streams) > 1 or not isinstance(streams[0], p.Windowed):
         return False
     first, *rest = streams[0].windows
+    if any(w.name in BATCHES for w in streams[0].windows) and any(map(_remembers, calls)):
+        return False  # its own code forgets what a batch left in the aggregates
     if first.name == "groupwin":
         return first.reclaim is None and len(rest) == 1 and rest[0].name in _LEAVING
     return not rest and first.name in _LEAVING
+
+
+def _remembers(call: p.AggregateCall) -> bool:
+    """Whether the value depends on events that are not in the window any more."""
+    return call.ever or call.name in ("leaving", "rate")
 
 
 _OF_ROWS = (x.Prev, x.Prior, x.InsertStream)
