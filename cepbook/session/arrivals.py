@@ -2,15 +2,15 @@
 
 Writing costs one append per event sent, and one per replayed slice, of which only a reference is kept; events are made
 of slices when somebody asks. For each event type the last `KEPT` events that were sent and the last `KEPT` that were
-replayed are known, and as many clock stops. A slice holds on to its source, so the source of the last replay of a type
-lives until the next one.
+replayed are known, and as many clock stops and assignments of variables. A slice holds on to its source, so the source
+of the last replay of a type lives until the next one.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -25,7 +25,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event, or a stop of the clock (`event` is None), at engine time `time`; `type_name` of an event.
+    """At engine time `time` an event of `type_name`, or `variable` is given a value; else a stop of the clock.
 
     `stepping`: the clock visited every due time on the way.
     """
@@ -33,7 +33,9 @@ class Happening:
     place: Place
     time: int
     type_name: str | None = None
-    event: Event | None = None
+    event: Event = field(default_factory=dict)
+    variable: str | None = None
+    value: object = None
     stepping: bool = False
 
 
@@ -90,6 +92,7 @@ class Arrivals:
         self._sent: dict[str, deque[tuple[int, int, Event]]] = {}
         self._replayed: dict[str, _Tail] = {}
         self._stops: deque[tuple[int, int, bool]] = deque(maxlen=KEPT)
+        self._assigned: deque[Happening] = deque(maxlen=KEPT)
         self._born: dict[str, Born] = {}
 
     # ---- writing
@@ -116,6 +119,10 @@ class Arrivals:
     def stopped(self, time: int, *, stepping: bool = False) -> None:
         """Note that the clock was set to `time`."""
         self._stops.append((self._number(), time, stepping))
+
+    def assigned(self, time: int, variable: str, value: object) -> None:
+        """Note that a variable was given a value from outside."""
+        self._assigned.append(Happening((self._number(), 0), time, variable=variable, value=value))
 
     def deployed(self, deployments: Mapping[str, Deployment], now: int) -> None:
         """Note which deployments there are now, and since when."""
@@ -145,6 +152,11 @@ class Arrivals:
         if len(self._stops) == KEPT:
             places.append((self._stops[0][0], 0))
         return max(places, default=None)
+
+    @property
+    def assignments(self) -> Sequence[Happening]:
+        """What was given to variables from outside, from the beginning on."""
+        return tuple(self._assigned)
 
     def since(self, start: Place, types: Collection[str], known: Mapping[str, EventType]) -> list[Happening]:
         """What happened from `start` on, in order: events of `types`, and of all others the times."""

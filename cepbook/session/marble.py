@@ -15,6 +15,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -33,6 +34,7 @@ from cepbook.session.tables import free_name
 from cepbook.spark.placement import Pipeline, pipeline
 
 MOST_EVENTS = 200
+YEAR_MS = 365 * 86_400_000
 
 
 @dataclass(slots=True)
@@ -128,6 +130,8 @@ def marble_of(
     if isinstance(events, bool) or not isinstance(events, int) or not 1 <= events <= MOST_EVENTS:
         raise UsageError(f"a marble diagram shows 1 to {MOST_EVENTS} events, not {events!r}")
     statement = runtime.statement(name)
+    if statement.kind != "select":
+        raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
     event_type = _event_type(statement.plan, runtime.catalog.event_types)
     labels = _labels(event_type, label)
     rerun = _Rerun(runtime, record, statement)
@@ -179,7 +183,9 @@ def _bars(rerun: _Rerun, first: int, events: int) -> tuple[list[Bar], list[str]]
 
 
 def _time_text(time: int, runtime: Runtime) -> str:
-    return f"{time} µs" if runtime.config.microseconds else show(time)
+    if runtime.config.microseconds:
+        return f"{time} µs"
+    return show(time) if abs(time) >= YEAR_MS else f"{time} ms"  # such a clock counts from nowhere in particular
 
 
 # ---------------------------------------------------------------- labels
@@ -236,6 +242,8 @@ class _Rerun:
         self._happenings = record.since(begin, self._line.inputs, runtime.catalog.event_types)
         first = self._happenings[0].time if self._happenings else runtime.now
         self.begin = first if self.lost else min(born.time for born, _ in self._born)
+        if not self.lost:
+            self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
         self._fresh = self._engine()
         self._group, self.grouped_by = self._group_columns()
         self._by_event: dict[int, Arrival] = {}  # by identity: the events live as long as `arrivals`
@@ -250,13 +258,18 @@ class _Rerun:
 
     def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
         """The statements that are needed, in order, with the time of their deployment."""
-        needed: set[int] = {id(s) for s in (*self._line.selects, *self._line.contexts)}
+        needed = {id(s) for s in (*self._line.readers, *self._line.contexts)}
         return [
             (record.born(deployment), s)
             for deployment in self._runtime.deployments.values()
             for s in deployment.plan.statements
             if id(s) in needed
         ]
+
+    def _assignments(self, record: Arrivals) -> list[Happening]:
+        """What was given to the variables that there are, since there are."""
+        since = {name: record.born(d).place for d in self._runtime.deployments.values() for name in d.variables}
+        return [each for each in record.assignments if each.place > since.get(each.variable or "", (0, 0))]
 
     def _engine(self) -> Runtime:
         source = self._runtime
@@ -266,7 +279,20 @@ class _Rerun:
             fresh.register_function(name, function, returns=source.catalog.functions[name])
         for event_type in source.catalog.event_types.values():
             fresh.define(event_type, replace=True)
+        self._add_variables(fresh)
         return fresh
+
+    def _add_variables(self, fresh: Runtime) -> None:
+        """With their first values, as nothing was lost since; else with the present ones, which then stay."""
+        source = self._runtime
+        for statement in (s for d in source.deployments.values() for s in d.plan.statements):
+            if isinstance(statement, plan.CreateVariableStatement):
+                fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+        for name, of, value, constant in source.given_variables():
+            if name not in fresh.catalog.variables:
+                fresh.define_variable(name, of, value, constant=constant)
+            if self.lost and not constant:
+                fresh.set_variable(name, source.get_variable(name))
 
     # ---- shadows
     def _group_columns(self) -> tuple[tuple[plan.Column, ...], tuple[str, ...]]:
@@ -359,7 +385,7 @@ class _Rerun:
     def run(self) -> None:
         """Deploy each statement when it was deployed, and let happen what happened."""
         self._begin()
-        waiting = deque(self._born)
+        waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
         for happening in self._happenings:
             while waiting and waiting[0][0].place < happening.place:
                 self._bear(*waiting.popleft())
@@ -380,8 +406,9 @@ class _Rerun:
 
     def _happen(self, happening: Happening) -> None:
         fresh = self._fresh
-        if happening.type_name is not None:
-            assert happening.event is not None
+        if happening.variable is not None:
+            fresh.set_variable(happening.variable, happening.value)
+        elif happening.type_name is not None:
             fresh.send(happening.type_name, dict(happening.event), happening.time)
         elif happening.time >= fresh.now:
             fresh.advance(happening.time, stepping=happening.stepping)
