@@ -104,7 +104,7 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     ticks = any(WINDOWS[w.name].timed for s in line.selects for w in s.windows)
     if line.setters:
         names = ", ".join(s.name for s in line.setters)
-        return Placement("ordered", (), ticks, f"it reads variables that {names} sets, in the order of all events")
+        return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")
     needs: dict[str, _Need] = {}
     for statement in line.selects:
         need = _need(statement, line)

@@ -49,6 +49,7 @@ def typed(trades: Notebook) -> Notebook:
         ("%%epl --|\n", ["--on", "--name", "--quiet"], []),
         ("%view |", ["all"], ["Trade"]),
         ("%epl |", ["list", "show", "drop", "reset", "help"], []),
+        ("%%epl\ncreate variable int low = 1;\nselect lo| from Trade", ["low"], []),
         ("%epl show |", ["ast", "plan", "python"], ["all"]),
         ("%epl show plan |", ["all"], []),
         ("%epl drop |", ["all", "Trade"], []),

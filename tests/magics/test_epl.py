@@ -222,3 +222,55 @@ def test_dropping_tells_all_that_goes(trades: Notebook) -> None:
         "%%epl\ncreate schema Bid(price double);\n@name('bids') select * from Bid;\n@name('n') select 1 as x from Bid"
     )
     assert trades.run("%epl drop n") == "dropped n, Bid, bids"
+
+
+def lines(shown: str) -> list[str]:
+    return [line.strip() for line in shown.splitlines()]
+
+
+def test_variables(trades: Notebook) -> None:
+    assert trades.run("%epl variables") == "no variables"
+    cell = "create variable int low = 5; create constant variable string NAME = 'n'; create variable string[] tags"
+    assert lines(trades.run(f"%%epl\n{cell}")) == [
+        "deployed low, NAME, tags",
+        "name  kind      columns",
+        "low   variable  int",
+        "NAME  constant  string",
+        "tags  variable  string[]",
+    ]
+    shown = trades.run("%%epl\n@name('set') on Trade(price > low) set low = 9; @name('q') select low from Trade")
+    assert lines(shown)[2:] == ["set   on set  low int", "q     select  low int"]
+    assert trades.run("%epl set low = 12") == "low = 12"
+    assert trades.run("%epl set low=null # nothing") == "low = null"
+    assert trades.run("%epl set tags = {'a b', \"c=d\"}") == 'tags = ["a b", "c=d"]'
+    assert lines(trades.run("%epl variables")) == [
+        "name  kind      type      value",
+        "low   variable  int       null",
+        'NAME  constant  string    "n"',
+        'tags  variable  string[]  ["a b", "c=d"]',
+    ]
+    trades.run("%epl set low = 1")
+    trades.cep.send("Trade", price=3.0)
+    assert trades.cep.get("low") == 9
+    assert "low" in trades.run("%epl drop low --cascade")
+    assert trades.run("%epl variables") == "no variables"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%epl set", "takes a variable and its value, as in `%epl set threshold = 5`"),
+        ("%epl set low", "takes a variable and its value"),
+        ("%epl set low =", "takes a variable and its value"),
+        ("%epl set lov = 5", "there is no variable `lov`\n  hint: did you mean `low`?"),
+        ("%epl set low = 5 6", "`5 6` is no value: there is something behind the value"),
+        ("%epl set low = x", "`x` is no value"),
+        ("%epl set low = 'x'", "variable `low` is int, not 'x'"),
+        ("%epl set TOP = 5", "`TOP` is a constant, it cannot be set"),
+        ("%epl variables now", "takes no argument"),
+    ],
+)
+def test_mistakes_with_variables(trades: Notebook, line: str, message: str) -> None:
+    trades.run("%%epl\ncreate variable int low = 5; create constant variable int TOP = 1")
+    assert message in trades.error(line)
+    assert trades.cep.get("low") == 5

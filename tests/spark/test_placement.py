@@ -123,6 +123,25 @@ def test_only_properties_that_are_read_travel() -> None:
     assert properties_read(line, runtime.catalog) == {"Tick": ("symbol", "price", "volume")}
 
 
+def test_what_assigns_a_variable_belongs_to_those_that_read_it() -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(
+        "create variable int x = 1; create variable int y = 1; create variable int z = 1;"
+        "insert into Cheap select price from Tick; @name('a') on Cheap set x = y;"
+        "@name('b') on Bid(price > 1) set y = 2; @name('c') on BigBid set z = 1;"
+        "@name('q') select x from Tick group by symbol; @name('r') select 1 from Tick"
+    )
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    line = pipeline("q", plans, runtime.catalog, GIVEN)
+    assert [s.name for s in line.setters] == ["a", "b"]
+    read = {"Tick": ("symbol", "price"), "Bid": ("price",), "BigBid": ("price",)}
+    assert properties_read(line, runtime.catalog) == read
+    found = place(line, runtime.catalog)
+    assert (found.path, found.reason) == ("ordered", "it reads variables that a, b assigns event by event")
+    assert not pipeline("r", plans, runtime.catalog, GIVEN).setters
+
+
 def test_nothing_that_spark_connect_lacks_is_used() -> None:
     folder = Path(cepbook.spark.__file__).parent
     used = [p.name for p in folder.glob("*.py") if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", p.read_text())]

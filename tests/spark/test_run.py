@@ -358,6 +358,28 @@ def test_user_functions_travel_to_the_tasks(spark: SparkSession) -> None:
     assert cep.compare(run).verdict == "equal"
 
 
+def test_variables_travel_with_the_values_that_they_were_given(spark: SparkSession) -> None:
+    frames = {"Trade": trades(1), "Quote": quotes(1)}
+    cep = Workbench()
+    for name, frame in frames.items():
+        cep.define(name, frame, time="ts")
+    cep.run(
+        "create variable int given = 1; create variable int[] arr = {5, 6}; create variable long seen = 0;"
+        "create constant variable int TWO = 2; @name('count') on Quote set seen = seen + 1;"
+        "@name('plain') select symbol, given * TWO + arr[1] as n from Trade where size > given;"
+        "@name('follows') select symbol, seen from Trade"
+    )
+    cep.set("given", 3)
+    cep.replay(frames).run()
+    assert cep.get("seen") == len(frames["Quote"])
+    run = cep.spark(frames, session=spark)
+    assert {name: run.coverage[name].path for name in run.statements} == {"plain": "row by row", "follows": "ordered"}
+    assert run.coverage["follows"].reason == "it reads variables that count assigns event by event"
+    assert run.to_pandas("plain")["n"].unique().tolist() == [12]
+    assert run.to_pandas("follows")["seen"].max() > 1
+    assert cep.compare(run).verdict == "equal"
+
+
 def test_failures_of_statements_are_listed(spark: SparkSession) -> None:
     frame = pd.DataFrame({"ts": [1, 2, 3], "s": ["1", "x", "3"]})
     cep = Workbench()
