@@ -253,6 +253,7 @@ class Workbench:
         """
         with self._lock, self._stage.raising():
             set_variable(self.runtime, name, value)
+            self._stage.arrivals.assigned(self.runtime.now, name, self.runtime.get_variable(name))
 
     # ---- event types and events
 

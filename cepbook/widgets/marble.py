@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cepbook.session.marble import Arrival, Bar, Marble
+from cepbook.session.marble import Marble
+from cepbook.session.rerun import Arrival, Bar
 from cepbook.widgets.charts import YEAR_MS, offline_altair
 from cepbook.widgets.encode import text_of, time_text
 
@@ -172,10 +173,13 @@ def _arrival(marble: Marble, axis: Axis, arrival: Arrival) -> _Wanted:
 def _stream(marble: Marble, axis: Axis, kind: str, color: str) -> Lane:
     """The rows of one stream, delivery by delivery."""
     lane = Lane(f"{kind} stream", color)
-    names = marble.label if set(marble.label) <= set(marble.columns) else marble.columns[:2]
+    names = _names(marble, marble.columns)
     wanted: list[_Wanted] = []
     for delivery in marble.deliveries:
-        rows = (delivery.insert if kind == "insert" else delivery.remove) or ()
+        streams = {"insert": delivery.insert, "remove": delivery.remove}
+        if marble.selector == "rstream":  # what leaves is delivered in the place of what enters
+            streams = {"insert": None, "remove": delivery.insert}
+        rows = streams[kind] or ()
         head = {"time": axis.text(delivery.time), "delivery": str(delivery.number)}
         labels = [_label(row, names) for row in rows]
         tips = [{**head, **_tips(row, marble.columns)} for row in rows]
@@ -227,6 +231,11 @@ def _width(label: str) -> float:
 def _label(row: Mapping[str, object], names: Sequence[str]) -> str:
     text = " ".join(text_of(row.get(name)) for name in names)
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
+
+
+def _names(marble: Marble, columns: Sequence[str]) -> Sequence[str]:
+    """What stands for a row of `columns`: the same properties as for an arrival, if it has them all."""
+    return marble.label if set(marble.label) <= set(columns) else columns[:2]
 
 
 def _tips(row: Mapping[str, object], names: Sequence[str]) -> dict[str, str]:
@@ -340,7 +349,7 @@ class _Draw:
         """The window: a bar per event, light while it is collected; triangles where a bar goes on beyond the plot."""
         marble, axis = self._marble, self._axis
         names = [
-            {"y": top + LEVEL * (i + 0.5), "label": _label(each.event, marble.label)}
+            {"y": top + LEVEL * (i + 0.5), "label": _label(each.event, _names(marble, marble.held))}
             for i, each in enumerate(marble.bars)
         ]
         layers = [self._beside([{"y": top - LEVEL / 2, "label": "window"}], bold=True)]
@@ -393,5 +402,5 @@ class _Draw:
             "arrived": text(bar.arrived),
             "entered": "not yet" if bar.entered is None else text(bar.entered),
             "left": "not yet" if bar.left is None else text(bar.left),
-            **_tips(bar.event, self._marble.properties),
+            **_tips(bar.event, self._marble.held),
         }

@@ -1,0 +1,280 @@
+"""A statement with all that feeds it, run again in a runtime of its own over the latest arrivals.
+
+Beside it runs a shadow of its from-clause, ``select irstream *`` without where, group by and output. The rows of the
+shadow are the very event objects, which is how it is known when each entered and left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any
+
+from cepbook.engine.delta import Delta, Row
+from cepbook.engine.runtime import Runtime, Statement
+from cepbook.feeds import Delivery
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.lang.types import OBJECT
+from cepbook.session.arrivals import Arrivals, Born, Happening
+from cepbook.session.tables import free_name
+from cepbook.spark.placement import Pipeline, pipeline
+
+
+@dataclass(slots=True)
+class Arrival:
+    """One event that reached the statement: number (from 0), time (ms), the event, its partition's or group's keys."""
+
+    number: int
+    time: int
+    event: Row
+    group: tuple[object, ...] = ()
+
+
+@dataclass(slots=True)
+class Bar:
+    """The stay of one event in the window, all times in ms.
+
+    It `arrived`, `entered` (None: not yet, it is being collected) and `left` (None: it is still there). `number` is
+    that of its arrival; of an event that a derived-value window made, that of the arrival that caused it.
+    """
+
+    number: int
+    event: Row
+    group: tuple[object, ...]
+    arrived: int
+    entered: int | None
+    left: int | None
+    ended: int = field(default=0, repr=False)  # how many events had arrived when it left
+
+    @property
+    def collected(self) -> bool:
+        """Whether it had to wait before it entered."""
+        return self.entered is None or self.entered > self.arrived
+
+
+def window_of(root: plan.Projection) -> plan.Windowed | None:
+    """The data windows whose contents are drawn: those nearest to the select-clause."""
+    return next((node for node in plan.chain(root) if isinstance(node, plan.Windowed)), None)
+
+
+class Rerun:
+    """One statement with all that feeds it, in a runtime of its own."""
+
+    def __init__(self, runtime: Runtime, record: Arrivals, statement: Statement) -> None:
+        self.arrivals: list[Arrival] = []
+        self.bars: list[Bar] = []
+        self.deliveries: list[tuple[int, Delivery]] = []  # with the number of arrivals so far
+        self.target = statement.plan
+        self.stream = window_of(self.target.root)
+        self._runtime = runtime
+        self._line = self._needed()
+        names = {s.name for s in self._line.selects}
+        self._tags, self._reached, self._window = (free_name(name, names) for name in ("tags", "reached", "window"))
+        self._born = self._births(record)
+        start = min(born.place for born, _ in self._born)
+        lost = record.lost(self._line.inputs)
+        self.lost = lost is not None and lost > start
+        begin = lost if lost is not None and self.lost else start
+        self._happenings = record.since(begin, self._line.inputs, runtime.catalog.event_types)
+        first = self._happenings[0].time if self._happenings else runtime.now
+        self.begin = first if self.lost else min(born.time for born, _ in self._born)
+        if not self.lost:
+            self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
+        self._fresh = self._engine()
+        self._group, self.grouped_by = self._group_columns()
+        self._by_event: dict[int, Arrival] = {}  # by identity: the events live as long as `arrivals`
+        self._open: dict[int, deque[Bar]] = {}
+        self._current: Row = {}
+        self._made: list[Row] = []  # keeps rows that are no arrivals, so that their identity stays theirs
+
+    def _needed(self) -> Pipeline:
+        statements = [s for d in self._runtime.deployments.values() for s in d.plan.statements]
+        catalog = self._runtime.catalog
+        return pipeline(self.target.name, statements, catalog, catalog.event_types)
+
+    def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
+        """The statements that are needed, in order, with the time of their deployment."""
+        needed = {id(s) for s in (*self._line.readers, *self._line.contexts)}
+        return [
+            (record.born(deployment), s)
+            for deployment in self._runtime.deployments.values()
+            for s in deployment.plan.statements
+            if id(s) in needed
+        ]
+
+    def _assignments(self, record: Arrivals) -> list[Happening]:
+        """What was given to the variables that there are, since there are."""
+        since = {name: record.born(d).place for d in self._runtime.deployments.values() for name in d.variables}
+        return [each for each in record.assignments if each.place > since.get(each.variable or "", (0, 0))]
+
+    def _engine(self) -> Runtime:
+        source = self._runtime
+        fresh = Runtime(source.config, start=self.begin)
+        fresh.add_error_listener(lambda error: None)  # the running statement has told already
+        for name, function in source.functions.items():
+            fresh.register_function(name, function, returns=source.catalog.functions[name])
+        for event_type in source.catalog.event_types.values():
+            fresh.define(event_type, replace=True)
+        self._add_variables(fresh)
+        return fresh
+
+    def _add_variables(self, fresh: Runtime) -> None:
+        """With their first values, as nothing was lost since; else with the present ones, which then stay."""
+        source = self._runtime
+        for statement in (s for d in source.deployments.values() for s in d.plan.statements):
+            if isinstance(statement, plan.CreateVariableStatement):
+                fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+        for name, of, value, constant in source.given_variables():
+            if name not in fresh.catalog.variables:
+                fresh.define_variable(name, of, value, constant=constant)
+            if self.lost and not constant:
+                fresh.set_variable(name, source.get_variable(name))
+
+    # ---- shadows
+    def _group_columns(self) -> tuple[tuple[plan.Column, ...], tuple[str, ...]]:
+        """What tells the context partition and the groupwin group of an event, and how it is called."""
+        found: list[tuple[str, x.Expr]] = []
+        if self.target.context is not None:
+            context = self._runtime.catalog.contexts[self.target.context]
+            keys = {f"key{i}": key for i, key in enumerate(context.keys.get(self.target.source.event_type, ()), 1)}
+            for name in list(keys) or [name for name in ("label", "id") if name in context.properties][:1]:
+                key = keys.get(name)
+                shown = key.name if isinstance(key, x.Prop) else f"context.{name}"
+                found.append((shown, x.ContextProp(context.properties[name], name)))
+        if self.stream is not None and isinstance(self.stream.input, plan.Source):
+            groups = [w for w in self.stream.windows if w.name == "groupwin"]
+            for number, key in enumerate((key for w in groups for key in w.args), 1):
+                found.append((key.name if isinstance(key, x.Prop) else f"group key {number}", key))
+        columns = tuple(plan.Column(f"k{i}", value) for i, (_, value) in enumerate(found))
+        return columns, tuple(name for name, _ in found)
+
+    def _shadow(self, name: str, root: plan.Projection, **changes: Any) -> plan.SelectStatement:
+        """A statement like the target, of another select- and from-clause, which nobody else hears of."""
+        shadow = replace(
+            self.target, name=name, named=True, root=root, kind="unaggregated", insert=None, output=None, drop=False
+        )
+        return replace(shadow, **changes)
+
+    def _deploy(self, statement: plan.StatementPlan) -> Statement | None:
+        made = self._fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+        return made.statements[0] if made.statements else None
+
+    def _listen(self, shadow: plan.SelectStatement, listener: Any) -> None:
+        statement = self._deploy(shadow)
+        assert statement is not None
+        statement.add_listener(listener)
+
+    def _begin(self) -> None:
+        """The statement that sees every event of the source's type first."""
+        source = replace(self.target.source, filter=None)
+        root = plan.Projection(source, (), wildcard=True)
+        priority = 1 + max(s.priority for s in self._line.selects)
+        self._listen(self._shadow(self._tags, root, context=None, selector="istream", priority=priority), self._saw)
+
+    def _deploy_target(self) -> None:
+        source = self.target.source
+        columns = self._group or (plan.Column("k", x.Const(OBJECT, None)),)
+        self._listen(self._shadow(self._reached, plan.Projection(source, columns), selector="istream"), self._arrived)
+        if self.stream is not None:
+            root = plan.Projection(self.stream, (), wildcard=True)
+            self._listen(self._shadow(self._window, root, selector="irstream"), self._moved)
+        self._listen(self.target, self._delivered)
+
+    # ---- what they tell
+    def _saw(self, delta: Delta) -> None:
+        for row in delta.insert or ():
+            self._current = row
+
+    def _arrived(self, delta: Delta) -> None:
+        for row in delta.insert or ():
+            group = tuple(row[column.name] for column in self._group)
+            arrival = Arrival(len(self.arrivals), delta.time, self._current, group)
+            self.arrivals.append(arrival)
+            self._by_event[id(self._current)] = arrival
+
+    def _moved(self, delta: Delta) -> None:
+        for row in delta.insert or ():
+            arrival = self._by_event.get(id(row))
+            if arrival is None:
+                self._made.append(row)
+                bar = Bar(len(self.arrivals) - 1, row, (), delta.time, delta.time, None)
+            else:
+                bar = Bar(arrival.number, row, arrival.group, arrival.time, delta.time, None)
+            self.bars.append(bar)
+            self._open.setdefault(id(row), deque()).append(bar)
+        for row in delta.remove or ():
+            waiting = self._open.get(id(row)) or self._like(row)
+            if waiting:
+                bar = waiting.popleft()
+                bar.left, bar.ended = delta.time, len(self.arrivals)
+
+    def _like(self, row: Row) -> deque[Bar] | None:
+        """The stays of a derived event with the values of `row`, which need not be the same object."""
+        of_made = (self._open[id(made)] for made in self._made)
+        return next((some for some in of_made if some and same_row(some[0].event, row)), None)
+
+    def _delivered(self, delta: Delta) -> None:
+        delivery = Delivery(len(self.deliveries), delta.time, delta.insert, delta.remove)
+        self.deliveries.append((len(self.arrivals), delivery))
+
+    # ---- running
+    def run(self) -> None:
+        """Deploy each statement when it was deployed, and let happen what happened."""
+        self._begin()
+        waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
+        for happening in self._happenings:
+            while waiting and waiting[0][0].place < happening.place:
+                self._bear(*waiting.popleft())
+            self._happen(happening)
+        while waiting:
+            self._bear(*waiting.popleft())
+        if self._runtime.now > self._fresh.now:
+            self._fresh.advance(self._runtime.now)
+        self._still_collected()
+
+    def _bear(self, born: Born, statement: plan.StatementPlan) -> None:
+        if born.time > self._fresh.now:
+            self._fresh.advance(born.time)
+        if statement is self.target:
+            self._deploy_target()
+        else:
+            self._deploy(statement)
+
+    def _happen(self, happening: Happening) -> None:
+        fresh = self._fresh
+        if happening.variable is not None:
+            fresh.set_variable(happening.variable, happening.value)
+        elif happening.type_name is not None:
+            fresh.send(happening.type_name, dict(happening.event), happening.time)
+        elif happening.time >= fresh.now:
+            fresh.advance(happening.time, stepping=happening.stepping)
+
+    def _still_collected(self) -> None:
+        """Events that a batch holds, and has not released."""
+        if self.stream is None:
+            return
+        entered = {bar.number for bar in self.bars}
+        for row in self._fresh.iterate(self._window):
+            arrival = self._by_event.get(id(row))
+            if arrival is not None and arrival.number not in entered:
+                self.bars.append(Bar(arrival.number, row, arrival.group, arrival.time, None, None))
+        self.bars.sort(key=lambda bar: bar.number)
+
+
+def same_row(one: Row, other: Row) -> bool:
+    """Whether two rows have the same columns and values, floats up to their last digits."""
+    return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
