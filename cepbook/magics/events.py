@@ -186,7 +186,7 @@ def _known(name: str, what: str, known: Mapping[str, object], part: Part) -> Ite
 
 # ---------------------------------------------------------------- sending
 class Observer:
-    """Runs steps and notes the deliveries of the statements `only` (None: all) in the order in which they are made."""
+    """Runs steps and notes the deliveries of the statements `only` (None: all; of variables, the named ones), in order."""
 
     def __init__(self, workbench: Workbench, only: Sequence[str] | None) -> None:
         runtime = workbench.runtime
@@ -194,8 +194,8 @@ class Observer:
         self.caused: list[Caused] = []
         self.errors: list[StatementError] = []
         self._line = 0
-        selects = [name for name, statement in runtime.statements.items() if statement.kind == "select"]
-        self._names = selects if only is None else list(only)
+        shown = [name for name, s in runtime.statements.items() if s.kind == "select" or s.plan.named]
+        self._names = shown if only is None else list(only)
         self._end: list[Callable[[], None]] = []
 
     def __enter__(self) -> Observer:

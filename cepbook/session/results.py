@@ -36,10 +36,15 @@ class RunResult:
     replaced: bool
     messages: tuple[str, ...] = ()
 
+    @property
+    def _running(self) -> list[Statement]:
+        """The statements that are listed by their own names."""
+        return [s for s in self.statements if s.kind != "create variable"]
+
     def __repr__(self) -> str:
         verb = "replaced" if self.replaced else "deployed"
-        selects = (s.name for s in self.statements if s.kind == "select")
-        made = (*self.deployment.event_types, *self.deployment.contexts, *selects)
+        found = self.deployment
+        made = (*found.event_types, *found.contexts, *found.variables, *(s.name for s in self._running))
         names = ", ".join(dict.fromkeys(made)) or "nothing"
         return "\n".join((f"{verb} {names}", *self.messages))
 
@@ -47,7 +52,8 @@ class RunResult:
         made = self.deployment
         rows = [(name, "event type", "") for name in made.event_types]
         rows += [(name, "context", "") for name in made.contexts]
-        rows += [(s.name, s.kind, columns_text(s.output_type.properties)) for s in self.statements]
+        rows += [(name, "variable", "") for name in made.variables]
+        rows += [(s.name, s.kind, columns_text(s.output_type.properties)) for s in self._running]
         verb = "replaced" if self.replaced else "deployed"
         return html_table(verb, ("name", "kind", "columns"), rows, self.messages)
 

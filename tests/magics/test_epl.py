@@ -252,6 +252,9 @@ def test_variables(trades: Notebook) -> None:
     trades.run("%epl set low = 1")
     trades.cep.send("Trade", price=3.0)
     assert trades.cep.get("low") == 9
+    shown = lines(trades.run("%%events\nTrade price=20.0"))
+    assert [line.split()[1:] for line in shown if "set" in line] == [["set", "+", "9"]]
+    assert not any("stmt_" in line for line in shown)
     assert "low" in trades.run("%epl drop low --cascade")
     assert trades.run("%epl variables") == "no variables"
 

@@ -84,6 +84,14 @@ def test_running_a_cell_again_begins_with_the_initial_value(cep: Workbench) -> N
     assert cep.changes("s0")["lim"].tolist() == [1]
 
 
+def test_what_a_run_tells() -> None:
+    cep = Workbench()
+    cep.run(TYPES)
+    result = cep.run("create variable int a = 1; create constant variable int C = 2; @name('set') on B set a = v")
+    assert repr(result) == "deployed a, C, set"
+    assert "<td>a</td>" in result._repr_html_() and "on set" in result._repr_html_()
+
+
 def test_dropping_a_variable(cep: Workbench) -> None:
     with pytest.raises(UsageError, match="is used by `s0`"):
         cep.drop("lim")
