@@ -262,6 +262,13 @@ def test_prev_over_derived_events_looks_at_the_windows_over_them() -> None:
         bound("select prev(1, size) from Tick#length(2)#size")
 
 
+@pytest.mark.parametrize("text", ["length(0)", "lenght(2)", "groupwin(nosuch)#length(2)"])
+def test_prev_is_not_refused_for_a_window_that_was(text: str) -> None:
+    with pytest.raises(BindError) as caught:
+        bound(f"select prev(1, price) from Tick#{text}")
+    assert len(caught.value.diagnostics) == 1
+
+
 def test_members_of_other_events() -> None:
     assert column("prev(1, e).price from Tick#length(2) as e").type == t.DOUBLE
     assert column("prev(1, e).average from Tick#uni(price)#length(2) as e").type == t.DOUBLE

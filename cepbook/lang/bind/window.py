@@ -24,7 +24,8 @@ AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 class Windows:
     """Data windows, then maybe a derived-value window, then data windows over its events.
 
-    `groups` are the columns of the ``groupwin`` that still applies behind the last window so far.
+    `groups` are the columns of the ``groupwin`` that still applies behind the last window so far; `holding` names the
+    data windows that hold the events of the statement's rows, also those that were refused.
     """
 
     below: tuple[WindowSpec, ...] = ()
@@ -32,17 +33,12 @@ class Windows:
     above: tuple[WindowSpec, ...] = ()
     union: bool = False
     groups: tuple[Column, ...] = ()
+    holding: tuple[str, ...] = ()
 
     @property
     def event_type(self) -> EventType | None:
         """That of derived events."""
         return None if self.derived is None else self.derived.event_type
-
-    @property
-    def holding(self) -> tuple[str, ...]:
-        """The names of the data windows that hold the events of the statement's rows."""
-        stage = self.below if self.derived is None else self.above
-        return tuple(spec.name for spec in stage if spec.name not in GROUPING)
 
     def add(self, spec: WindowSpec) -> None:
         if self.derived is None:
@@ -77,6 +73,10 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
     own = scope
     for node in source.windows:
         row = _row(node, scope)
+        if row is not None and row.derived:
+            found.holding = ()
+        elif node.name not in GROUPING:
+            found.holding = (*found.holding, node.name)
         try:
             if row is not None:
                 _bind_window(row, node, found, reclaim, own)
