@@ -186,7 +186,10 @@ def _known(name: str, what: str, known: Mapping[str, object], part: Part) -> Ite
 
 # ---------------------------------------------------------------- sending
 class Observer:
-    """Runs steps and notes the deliveries of the statements `only` (None: all; of variables, the named ones), in order."""
+    """Runs steps and notes the deliveries of the statements `only`, in the order in which they are made.
+
+    None: of all selects, and of the named ones that create or set variables.
+    """
 
     def __init__(self, workbench: Workbench, only: Sequence[str] | None) -> None:
         runtime = workbench.runtime
