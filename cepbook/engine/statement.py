@@ -78,6 +78,8 @@ class Statement:
             self.program.namespace["slot"] = context.join(self)
         for cell in self.program.watched:
             cell.listeners.append(self._reevaluate)
+        for cell in self.program.output_watched:
+            cell.listeners.append(self._reconsider)
         self._rewire()
 
     def _reevaluate(self) -> None:
@@ -85,12 +87,19 @@ class Statement:
         for _, state in self.states():
             self.program["reevaluate"](state, self._runtime.clock.now)
 
+    def _reconsider(self) -> None:
+        """A variable that the output's condition reads was assigned: what is due follows at the next advance."""
+        for _, state in self.states():
+            self.program["reconsider"](state, self._runtime.clock.now)
+
     def stop(self) -> None:
         """Forget all state, timers and listeners."""
         self._runtime.clock.disarm(self.timed)
         self._timers.clear()
         for cell in self.program.watched:
             cell.listeners.remove(self._reevaluate)
+        for cell in self.program.output_watched:
+            cell.listeners.remove(self._reconsider)
         if self.context is not None:
             self.context.part(self)
         self.state = None
@@ -245,7 +254,7 @@ class Statement:
         return False
 
     def _selected(self, ins: list[Any], rem: list[Any], forced: bool) -> tuple[Rows, Rows] | None:
-        selector = self.plan.selector
+        selector = self.program.shape.delivers
         insert: list[Any] | None = rem if selector == "rstream" else ins
         remove: list[Any] | None = rem if selector == "irstream" else None
         arrange = self.program.namespace["arrange"]

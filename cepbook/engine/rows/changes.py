@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
 
@@ -27,11 +28,18 @@ class ChangeCode:
 
     def each(self, items: str, body: Write) -> None:
         """Write `body` for each of `items` (``batch`` or ``former``) that passes the where-clause."""
+        shape = self.code.shape
+        if items == "former" and shape.general and shape.leaving is Leaving.NEVER:
+            return  # aggregates have no code for it either
         scope = self.left if items == "former" else self.q
         with self.code.source.block(f"for item in {items}:"):
             self.code.items.unpack(self.code.source, "item")
             with self.code.where(scope):
                 body(scope)
+
+    def append_row(self, rows: str, scope: Scope) -> None:
+        """``rows.append(row)`` if having lets it through."""
+        self.code.append_row(rows, scope)
 
     def change(self) -> None:
         """Write what the change does; rows go to ``ins`` and ``rem``.
@@ -49,9 +57,9 @@ class ChangeCode:
 
     def _rows_of_events(self) -> None:
         if self.code.shape.wants_insert:
-            self.each("batch", lambda q: self.code.append_row("ins", q))
+            self.each("batch", lambda q: self.append_row("ins", q))
         if self.code.shape.wants_remove:
-            self.each("former", lambda q: self.code.append_row("rem", q))
+            self.each("former", lambda q: self.append_row("rem", q))
 
     def _move_one_group(self, note: Write) -> None:
         """Aggregates of the one group from what they were to what they are with the change."""
@@ -75,14 +83,14 @@ class ChangeCode:
         source.line("before, changed = [], forced")
         code.aggregates.load("A")
         if shape.wants_remove:
-            code.append_row("before", self.left)
+            self.append_row("before", self.left)
         self._move_one_group(lambda q: source.line("changed = True"))
         if self.resets:
             self.each("former", lambda q: source.line("changed = True"))
         with source.block("if changed:"):
             source.line("rem += before")
             if shape.wants_insert:
-                code.append_row("ins", self.q)
+                self.append_row("ins", self.q)
 
     def _move_groups(self, touch: Write) -> None:
         """Groups from what they were to what they are; `touch` is written before each change."""
@@ -115,7 +123,7 @@ class ChangeCode:
             def write(q: Scope) -> None:
                 code.source.line(f"k = {code.key(q)}")
                 code.load_group_or_fresh()
-                code.append_row(rows, q)
+                self.append_row(rows, q)
 
             return write
 
@@ -138,14 +146,13 @@ class ChangeCode:
             with source.block("if k not in touched:"):
                 source.line("touched[k] = None")
                 code.load_group_or_fresh("former_groups" if self.resets else "groups")
-                code.append_row("rem", self.left)
+                self.append_row("rem", self.left)
 
         self._move_groups(touch)
         if shape.wants_insert:
             with source.block("for k in touched:"):
                 code.load_group_or_fresh()
-                code.append_row("ins", self.q)
-
+                self.append_row("ins", self.q)
 
     def _rolled_up(self) -> None:
         """Groups of several grouping sets. Rows come set by set, in each the groups of arriving events first."""
@@ -161,7 +168,7 @@ class ChangeCode:
                         source.line("touched[k[0]][k] = rows_before = []")
                         if wants_remove:
                             code.load_group_or_fresh()
-                            code.append_row("rows_before", self.left)
+                            self.append_row("rows_before", self.left)
                     if not entering:
                         code.leave_group(q, "k")
                         return
@@ -178,7 +185,7 @@ class ChangeCode:
                 source.line("rem += rows_before")
             if self.code.shape.wants_insert:
                 code.load_group_or_fresh()
-                code.append_row("ins", self.q)
+                self.append_row("ins", self.q)
 
 
 def _both(first: Write, then: Write) -> Write:

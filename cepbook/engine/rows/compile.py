@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.rows import expr as lower
@@ -16,6 +17,7 @@ from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.general import GeneralCode
+from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.shape import Shape, shape_of
 from cepbook.engine.rows.sliding import Emit, SlidingCode
 from cepbook.engine.rows.source import Source
@@ -40,6 +42,7 @@ class Program:
     columns: tuple[str, ...]
     constants: dict[str, Any]
     watched: tuple[Cell, ...] = ()  # variables whose changes evaluate the condition of a window
+    output_watched: tuple[Cell, ...] = ()  # and those of the output clause
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]
@@ -59,9 +62,13 @@ def compile_select(
     writer = _Writer(shape, Code(shape, scope), tuple(all_properties), iterable_unbound)
     writer.write()
     namespace = source.load()
+    if plan.output is not None:
+        bind_limiter(shape, plan.output, namespace)
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
-    watched = tuple(scope.variables[name] for name in shape.watched)
-    return Program(shape, source.text, namespace, source.spans, writer.columns, constants, watched)
+    watched, output_watched = (
+        tuple(scope.variables[name] for name in names) for names in (shape.watched, shape.output_watched)
+    )
+    return Program(shape, source.text, namespace, source.spans, writer.columns, constants, watched, output_watched)
 
 
 class _Writer:
@@ -173,9 +180,9 @@ class _Writer:
         source, shape, arranged = self.source, self.shape, self.code.arranged
 
         def emit(ins: str | None, rem: str | None) -> None:
-            if shape.plan.selector == "rstream":
+            if shape.delivers == "rstream":
                 ins, rem = rem, None
-            elif shape.plan.selector == "istream":
+            elif shape.delivers == "istream":
                 rem = None
             if ins is None and rem is None:
                 return
@@ -289,6 +296,24 @@ class _Writer:
         source.bind("arranged", self.code.arranged)
         if not self.code.arranged:
             source.bind("arrange", None)
+        if isinstance(self.body, LimitedCode):
+            with source.block("def snapshot_rows(S, now):"):
+                source.line("found = []")
+                self.code.load_state()
+                self._snapshot()
+                source.line("return found")
+
+    def _snapshot(self) -> None:
+        """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
+        source, code = self.source, self.code
+        if self.shape.kind != "fully_aggregated_grouped" or self.shape.window_names:
+            self._found()
+            return
+        by_level = source.bind("_level", itemgetter(0))
+        groups = f"sorted(groups, key={by_level})" if self.shape.levels else "groups"
+        with source.block(f"for k in {groups}:"):
+            code.load_group_or_fresh()
+            code.append_row("found", self.body.q)
 
     def _found(self) -> None:
         source, shape, code = self.source, self.shape, self.code
@@ -332,6 +357,8 @@ class _Writer:
 
 
 def _body(code: Code, iterable_unbound: bool) -> SlidingCode | BatchCode | GeneralCode:
+    if code.shape.plan.output is not None:
+        return LimitedCode(code, code.shape.plan.output, iterable_unbound)
     if code.shape.general:
         return GeneralCode(code, iterable_unbound)
     if code.shape.batches:

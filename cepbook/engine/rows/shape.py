@@ -161,6 +161,12 @@ class Shape:
         return within
 
     @property
+    def leaving_locally(self) -> Leaving:
+        """How events leave a local group, whatever its keys."""
+        windows = [w.name for stage in self.stages for w in stage.windows]
+        return Leaving.ANYHOW if self.leaving is Leaving.IN_ORDER and "groupwin" in windows else self.leaving
+
+    @property
     def unpaired(self) -> bool:
         """Whether events may leave that never entered: the first former value of a derived-value window."""
         return len(self.stages) > 1 and not self.stages[-1].windows
@@ -172,9 +178,24 @@ class Shape:
         return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.Variable)))
 
     @property
+    def output_watched(self) -> tuple[str, ...]:
+        """The variables whose changes evaluate the condition of the output clause."""
+        output = self.plan.output
+        parts = [] if output is None or output.when is None else x.walk(output.when)
+        return tuple(dict.fromkeys(e.name for e in parts if isinstance(e, x.Variable)))
+
+    @property
+    def delivers(self) -> p.Selector:
+        """Which rows are delivered: a snapshot has insert rows only, whatever the stream selector is."""
+        output = self.plan.output
+        return "istream" if output is not None and output.which == "snapshot" else self.plan.selector
+
+    @property
     def timed(self) -> bool:
-        """Whether the clock may change what the statement's windows hold or release."""
-        return any(name in TIMED for name in self.window_names)
+        """Whether the clock may change what the statement's windows hold or release, or when it delivers."""
+        output = self.plan.output
+        output_timed = output is not None and output.kind in ("time", "at", "when")
+        return output_timed or any(name in TIMED for name in self.window_names)
 
     @property
     def window_names(self) -> tuple[str, ...]:
@@ -199,8 +220,6 @@ def shape_of(plan: p.SelectStatement) -> Shape:
 
     Errors: Refusal for what the row engine does not know.
     """
-    if plan.output is not None:
-        raise Refusal("output", "output rate limiting")
     node: p.RowNode = plan.root.input
     having = where = None
     aggregation: p.Aggregation | None = None
@@ -231,7 +250,7 @@ def shape_of(plan: p.SelectStatement) -> Shape:
 def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
     """Whether the statement is one whose window is written into its own code."""
     parts = (part for e in _after_window(shape) if e is not None for part in x.walk(e))
-    if shape.levels or any(isinstance(part, _OF_ROWS) for part in parts):
+    if shape.plan.output is not None or shape.levels or any(isinstance(part, _OF_ROWS) for part in parts):
         return False
     calls = () if shape.aggregation is None else shape.aggregation.calls
     if any(call.group_by is not None for call in calls):

@@ -52,9 +52,13 @@ class Form:
 
 
 class Limiter:
-    """Stands between one state and its deliveries. `due` is when `advance` must be called."""
+    """Stands between one state and its deliveries. `due` is when `advance` must be called.
+
+    `armed` is the earliest time for which the statement has a timer running.
+    """
 
     def __init__(self, form: Form, partition: Any, now: int) -> None:
+        self.armed = NEVER
         self._form = form
         self._counters = Counters(now)
         self._partition = partition
