@@ -84,13 +84,19 @@ class Statement:
 
     def _reevaluate(self) -> None:
         """A variable that a window's condition reads has changed: evaluate it at the next advance."""
-        for _, state in self.states():
-            self.program["reevaluate"](state, self._runtime.clock.now)
+        self._in_every_state("reevaluate")
 
     def _reconsider(self) -> None:
         """A variable that the output's condition reads was assigned: what is due follows at the next advance."""
+        self._in_every_state("reconsider")
+
+    def _in_every_state(self, name: str) -> None:
+        """Call a function of the program; its failures are this statement's, not those of who assigns the variable."""
         for _, state in self.states():
-            self.program["reconsider"](state, self._runtime.clock.now)
+            try:
+                self.program[name](state, self._runtime.clock.now)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self.failed(failure)
 
     def stop(self) -> None:
         """Forget all state, timers and listeners."""

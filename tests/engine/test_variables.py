@@ -121,6 +121,26 @@ def test_listeners_are_told_of_every_assignment_also_of_the_same_value() -> None
     assert seen == [1, 1, 2]
 
 
+def test_a_condition_that_fails_when_a_variable_changes_is_a_failure_of_its_statement() -> None:
+    runtime = engine("create variable int x = 1; create variable int y = 1; @name('set') on K set x = v, y = v;")
+    runtime.register_function("check", _must_not_be_5, returns=t.BOOLEAN)
+    runtime.deploy("@name('when') select id from B output when check(x)")
+    runtime.send("B", {"id": "a"})
+    with pytest.raises(StatementError, match="statement `when` failed"):
+        runtime.set_variable("x", 5)
+    assert runtime.get_variable("x") == 5
+    found = deliveries(runtime, "set")
+    with pytest.raises(StatementError, match="statement `when` failed"):
+        runtime.send("K", {"v": 5})
+    assert found == [("set", [{"x": 5, "y": 5}], None)]
+
+
+def _must_not_be_5(value: int) -> bool:
+    if value == 5:
+        raise ValueError("it is 5")
+    return False
+
+
 def test_the_former_values_are_the_remove_stream_where_selects_have_one() -> None:
     epl = "create variable int x = 1; create variable int y; @name('set') on B set x = v, y = x + 1, x = y * 10"
     runtime = engine(epl, Config(default_stream_selector="irstream"))
