@@ -251,7 +251,7 @@ class Aggregates:
 
     def leave(self, scope: Scope, ordinal: str | None = None) -> None:
         """Code that takes the event of `scope` out of the locals again."""
-        for argument in self.arguments:
+        for argument in self.arguments if self.leaving is not Leaving.NEVER else ():
             Visit(argument, scope, self.leaving, False, ordinal).write()
 
 

@@ -68,8 +68,8 @@ class ChangeCode:
             cells.load(cells.fresh())
             self.each("batch", _both(cells.enter, note))
         else:
-            self.each("batch", _both(lambda q: cells.enter(q, "qo"), note))
-            self.each("former", _both(lambda q: cells.leave(q, "qo"), note))
+            self.each("batch", _both(self.code.enter, note))
+            self.each("former", _both(self.code.leave, note))
         if cells.names:
             self.code.source.line(f"A[:] = [{', '.join(cells.names)}]")
 
@@ -100,7 +100,7 @@ class ChangeCode:
             source.line(f"k = {code.key(q)}")
             touch(q)
             code.open_group("k")
-            cells.enter(q, "qo")
+            code.enter(q)
             cells.store("G")
 
         def leave(q: Scope) -> None:
@@ -148,7 +148,17 @@ class ChangeCode:
                 code.load_group_or_fresh("former_groups" if self.resets else "groups")
                 self.append_row("rem", self.left)
 
-        self._move_groups(touch)
+        if code.local:  # a change of one group shows in the rows of others: all former rows come first
+
+            def touch_only(q: Scope) -> None:
+                source.line(f"k = {code.key(q)}")
+                touch(q)
+
+            self.each("batch", touch_only)
+            self.each("former", touch_only)
+            self._move_groups(lambda q: None)
+        else:
+            self._move_groups(touch)
         if shape.wants_insert:
             with source.block("for k in touched:"):
                 code.load_group_or_fresh()

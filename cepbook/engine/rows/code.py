@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from cepbook.engine.rows import expr as lower
@@ -12,10 +12,11 @@ from cepbook.engine.rows.arrange import Arrangement
 from cepbook.engine.rows.expr import Cell, Scope
 from cepbook.engine.rows.frozen import hashable, is_hashable, thawed
 from cepbook.engine.rows.items import first_items, items_of
+from cepbook.engine.rows.local import LocalGroups, local_keys
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
-from cepbook.lang.plan import Column
+from cepbook.lang.plan import AggregateCall, Column
 
 GONE = type("Gone", (), {"__repr__": lambda self: "GONE", "__slots__": ()})()
 
@@ -32,14 +33,16 @@ class Code:
         self.source: Source = scope.source
         calls = () if shape.aggregation is None else shape.aggregation.calls
         counted = shape.grouped and shape.leaving is not Leaving.NEVER
-        self.aggregates = Aggregates(scope, calls, shape.leaving, counted)
+        self.parameters: list[str] = []
+        self.aggregates = Aggregates(scope, [c for c in calls if c.group_by is None], shape.leaving, counted)
+        self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
+        self.values = self._values(calls)
         self.items = items_of(shape, self.aggregates.needs_ordinal)
         self.first = first_items(shape) or self.items  # of events as they arrive at the statement
         self.arrivals = self.first  # of the stage that is being written
         self._named = self._named_values()
-        values = tuple(self._named.get(i, value) for i, value in enumerate(self.aggregates.values))
+        values = tuple(self._named.get(i, value) for i, value in enumerate(self.values))
         self.base = scope.at(aggregates=values, keys=self._key_codes())
-        self.parameters: list[str] = []
         self._parameter_names: dict[x.Expr, str] = {}
         self.source.bind("GONE", GONE)
         self.arranged = self._arrangement()
@@ -48,15 +51,29 @@ class Code:
         if self.aggregates.needs_ordinal:
             self.source.bind("next_ordinal", itertools.count().__next__)
 
+    def _local_groups(self, scope: Scope, calls: Sequence[AggregateCall], keys: tuple[x.Expr, ...]) -> LocalGroups:
+        shape = self.shape
+        row_keys = keys
+        if shape.fully:  # rows stand for groups
+            row_keys = tuple(x.KeyRef(e.type, shape.keys.index(e)) for e in keys)
+        return LocalGroups(scope, calls, keys, shape.leaving_locally, self.slot("{}"), self._key_of, row_keys)
+
+    def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
+        """Code of the values of all calls, in their order."""
+        own = iter(self.aggregates.values)
+        local = {i: code for group in self.local for i, code in zip(group.numbers, group.cells.values, strict=True)}
+        return [local[i] if call.group_by is not None else next(own) for i, call in enumerate(calls)]
+
     def _named_values(self) -> dict[int, str]:
         """Aggregate values that having and the row both read: they get a local, written by `having`."""
         shape = self.shape
         if shape.having is None or shape.aggregation is None:
             return {}
         shown = [c.value for c in shape.projection.columns] + [e for e, _ in shape.projection.order_by]
-        inner = {i for call in shape.aggregation.calls for i in _aggregates_in(*call.args)}
+        read = [e for c in shape.aggregation.calls for e in (*c.args, c.filter, *(e for e, _ in c.criteria))]
+        inner = _aggregates_in(*(e for e in read if e is not None))
         both = _aggregates_in(shape.having) & _aggregates_in(*shown) - inner
-        return {i: f"g{i}" for i in sorted(both) if not self.aggregates.values[i].isidentifier()}
+        return {i: f"g{i}" for i in sorted(both) if not self.values[i].isidentifier()}
 
     def _key_codes(self) -> tuple[str, ...]:
         keys = self.shape.keys
@@ -118,7 +135,7 @@ class Code:
     def having(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the having-clause, if there is one."""
         for i, name in self._named.items():
-            self.source.line(f"{name} = {self.aggregates.values[i]}")
+            self.source.line(f"{name} = {self.values[i]}")
         with self._under(scope, self.shape.having):
             yield
 
@@ -148,10 +165,24 @@ class Code:
 
     def append_row(self, rows: str, scope: Scope) -> None:
         """``rows.append(row)`` if having lets it through."""
+        for group in self.local:
+            group.load(scope)
         with self.having(scope):
             self.source.line(f"{rows}.append({self.row(scope)})", self.shape.projection.span)
 
     # -------------------------------------------------------------- groups
+    def enter(self, scope: Scope) -> None:
+        """Add the scope's item to the loaded cells and to its local groups."""
+        for group in self.local:
+            group.enter(scope, "qo")
+        self.aggregates.enter(scope, "qo")
+
+    def leave(self, scope: Scope) -> None:
+        """Take the scope's item out of the loaded cells and out of its local groups."""
+        for group in self.local:
+            group.leave(scope, "qo")
+        self.aggregates.leave(scope, "qo")
+
     def key(self, scope: Scope) -> str:
         """Code of the group key of the scope's event; arrays count by content."""
         return self._key_of(scope, self.shape.keys)
@@ -205,7 +236,7 @@ class Code:
         else:
             source.line(f"G = groups[{key}]")
         self.aggregates.load("G")
-        self.aggregates.leave(scope, "qo")
+        self.leave(scope)
         self.aggregates.store("G")
         if self.aggregates.size is not None:
             with source.block(f"if not {self.aggregates.size}:"):

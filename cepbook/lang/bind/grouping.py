@@ -104,7 +104,8 @@ def shape(written: Shape, scope: Scope, span: Span) -> Shape:
     _refuse_other_events(scope)
     if written.levels:
         return _leveled(lean, scope, span)
-    if any(call.group_by for call in scope.calls):  # a group of its own for each event
+    keys = set(written.keys)
+    if any(not keys.issuperset(call.group_by or ()) for call in scope.calls):  # a local group of its own for each event
         return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
     if lean.wildcard or any(_reads_event(c.value) for c in lean.columns):
         return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
