@@ -93,17 +93,17 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
 
 def _feeds(other: Reader, reader: Reader, catalog: Catalog) -> bool:
     """Whether `reader` reads what `other` inserts or assigns."""
-    if isinstance(other, plan.OnSetStatement):
-        assigned = {a.variable for a in other.assignments}
-        return any(isinstance(e, expr.Variable) and e.name in assigned for e in expressions(reader))
-    return other.insert is not None and catalog.is_a(other.insert.target, reader.source.event_type)
+    if isinstance(other, plan.SelectStatement) and other.insert is not None:
+        if catalog.is_a(other.insert.target, reader.source.event_type):
+            return True
+    return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions(reader))
 
 
 def place(line: Pipeline, catalog: Catalog) -> Placement:
     """How to run `line` so that the result is the one of the ordered run."""
-    ticks = any(WINDOWS[w.name].timed for s in line.selects for w in s.windows)
-    if line.setters:
-        names = ", ".join(s.name for s in line.setters)
+    ticks = any(s.output is not None or any(WINDOWS[w.name].timed for w in s.windows) for s in line.selects)
+    if any(s.assigned for s in line.readers):
+        names = ", ".join(s.name for s in line.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")
     needs: dict[str, _Need] = {}
     for statement in line.selects:
@@ -176,10 +176,21 @@ class _Need:
 def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
     if statement.drop:
         return "it may hide events from others (@Drop)"
+    if statement.output is not None:
+        return "its output clause follows the events and the clock of the whole stream"
     if _is_arranged(statement.root) and any(WINDOWS[w.name].timed for w in statement.windows):
         return "rows of all keys that are delivered together are put in order, made distinct or limited"
     if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement.root)):
         return "context.id numbers the partitions in order of their first event"
+    if any(isinstance(e, (expr.Prior, expr.Prev)) for e in expressions(statement.root)):
+        return "it looks at the events before (prior, prev)"
+    if statement.derived is not None:
+        return f"the window {statement.derived.name} derives values from the events of all keys"
+    aggregation = _aggregation_of(statement)
+    if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
+        return "it has groups of several kinds"
+    if any(w.reclaim is not None for w in statement.windows):
+        return "events of any key may make it forget groups"
     if statement.context is not None:
         context = next(c for c in line.contexts if c.context.name == statement.context)
         if context.context.kind != "keyed":

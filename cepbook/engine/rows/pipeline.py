@@ -111,17 +111,21 @@ class Pipeline:
         statistic = source.bind(f"_{derived.name}", STATISTICS[derived.name])
         return (
             f"{source.bind('_Derive', Derive)}({statistic}, {at}, {len(derived.args)}, {extra}, {keys}, "
-            f"lambda e, now: pack(S, e, now), now, {derived.name == 'size'})"
+            f"lambda e, now, posted: pack(S, e, now, posted), now, {derived.name == 'size'})"
         )
 
     def _write_pack(self) -> None:
-        """``pack(S, e, now)``: the item of a derived event."""
+        """``pack(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
         source, items = self.source, self.code.items
-        with self._at(items), source.block("def pack(S, e, now):"):
+        with self._at(items), source.block("def pack(S, e, now, posted):"):
             source.line("o = next_ordinal()")
             for name, position in items.positions.items():
                 source.line(f"p{position} = e[{source.const(name, 'n')}]")
-            self._write_priors()
+            if self._priors is not None:
+                nothing = " = ".join(f"pr{number}" for number in range(len(self.shape.priors)))
+                source.line(f"{nothing} = None")
+                with source.block("if posted:"):
+                    self._write_priors()
             source.line(f"return {items.pack('now', self.operands)}")
 
     # -------------------------------------------------------------- prior

@@ -21,7 +21,7 @@ from cepbook.engine.rows.frozen import hashable
 from cepbook.engine.rows.windows.chain import Behind
 from cepbook.engine.rows.windows.view import Change, Item
 
-Pack = Callable[[Any, int], Item]  # of a derived event, at a time
+Pack = Callable[[Any, int, bool], Item]  # of a derived event, at a time; whether it is posted
 
 
 class Statistic(Protocol):
@@ -84,14 +84,14 @@ class Derive(Behind):
     def _group(self, key: Any, keys: Sequence[Any], now: int) -> _Group:
         """A new group, with what stands for it before any event."""
         group = self.by_key[key] = _Group(self.make(), keys, (None,) * len(self.extra))
-        self._renew(group, now)
+        self._renew(group, now, False)
         return group
 
-    def _renew(self, group: _Group, now: int) -> None:
+    def _renew(self, group: _Group, now: int, posted: bool) -> None:
         group.fields = group.statistic.fields()
         event = {**dict(zip(self.keys, group.keys, strict=True)), **group.fields}
         event.update(zip(self.extra, group.extra, strict=True))
-        group.item = self.pack(event, now)
+        group.item = self.pack(event, now, posted)
 
     def take(self, change: Change, now: int) -> Change | None:
         first, last = self.at + self.width, self.at + self.width + len(self.extra)
@@ -124,7 +124,7 @@ class Derive(Behind):
         if self.counts and group.fields == group.statistic.fields():
             return
         left.append(group.item)
-        self._renew(group, now)
+        self._renew(group, now, True)
         entered.append(group.item)
 
     def discard(self, item: Item) -> None:
