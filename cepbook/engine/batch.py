@@ -109,7 +109,7 @@ class Batch:
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
         if statement.program.watched:
             return f"`{statement.name}` has a window that follows a variable"
-        if statement.kind == "on set":
+        if statement.kind == "on set" or statement.plan.assigned:
             return f"`{statement.name}` sets variables that others read"
         if statement.plan.drop:
             return f"`{statement.name}` drops events for statements of lower priority"

@@ -310,6 +310,12 @@ class SelectStatement(StatementPlan):
         return next(node for node in chain(self.root) if isinstance(node, Source))
 
     @property
+    def assigned(self) -> frozenset[str]:
+        """The variables that its output clause assigns (``then set``)."""
+        output = self.output
+        return frozenset() if output is None else _assigned((*output.then_set, *output.terminated_then))
+
+    @property
     def windows(self) -> tuple[WindowSpec, ...]:
         """The data windows, first to last; also those over derived events, after those under them."""
         stages = [node.windows for node in chain(self.root) if isinstance(node, Windowed)]
@@ -347,6 +353,15 @@ class OnSetStatement(StatementPlan):
     context: str | None
     output_type: EventType
     priority: int = 0
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """The variables that it assigns."""
+        return _assigned(self.assignments)
+
+
+def _assigned(assignments: tuple[Assignment, ...]) -> frozenset[str]:
+    return frozenset(each.variable for each in assignments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,9 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
 
 def _feeds(other: Reader, reader: Reader, catalog: Catalog) -> bool:
     """Whether `reader` reads what `other` inserts or assigns."""
-    if isinstance(other, plan.SelectStatement) and other.insert is not None:
-        if catalog.is_a(other.insert.target, reader.source.event_type):
-            return True
+    insert = other.insert if isinstance(other, plan.SelectStatement) else None
+    if insert is not None and catalog.is_a(insert.target, reader.source.event_type):
+        return True
     return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions(reader))
 
 

@@ -304,6 +304,15 @@ def test_assignments_make_a_replay_go_event_by_event() -> None:
     assert [insert for _, insert, _ in found] == [[{"id": "a", "x": 0}], [{"id": "b", "x": 9}]]
 
 
+def test_output_clauses_that_assign_do_so_too() -> None:
+    runtime = engine(
+        "create variable int n = 0; @name('s0') select id from K output when count_insert > 1 then set n = n + 1;"
+        "@name('s1') select id, n from B"
+    )
+    for types in (["K", "B"], ["B"]):  # the clock may make it assign, too
+        assert runtime.batch(types).reason == "`s0` sets variables that others read"
+
+
 class _Sink:
     def __init__(self, rows: list[Any]) -> None:
         self._rows = rows

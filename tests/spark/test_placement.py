@@ -142,6 +142,27 @@ def test_what_assigns_a_variable_belongs_to_those_that_read_it() -> None:
     assert not pipeline("r", plans, runtime.catalog, GIVEN).setters
 
 
+def test_output_clauses_run_in_order_and_may_assign_variables() -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(
+        "create variable int x = 1; @name('a') select price from Bid output when count_insert > 1 then set x = x + 1;"
+        "@name('q') select x from Tick;"
+        "@name('every') select symbol, count(*) from Tick group by symbol output every 2 events"
+    )
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    line = pipeline("q", plans, runtime.catalog, GIVEN)
+    assert [s.name for s in line.selects] == ["a", "q"]
+    found = place(line, runtime.catalog)
+    assert (found.path, found.ticks) == ("ordered", True)
+    assert found.reason == "it reads variables that a assigns event by event"
+    found = place(pipeline("every", plans, runtime.catalog, GIVEN), runtime.catalog)
+    assert (found.path, found.reason) == (
+        "ordered",
+        "its output clause follows the events and the clock of the whole stream",
+    )
+
+
 def test_nothing_that_spark_connect_lacks_is_used() -> None:
     folder = Path(cepbook.spark.__file__).parent
     used = [p.name for p in folder.glob("*.py") if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", p.read_text())]
