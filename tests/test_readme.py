@@ -50,8 +50,6 @@ REFUSED = {
     "subqueries": "select (select n from A#lastevent) as n from A",
     "tables": "create table T(n int primary key)",
     "named windows": "create window W#keepall as A",
-    "variables": "create variable int v = 1",
-    "output rate limiting": "select * from A output every 3 events",
     "contexts other than": "create context C start A end after 1 min",
 }
 

@@ -83,9 +83,9 @@ CASES: dict[str, Case] = {
         ("`a`", "`Nope`"),
     ),
     "run: not supported yet": (
-        lambda cep: cep.run("select * from Tick output every 5 seconds"),
+        lambda cep: cep.run("select * from Tick where exists (select * from Tick#lastevent)"),
         BindError,
-        ("not supported yet", "epl:1:20"),
+        ("not supported yet", "epl:1:26"),
     ),
     "run: replaces what it needs": (
         lambda cep: cep.run("@name('last3') select * from Tick"),
