@@ -260,8 +260,9 @@ def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
     if len(streams) > 1 or not isinstance(streams[0], p.Windowed):
         return False
     first, *rest = streams[0].windows
-    if any(w.name in BATCHES for w in streams[0].windows) and any(map(_remembers, calls)):
-        return False  # its own code forgets what a batch left in the aggregates
+    emptied = shape.grouped or any(w.name in BATCHES for w in streams[0].windows)
+    if emptied and any(map(_remembers, calls)):
+        return False  # what stays of events that left is not for the code of plain batches and emptied groups
     if first.name == "groupwin":
         return first.reclaim is None and len(rest) == 1 and rest[0].name in _LEAVING
     return not rest and first.name in _LEAVING
