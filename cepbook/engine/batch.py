@@ -16,7 +16,7 @@ from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_o
 from cepbook.engine.rows.shape import TIMED
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
-from cepbook.lang.plan import WindowSpec
+from cepbook.lang.plan import Output, WindowSpec
 
 __all__ = ["Batch", "Slice"]
 
@@ -109,6 +109,10 @@ class Batch:
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
         if statement.program.watched:
             return f"`{statement.name}` has a window that follows a variable"
+        if statement.program.output_watched:
+            return f"`{statement.name}` has an output clause that follows a variable"
+        if statement.context is not None and _output_starts_with_partition(statement.plan.output):
+            return f"`{statement.name}` has an output clause whose clock starts when a partition begins"
         if statement.kind == "on set" or statement.plan.assigned:
             return f"`{statement.name}` sets variables that others read"
         if statement.plan.drop:
@@ -147,6 +151,18 @@ class Batch:
 
 def _starts_with_partition(window: WindowSpec) -> bool:
     return "START_EAGER" in window.options or window.name == "firsttime" or window.reclaim is not None
+
+
+def _output_starts_with_partition(output: Output | None) -> bool:
+    """Whether the output clause measures time from the beginning of its context partition."""
+    if output is None:
+        return False
+    conditions = [e for e in (output.when, output.terminated_when) if e is not None]
+    return isinstance(output.after, x.Period) or any(
+        isinstance(part, x.OutputCounter) and part.name == "last_output_timestamp"
+        for e in conditions
+        for part in x.walk(e)
+    )
 
 
 def _positive(period: x.Expr) -> bool:

@@ -108,6 +108,35 @@ ONE_TYPE = {
     "fan_in_priorities": "@name('s') @Priority(1) insert into C select k, x from A;"
     "@name('t') @Priority(2) insert into C select k, -x as x from A;@name('u') select irstream k, x from C#length(2)",
     "float_arithmetic": "@name('s') select f * 3 as y, f + n as z, sum(f) as s from A#length(2)",
+    "output_events": "@name('s') select irstream k, x from A#length(2) output every 3 events;"
+    "@name('t') select irstream sum(x) as s from A#time(1 sec) output last every 2 events;"
+    "@name('u') select k, sum(x) as s from A group by k output all every 4 events;"
+    "@name('v') select irstream k, sum(x) as s from A#length(4) group by k output first every 2 events;"
+    "@name('w') select k, x from A#length(3) where x > 0 output snapshot every 3 events order by x, k",
+    "output_time": "@name('s') select irstream k, x from A#time(2 sec) output every 1 sec;"
+    "@name('t') select irstream count(*) as c from A#length_batch(3) output last every 700 msec;"
+    "@name('u') select irstream k, sum(x) as s from A#time(1 sec) group by k having sum(x) > 0 output all every 1 sec;"
+    "@name('v') select k, x, sum(x) as s from A#time(1 sec) group by k output all every 2 sec;"
+    "@name('w') select k from A#time_batch(1 sec) output first every 3 sec",
+    "output_snapshot": "@name('s') select irstream k, x from A#time(1 sec) output snapshot every 1 sec;"
+    "@name('t') select k, count(*) as c from A group by k output snapshot every 3 sec order by k limit 2",
+    "output_at": "@name('s') select count(*) as c from A output last at (*, *, *, *, *, */5);"
+    "@name('t') select k from A#time(3 sec) output first at (*, *, *, *, *, [10, 40])",
+    "output_when": "@name('s') select irstream x from A#length(1) output when count_remove >= 2;"
+    "@name('t') select k, sum(x) as s from A group by k"
+    " output last when last_output_timestamp + 2000 <= current_timestamp",
+    "output_after": "@name('s') select irstream sum(x) as s from A output after 3 events;"
+    "@name('t') select k from A#time(1 sec) output after 2 sec every 1 sec;"
+    "@name('u') select k, count(*) as c from A group by k output after 2 events all every 2 events",
+    "output_rollup": "@name('s') select irstream k, g, sum(x) as s from A#time(1 sec) group by rollup(k, g)"
+    " output all every 1 sec;"
+    "@name('t') select k, sum(x) as s from A group by rollup(k) output first every 2 events",
+    "output_context": "create context P partition by k from A;"
+    "@name('s') context P select irstream k, x from A#time(1 sec) output every 1 sec;"
+    "@name('t') context P select k, sum(x) as s from A output last every 2 events;"
+    "@name('u') context P select count(*) as c from A output snapshot every 3 sec",
+    "output_chain": "@name('s') insert into C select k, sum(x) as x from A group by k output all every 1 sec;"
+    "@name('t') select irstream k, x from C#length(2) output every 3 events",
 }
 TWO_TYPES = {
     "apart": "@name('s') select irstream sum(x) as s from A#time(1 sec);"
@@ -213,6 +242,27 @@ def test_slices_run_inside_the_generated_code(name: str) -> None:
         "shared_context": "context `P` takes partitions from several streams",
     }
     assert reason == reasons.get(name)
+
+
+@pytest.mark.parametrize(
+    ("epl", "reason"),
+    [
+        (
+            "create variable int V = 0; @name('s') select x from A output when count_insert > 1 then set V = 1",
+            "`s` sets variables that others read",
+        ),
+        (
+            "create variable boolean GO = true; @name('s') select x from A output when GO",
+            "`s` has an output clause that follows a variable",
+        ),
+        (
+            "create context P partition by k from A; @name('s') context P select x from A output after 1 sec",
+            "`s` has an output clause whose clock starts when a partition begins",
+        ),
+    ],
+)
+def test_output_clauses_that_depend_on_the_order_of_statements(epl: str, reason: str) -> None:
+    assert Run(epl).runtime.batch(["A"]).reason == reason
 
 
 def test_a_listener_is_called_between_the_events() -> None:
