@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import count
 
 NEVER = 1 << 62  # later than any time: events and advances beyond `LAST` are refused
 LAST = (1 << 61) - 1
@@ -28,18 +29,19 @@ class Timed:
 class Clock:
     """`now` is the time; `due` the earliest time at which anything is to happen (`NEVER` if nothing)."""
 
-    __slots__ = ("_heap", "due", "now")
+    __slots__ = ("_heap", "_serial", "due", "now")
 
     def __init__(self, start: int) -> None:
         self.now = start
         self.due = NEVER
-        self._heap: list[tuple[int, tuple[int, int], Timed]] = []
+        self._heap: list[tuple[int, tuple[int, int], int, Timed]] = []
+        self._serial = count()  # a statement that is only tried out has the order of the one before it
 
     def arm(self, timed: Timed, due: int) -> None:
         """Make sure that `timed` fires at `due` or earlier."""
         if due < timed.due:
             timed.due = due
-            heappush(self._heap, (due, timed.order, timed))
+            heappush(self._heap, (due, timed.order, next(self._serial), timed))
             if due < self.due:
                 self.due = due
 
@@ -52,7 +54,7 @@ class Clock:
         found: list[Timed] = []
         heap = self._heap
         while heap and heap[0][0] <= t:
-            due, _, timed = heappop(heap)
+            due, _, _, timed = heappop(heap)
             if timed.due == due:
                 timed.due = NEVER
                 found.append(timed)
@@ -64,7 +66,7 @@ class Clock:
     def settle(self) -> None:
         """Recompute `due` after timers were disarmed or armed behind the clock's back."""
         heap = self._heap
-        while heap and heap[0][0] != heap[0][2].due:
+        while heap and heap[0][0] != heap[0][3].due:
             heappop(heap)
         self.due = heap[0][0] if heap else NEVER
 

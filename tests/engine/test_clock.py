@@ -124,3 +124,25 @@ def test_statements_of_one_instant_fire_in_order_of_their_creation(runtime: Runt
     runtime.send("E", {"x": 1})
     runtime.advance(10_000)
     assert order == ["a", "b", "c"]
+
+
+def test_statements_whose_timers_begin_with_them_can_be_deployed_at_one_time() -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema Tick(symbol string)")
+    names = ("first", "second", "third")
+    told: list[str] = []
+    for name in names:
+        epl = f"@name('{name}') select count(*) as n from Tick#time_batch(2 sec, 'START_EAGER')"
+        runtime.deploy(epl).statements[0].add_listener(lambda delta, name=name: told.append(name))  # type: ignore[misc]
+    runtime.advance(2_000)
+    assert told == list(names)
+
+
+def test_timers_of_the_same_order_and_time_do_not_meet() -> None:
+    clock = Clock(0)
+    one, other = (Timed((0, 1), lambda now: None) for _ in range(2))
+    clock.arm(one, 10)
+    clock.disarm(one)
+    clock.arm(other, 20)
+    clock.arm(other, 10)
+    assert clock.take_due(10) == [other]
