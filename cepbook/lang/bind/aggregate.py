@@ -78,12 +78,18 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
     if row.sorts:
         _criteria(row, given, step, parts, scope, bind)
         return parts
+    for arg in given:
+        if isinstance(arg, ast.SortKey):
+            scope.problems.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
     values = [bind(arg, scope) for arg in given]
     wanted = 0 if parts.star else row.arity
     required = wanted + (row.second in ("filter", "index"))
     if len(values) < required:
         scope.problems.fail(
-            "wrong-parameter", f"`{row.name}` takes {how_many(required, required)}, found {len(values)}", step.span
+            "wrong-parameter",
+            f"`{row.name}` takes {how_many(required, required)}, found {len(values)}",
+            step.span,
+            f"write {row.name}(*) for whole events" if row.wildcard else None,
         )
     parts.args.extend(values[:wanted])
     _extras(row, values[wanted:], parts, step, scope)
@@ -200,6 +206,8 @@ def _rate(parts: _Parts, scope: Scope) -> None:
         _check_interval(period, rest, scope)
         parts.args = [x.CurrentTimestamp(t.LONG, span=first.span), period]
         return
+    if not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(first)):
+        scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
     if not t.is_integral(first.type):
         found = describe(first.type)
         scope.problems.fail("type-mismatch", f"`rate` needs a timestamp in milliseconds, found {found}", first.span)
