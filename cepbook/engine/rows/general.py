@@ -93,7 +93,7 @@ class GeneralCode(ChangeCode):
         """Hand an event that passed the filter to the view, and deliver what this changes."""
         source = self.source
         source.line("o = next_ordinal()")
-        source.line(f"change = W.arrive({self.pipeline.arrive()}, now)")
+        source.line(f"change = W.arrive({self.pipeline.arrive()}, now)", self.pipeline.span)
         self._arm("W")
         with source.block("if change is not None:"):
             source.line("batch, former = change")

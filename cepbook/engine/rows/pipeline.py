@@ -16,6 +16,7 @@ from cepbook.engine.rows.windows.combined import Union, intersection
 from cepbook.engine.rows.windows.derived import Derive
 from cepbook.engine.rows.windows.groupwin import GroupWin
 from cepbook.engine.rows.windows.view import LastSeen, Unbound
+from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Derived, WindowSpec
 
@@ -34,6 +35,12 @@ class Pipeline:
         self.operands: list[str] = []  # code for the arriving event, of the stage that was written last
         self.first_operands: list[str] = []
         self._priors = self._prior_slots() if self.shape.priors else None
+
+    @property
+    def span(self) -> Span:
+        """Where the windows stand that events arrive at; the source of a statement without windows."""
+        windows = self.shape.stages[0].windows
+        return windows[0].span.to(windows[-1].span) if windows else self.shape.source.span
 
     # -------------------------------------------------------------- views
     def view(self) -> str:
