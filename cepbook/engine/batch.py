@@ -107,6 +107,8 @@ class Batch:
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _starts_with_partition(window):
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
+            if statement.context is not None and _reads_variables(window):
+                return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
         if statement.program.watched:
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
@@ -147,6 +149,11 @@ class Batch:
             if each.times[i] > runtime.now:
                 runtime.advance(each.times[i])
             senders[each.type]({name: values[i] for name, values in each.columns.items()})
+
+
+def _reads_variables(window: WindowSpec) -> bool:
+    """Then a window may be unable to begin: that is a failure of one event."""
+    return any(isinstance(part, x.Variable) for e in window.args for part in x.walk(e))
 
 
 def _starts_with_partition(window: WindowSpec) -> bool:

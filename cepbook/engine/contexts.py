@@ -80,8 +80,8 @@ class KeyedContext:
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
         partition = Partition(self._next_id, self.name, properties)
         self._next_id += 1
-        self.partitions[key] = partition
         partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
+        self.partitions[key] = partition  # when a state could not begin (a variable has no such size) there is none
         return partition
 
     def handler(
@@ -101,6 +101,7 @@ class KeyedContext:
                 return
             partition = partitions.get(key)
             if partition is None:
+                self.current = None
                 partition = self.allocate(key, keys)
                 self.current, self.fresh = partition, True
                 self.took = [statement for statement, take in takers if statement.guarded(take, event, partition)]

@@ -24,7 +24,7 @@ from cepbook.engine.naming import check_function_name
 from cepbook.engine.onset import as_select
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
-from cepbook.errors import EventError, StatementError, UsageError, hint_line
+from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType, VariableType
 from cepbook.lang.plan import (
     CreateContextStatement,
@@ -223,7 +223,24 @@ class Runtime:
         return installed[0]
 
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> Compiled:
-        return compile_plan(plan, catalog, self.clock, self.config, self.functions, variables)
+        compiled = compile_plan(plan, catalog, self.clock, self.config, self.functions, variables)
+        for statement in plan.statements:
+            if isinstance(statement, SelectStatement) and statement.context is None:
+                self._try_to_start(statement, compiled)
+        return compiled
+
+    def _try_to_start(self, plan: SelectStatement, compiled: Compiled) -> None:
+        """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
+        statement = Statement(self, plan, compiled.programs[plan.name], self._order(0), "", compiled.plan.source)
+        try:
+            statement.new_state(None)
+        except ValueError as failure:
+            at = plan.windows[0].span if plan.windows else plan.span
+            diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
+            raise BindError((diagnostic,), compiled.plan.source) from failure
+        finally:
+            self.clock.disarm(statement.timed)
+            self.clock.settle()
 
     def _install(self, compiled: Compiled, id_: str) -> Deployment:
         statements: list[Statement] = []

@@ -258,6 +258,51 @@ def test_limit_and_offset_are_read_at_each_delivery(limit: int | None, offset: i
     assert "".join(row["id"] for _, insert, _ in found for row in insert) == kept
 
 
+@pytest.mark.parametrize(
+    ("window", "value", "fact"),
+    [
+        ("length(n)", 0, "the size of a window must be above 0, found 0"),
+        ("length_batch(n)", None, "the size of a window must be above 0, found null"),
+        ("sort(n, v)", -1, "the size of a window must be above 0, found -1"),
+        ("time(n)", None, "the period of a window is null"),
+        ("time(n sec)", -1, "the period of a window is negative: -1000"),
+        ("time_batch(n sec)", 0, "the period of a window must be above 0, found 0"),
+        ("time_accum(n)", None, "the period of a window is null"),
+    ],
+)
+def test_a_value_that_is_no_size_or_period_stops_the_deployment(window: str, value: int | None, fact: str) -> None:
+    runtime = engine("create variable int n = 1; @name('other') select * from B#time_batch(1 sec, \"START_EAGER\")")
+    runtime.set_variable("n", value)
+    before = (list(runtime.statements), list(runtime.catalog.event_types), runtime.next_due)
+    with pytest.raises(BindError) as caught:
+        runtime.deploy(f"create schema Fresh(a int);\n@name('s0') select * from B#{window}")
+    shown = str(caught.value)
+    assert shown.startswith(f"wrong-parameter: `s0` cannot start: {fact}\n  --> epl:2:")
+    assert shown.endswith("^" * (len(window) + 1))
+    assert (list(runtime.statements), list(runtime.catalog.event_types), runtime.next_due) == before
+
+
+def test_a_partition_that_cannot_begin_is_a_failure_of_the_statement() -> None:
+    runtime = engine(
+        "create variable int n = 1; create context C partition by id from B;"
+        "@name('s0') context C select id, sum(v) as s from B#length(n)"
+    )
+    assert runtime.batch(["B"]).reason == (
+        "`s0` has a window whose parameters are variables, read when a partition begins"
+    )
+    found = deliveries(runtime, "s0")
+    runtime.send("B", {"id": "a", "v": 1})
+    runtime.set_variable("n", None)
+    with pytest.raises(StatementError, match="the size of a window must be above 0, found null"):
+        runtime.send("B", {"id": "b", "v": 2})
+    runtime.send("B", {"id": "a", "v": 3})
+    runtime.set_variable("n", 2)
+    for v in (4, 5):
+        runtime.send("B", {"id": "b", "v": v})
+    rows = [row for _, insert, _ in found for row in insert]
+    assert [(row["id"], row["s"]) for row in rows] == [("a", 1), ("a", 3), ("b", 4), ("b", 9)]
+
+
 # ---------------------------------------------------------------- contexts and priorities
 def test_an_assignment_in_a_context_takes_events_of_its_partitions() -> None:
     runtime = engine(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
@@ -110,13 +111,17 @@ class Code:
         """Scope of an unpacked item (``q`` locals)."""
         return self.items.scope(self.base.at(now=now), retained=True)
 
-    def parameter(self, e: x.Expr) -> str:
-        """Code of a window parameter: inlined if it is the same for all partitions, else kept in the state."""
+    def parameter(self, e: x.Expr, checked: Callable[[Any], Any] | None = None) -> str:
+        """Code of a window parameter: inlined if it is the same for all partitions, else kept in the state.
+
+        What is kept first passes through `checked`, which raises ValueError for what is no such parameter.
+        """
         code = lower.value(self.base.at(partition="P"), e)
         if lower.is_constant(e):
             return code
         if e not in self._parameter_names:
-            self._parameter_names[e] = self.slot(code)
+            given = code if checked is None else f"{lower.support_name(self.base, checked)}({code})"
+            self._parameter_names[e] = self.slot(given)
         return self._parameter_names[e]
 
     def slot(self, initial: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.duration import positive
 from cepbook.engine.rows.windows.form import General, Sliding, size
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
@@ -24,7 +25,7 @@ def _fresh(code: Code) -> str:
 def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
     window = code.shape.window
     assert window is not None
-    size = code.parameter(window.args[0])
+    size = code.parameter(window.args[0], positive)
     code.source.line(f"{w}.append({item})")
     if drops:
         code.source.line(f"old = {w}.popleft() if len({w}) > {size} else GONE")

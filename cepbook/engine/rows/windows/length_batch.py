@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.duration import positive
 from cepbook.engine.rows.windows.form import Batch, General, size
 from cepbook.engine.rows.windows.view import Change, Collecting, Item
 
@@ -18,7 +19,7 @@ from cepbook.engine.rows.windows.view import Change, Collecting, Item
 def _arrive(code: Code, w: str, count: str) -> None:
     window = code.shape.window
     assert window is not None
-    with code.source.block(f"if {count} >= {code.parameter(window.args[0])}:"):
+    with code.source.block(f"if {count} >= {code.parameter(window.args[0], positive)}:"):
         code.source.line(f"release(S, {w}, now, ins, rem)")
 
 

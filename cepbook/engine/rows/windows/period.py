@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cepbook.engine.rows import support
 from cepbook.engine.rows.code import Code
 from cepbook.lang import expr as x
@@ -11,7 +13,7 @@ def calendar_months(code: Code) -> str | None:
     """Code of the number of calendar months in the window's period, None if it has none."""
     period = _period(code)
     if isinstance(period, x.Period) and period.months is not None:
-        return code.parameter(period.months)
+        return code.parameter(period.months, not_negative)
     return None
 
 
@@ -21,8 +23,30 @@ def millis(code: Code) -> str:
     if isinstance(period, x.Period):
         if period.millis is None:
             return "0"
-        return code.parameter(period.millis)
-    return code.parameter(period)
+        return code.parameter(period.millis, _check(code, period))
+    return code.parameter(period, _check(code, period))
+
+
+def _check(code: Code, period: x.Expr) -> Callable[[int | None], int]:
+    """Points of a grid must lie apart."""
+    alone = not isinstance(period, x.Period) or period.months is None
+    return above_zero if code.shape.window_name == "time_batch" and alone else not_negative
+
+
+def not_negative(length: int | None) -> int:
+    """A part of a period. Errors: ValueError when it is null or negative."""
+    if length is None:
+        raise ValueError("the period of a window is null")
+    if length < 0:
+        raise ValueError(f"the period of a window is negative: {length}")
+    return length
+
+
+def above_zero(length: int | None) -> int:
+    """The period between batches. Errors: ValueError when it is null, zero or negative."""
+    if not_negative(length) == 0:
+        raise ValueError("the period of a window must be above 0, found 0")
+    return not_negative(length)
 
 
 def due_of(code: Code, start: str) -> str:
