@@ -26,6 +26,10 @@ class Event:
         return self.values[name]
 
 
+class Skipped(Exception):
+    """The event has no timestamp: an error of the statement, which goes on as if the event had not been."""
+
+
 Getter = Callable[[Event], Any]
 
 
@@ -113,7 +117,7 @@ class ExtTimed(Window):
 
     def arrive(self, event: Event, now: int) -> Change | None:
         if self.timestamp(event) is None:
-            return None
+            raise Skipped
         self.held.append(event)
         gone = []
         while self.timestamp(event) - self.timestamp(self.held[0]) >= self.period:
@@ -121,17 +125,8 @@ class ExtTimed(Window):
         return Change([event], gone)
 
 
-class TimeAccum(Window):
-    """All leave together when nothing has arrived for `period`."""
-
-    def __init__(self, period: int) -> None:
-        super().__init__()
-        self.period, self.latest = period, 0
-
-    def arrive(self, event: Event, now: int) -> Change | None:
-        self.latest = now
-        self.held.append(event)
-        return Change([event], [])
+class TimeAccum(Time):
+    """All leave together when nothing has arrived for `period`; an event that is gone counts as never arrived."""
 
     def advance(self, now: int) -> Change | None:
         if now < self.due():
@@ -140,7 +135,7 @@ class TimeAccum(Window):
         return Change([], gone)
 
     def due(self) -> float:
-        return self.latest + self.period if self.held else math.inf
+        return self.times[self.held[-1]] + self.period if self.held else math.inf
 
 
 class TimeOrder(Window):
@@ -152,7 +147,7 @@ class TimeOrder(Window):
 
     def arrive(self, event: Event, now: int) -> Change | None:
         if self.timestamp(event) is None:
-            return None
+            raise Skipped
         if self.timestamp(event) + self.period <= now:
             return Change([event], [event])
         self.held.append(event)
@@ -300,7 +295,7 @@ class ExtTimedBatch(Batches):
     def arrive(self, event: Event, now: int) -> Change | None:
         at = self.timestamp(event)
         if at is None:
-            return None
+            raise Skipped
         if self.origin is None:
             self.origin = at
         change = None if self.end is None or at < self.end else self.post()
@@ -482,9 +477,10 @@ class Groups(Window):
 
     def arrive(self, event: Event, now: int) -> Change | None:
         key = self.key(event)
-        if key not in self.windows:
-            self.windows[key] = self.make(key)
-        return self.windows[key].arrive(event, now)
+        window = self.windows.get(key) or self.make(key)
+        change = window.arrive(event, now)
+        self.windows[key] = window
+        return change
 
     def advance(self, now: int) -> Change | None:
         changes = [w.advance(now) for w in sorted(self.windows.values(), key=lambda w: w.due())]
