@@ -259,6 +259,15 @@ class Statement:
                 leave_rows(state, items, now, ins, rem)
         return False
 
+    def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
+        """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""
+        if self.plan.output is None:
+            return None
+        ins: list[Row] = []
+        rem: list[Row] = []
+        forced = self.program["ended"](state, now, ins, rem)
+        return self._selected(ins, rem, forced)
+
     def _selected(self, ins: list[Any], rem: list[Any], forced: bool) -> tuple[Rows, Rows] | None:
         selector = self.program.shape.delivers
         insert: list[Any] | None = rem if selector == "rstream" else ins

@@ -6,8 +6,10 @@ keys), and grouped rows go to the limiter as (key, row), None in place of a row 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -19,6 +21,7 @@ from cepbook.engine.rows.output.collect import RowForm, Rows
 from cepbook.engine.rows.output.lowering import write_output
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.sliding import Emit
+from cepbook.lang import expr as x
 from cepbook.lang.plan import Output
 
 
@@ -34,14 +37,17 @@ class LimitedCode(GeneralCode):
 
     # -------------------------------------------------------------- rows
     def append_row(self, rows: str, scope: Scope) -> None:
-        """Rows of groups with their keys."""
-        if not self.shape.grouped:
-            super().append_row(rows, scope)
-            return
-        self.source.line("row = None")
+        """Rows of groups with their keys; ``all`` of row-per-event groups wants the events, too."""
+        source, grouped = self.source, self.shape.grouped
+        if grouped:
+            source.line("row = None")
         with self.code.having(scope):
-            self.source.line(f"row = {self.code.row(scope)}", self.shape.projection.span)
-        self.source.line(f"{rows}.append((k, row))")
+            code = self.code.row(scope)
+            code = f"({_late(code)})" if reads_late(self.shape, self.output) else code
+            source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.shape.projection.span)
+        if grouped:
+            with_item = rows == "ins" and self.shape.kind == "aggregated_grouped" and self.output.which == "all"
+            source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
     def _count(self) -> None:
         """Write what counts the events of the change."""
@@ -121,6 +127,13 @@ class LimitedCode(GeneralCode):
             self.source.line("ins += posted[0]")
             self.source.line("rem += posted[1]")
 
+    def ended(self) -> None:
+        """``ended(S, now, ins, rem)``: what is delivered when the context partition ends; whether without rows, too."""
+        with self.source.block("def ended(S, now, ins, rem):"):
+            self.source.line(f"posted = {self._limiter}.terminate(S, now)")
+            self._add_posted()
+            self.source.line("return posted is not None and posted[2]")
+
     def reevaluate(self) -> None:
         """As for all, and ``reconsider(S, now)``: a variable that the output's condition reads was assigned."""
         super().reevaluate()
@@ -133,17 +146,46 @@ class LimitedCode(GeneralCode):
     def helpers(self) -> None:
         """Rows made at output, the clause's own expressions, and what else is needed."""
         if self.shape.fully:
-            with self.source.block("def group_rows(S, k, now):"):
-                self.source.line("found = []")
-                self.code.load_state()
-                if self.shape.grouped:
-                    self.code.load_group_or_fresh()
-                else:
-                    self.code.aggregates.load("A")
-                self.code.append_row("found", self.q)
-                self.source.line("return found")
+            self._write_rows("group_rows(S, k, now)", of_event=False)
+        if self.shape.kind == "aggregated_grouped":
+            self._write_rows("event_rows(S, k, item, now)", of_event=True)
+        self.ended()
         write_output(self.output, self.code.base)
         super().helpers()
+
+
+    def _write_rows(self, signature: str, *, of_event: bool) -> None:
+        source = self.source
+        with source.block(f"def {signature}:"):
+            source.line("found = []")
+            self.code.load_state()
+            if of_event:
+                self.code.items.unpack(source, "item")
+            if self.shape.grouped:
+                self.code.load_group_or_fresh()
+            else:
+                self.code.aggregates.load("A")
+            self.code.append_row("found", self.q)
+            source.line("return found")
+
+
+_OF_DELIVERY = (x.CurrentTimestamp, x.Variable, x.ContextProp)
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+_BOUND_INSIDE = re.compile(r"([A-Za-z_]\w*) :=|\bfor ([A-Za-z_]\w*) in\b")
+
+
+def reads_late(shape: Shape, output: Output) -> bool:
+    """Whether collected rows read what is not of events, so that it must be read when they are delivered."""
+    shown = [*(c.value for c in shape.projection.columns), *(e for e, _ in shape.projection.order_by)]
+    late = any(isinstance(part, _OF_DELIVERY) for e in shown for part in x.walk(e))
+    return late and output.which not in ("first", "snapshot")
+
+
+def _late(code: str) -> str:
+    """The row `code` as a function of the time of delivery; everything else is as it was."""
+    inside = {name for found in _BOUND_INSIDE.findall(code) for name in found if name}
+    names = dict.fromkeys(name for name in _NAME.findall(code) if not iskeyword(name) and name not in inside)
+    return f"lambda now, {', '.join(f'{name}={name}' for name in names if name != 'now')}: {code}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +197,15 @@ class _Rows:
     def group_rows(self, state: Any, key: Any, now: int) -> Rows:
         return self.namespace["group_rows"](state, key, now)
 
+    def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
+        return self.namespace["event_rows"](state, key, item, now)
+
     def snapshot_rows(self, state: Any, now: int) -> Rows:
         return self.namespace["snapshot_rows"](state, now)
 
 
 def bind_limiter(shape: Shape, output: Output, namespace: dict[str, Any]) -> None:
     """Give the generated module the function that makes a state's limiter."""
-    rows = RowForm(shape.kind, output.which, shape.plan.selector, bool(shape.levels))
+    late = reads_late(shape, output)
+    rows = RowForm(shape.kind, output.which, shape.plan.selector, bool(shape.levels), late)
     namespace["limiter"] = Form(output, rows, _Rows(namespace), namespace).limiter

@@ -2,6 +2,9 @@
 
 Rows come as the statement makes them, those of grouped statements as (key, row) pairs: the key of the group, with
 rollup (level, key); the row is None where the having-clause rejects it. Collectors look at no row.
+
+Rows that read what is not of events (the clock, variables, properties of the context) do so when they are delivered
+(recorded: keyed_start_end_time_props): they come as functions of the time.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ class RowMaker(Protocol):
 
     def group_rows(self, state: Any, key: Any, now: int) -> Rows:
         """The present row of a group, also of one that is empty; none if the having-clause rejects it."""
+
+    def event_rows(self, state: Any, key: Any, item: Any, now: int) -> Rows:
+        """The present row of an event of a group; none if the having-clause rejects it."""
 
     def snapshot_rows(self, state: Any, now: int) -> Rows:
         """The rows that the iterator shows."""
@@ -161,25 +167,33 @@ class LastRowOfGroups:
 
 @dataclass(slots=True)
 class EveryRowOfGroups:
-    """Row-per-event groups: all rows in order, then the last row of each known group that was not touched."""
+    """Row-per-event groups: all rows in order, then a row for the last event of each group without one.
 
+    Insert rows come as (key, row, item of the event).
+    """
+
+    make: RowMaker
     keeps: bool = True
-    _ins: list[tuple[Any, Any]] = field(default_factory=list)
+    _ins: Rows = field(default_factory=list)
     _rem: Rows = field(default_factory=list)
-    _known: dict[Any, Any] = field(default_factory=dict)
+    _last: dict[Any, Any] = field(default_factory=dict)  # of each group the item
+    _touched: set[Any] = field(default_factory=set)
 
-    def add(self, state: Any, now: int, ins: Pairs, rem: Pairs) -> None:
-        self._ins += [pair for pair in ins if pair[1] is not None]
+    def add(self, state: Any, now: int, ins: Sequence[tuple[Any, Any, Any]], rem: Pairs) -> None:
+        for key, row, item in ins:
+            self._last[key] = item
+            self._touched.add(key)
+            if row is not None:
+                self._ins.append(row)
         self._rem += passing(rem)
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
-        touched = dict(self._ins)
-        rows = [row for _, row in self._ins]
-        rows += [row for key, row in self._known.items() if key not in touched]
-        self._known.update(touched)
-        found = rows, self._rem
-        self._ins, self._rem = [], []
-        return found
+        ins, rem = self._ins, self._rem
+        for key, item in self._last.items():
+            if key not in self._touched:
+                ins += self.make.event_rows(state, key, item, now)
+        self._ins, self._rem, self._touched = [], [], set()
+        return ins, rem
 
 
 @dataclass(slots=True)
@@ -247,6 +261,7 @@ class RowForm:
     which: str | None
     selector: str
     levels: bool  # rollup, cube or grouping sets
+    late: bool = False  # rows are functions of the time of their delivery
 
     @property
     def removes(self) -> bool:
@@ -267,7 +282,7 @@ def collector(form: RowForm, make: RowMaker) -> Collector:
     if form.kind == "fully_aggregated_grouped":
         return EveryGroupedRow() if form.which is None else GroupRows(make, every, form.levels, form.removes)
     if form.kind == "aggregated_grouped":
-        return EveryGroupedRow() if form.which is None else EveryRowOfGroups() if every else LastRowOfGroups()
+        return EveryGroupedRow() if form.which is None else EveryRowOfGroups(make) if every else LastRowOfGroups()
     if form.kind == "fully_aggregated":
         last = form.which == "last"
         return LastAggregate(make, form.removes) if last else EveryAggregate(make, form.removes, every)

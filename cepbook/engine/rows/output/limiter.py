@@ -117,7 +117,8 @@ class Limiter:
 
     def _posted(self, state: Any, now: int) -> Delivery:
         self._counters.reset(now)
-        return self._collector.take(state, now)
+        ins, rem = self._collector.take(state, now)
+        return (_present(ins, now), _present(rem, now)) if self._form.rows.late else (ins, rem)
 
     def _passes(self, now: int, n_in: int) -> bool:
         """Whether ``after`` is over."""
@@ -166,6 +167,11 @@ class FirstLimiter(Limiter):
 
     def _rest(self, state: Any, now: int) -> Timed | None:
         return None
+
+
+def _present(rows: Rows, now: int) -> Rows:
+    """The rows; those that are functions of the time as they are at `now`."""
+    return [row(now) if callable(row) else row for row in rows]
 
 
 # ---------------------------------------------------------------- the parts of a limiter
