@@ -29,12 +29,14 @@ from cepbook.testing.trace import (
     Advance,
     Delivery,
     Failure,
+    GetVariable,
     Iterate,
     Partitions,
     Query,
     Reaction,
     Rows,
     Send,
+    SetVariable,
     Step,
     Stimulus,
 )
@@ -43,7 +45,7 @@ from cepbook.widgets.encode import text_of, time_text
 from cepbook.widgets.render import Frozen, counted
 
 WIDE = 8  # with more columns than this over all statements, a row is one text
-STIMULI = (Send, Advance, Iterate, Query, Partitions)
+STIMULI = (Send, Advance, Iterate, Query, Partitions, SetVariable, GetVariable)
 
 OPTIONS = (
     Options("%%events")
@@ -161,6 +163,10 @@ def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench) -> Iterato
             yield from _known(name, "statement", workbench.runtime.statements, part)
         case Partitions(name):
             yield from _known(name, "context", workbench.runtime.catalog.contexts, part)
+        case GetVariable(name):
+            yield from _known(name, "variable", workbench.runtime.variables, part)
+        case SetVariable():
+            yield from _check_assignment(stimulus, part, workbench)
         case Query(epl):
             try:
                 workbench.query(epl)  # it reads only; its answer at its turn is another one
@@ -170,6 +176,21 @@ def _check_name(stimulus: Stimulus, part: Part, workbench: Workbench) -> Iterato
         case _ if not isinstance(stimulus, STIMULI):
             word = part.step.text.split(None, 1)[0]
             yield Diagnostic("not-supported-yet", f"not supported yet in a cell: `{word}`", part.span)
+
+
+def _check_assignment(stimulus: SetVariable, part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+    catalog = workbench.runtime.catalog
+    variable = catalog.variables.get(stimulus.name)
+    if variable is None:
+        yield from _known(stimulus.name, "variable", catalog.variables, part)
+        return
+    if variable.constant:
+        message = f"`{stimulus.name}` is a constant, it cannot be set"
+        yield Diagnostic("constant-variable", message, part.span)
+    try:
+        converter(variable.type, catalog.event_types)(stimulus.value)
+    except Mismatch as mismatch:
+        yield Diagnostic("wrong-type", f"variable `{stimulus.name}` {mismatch}", part.span)
 
 
 def _check_reactions(part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
@@ -245,6 +266,11 @@ class Observer:
             case Partitions(name):
                 found = runtime.partitions(name)
                 self._note(Rows(tuple({k: v for k, v in p.items() if k != "statements"} for p in found)))
+            case GetVariable(name):
+                self._note(Rows(({"value": self.workbench.get(name)},)))
+            case SetVariable(name, value):
+                with suppress(StatementError):
+                    self.workbench.set(name, value)
             case Query(epl):
                 self._note(Rows(_rows_of(self.workbench.query(epl))))
         return StepResult(step, tuple(c.reaction for c in self.caused[first:]), agrees=True)
@@ -354,6 +380,7 @@ Lines in two notations, mixed freely:
   Tick symbol="A" price=10.0             the same as a trace line; values are JSON
   @1500                                  the clock in ms; `@1500 stepping` stops at every due time
   iterate out                            the rows of a statement; also: partitions CONTEXT, query EPL
+  set threshold = 5                      assign a variable (JSON); `get threshold` reads it: `= value=5`
   // comment, /* comment */, # comment
 What must follow stands below it, indented; then every delivery of the statements that the cell names is checked:
       out + symbol="A" price=10.0

@@ -167,6 +167,31 @@ def test_the_help_is_right(notebook: Notebook) -> None:
     examples = [line.strip() for line in DETAILS.splitlines() if line.startswith("  ") and not line.startswith("   ")]
     lines = [re.split(r"\s{3,}", line)[0] for line in examples]
     notebook.run("%%epl\ncreate schema Tick(symbol string, price double);\n@name('out') select * from Tick")
-    clock, plus, event, trace, at, iterate, comments = lines
-    shown = notebook.run("\n".join(["%%events", at, clock, plus, event, trace, iterate, *comments.split(", ")]))
+    notebook.run("%%epl\ncreate variable int threshold")
+    clock, plus, event, trace, at, iterate, assign, comments = lines
+    shown = notebook.run("\n".join(["%%events", at, clock, plus, event, trace, iterate, assign, *comments.split(", ")]))
+    assert notebook.cep.get("threshold") == 5
     assert shown.startswith("2 events, clock 2024-01-01 09:00:30")
+
+
+def test_variables_are_set_and_read(trades: Notebook) -> None:
+    trades.run("%%epl\ncreate variable double low = 5; @name('q') select price from Trade(price > low)")
+    sent = "set low = 3\nTrade price=4.0\n    q + price=4.0\nset low = null\nTrade price=9.0\nget low\n    = value=null"
+    assert "✓ 2 reactions as expected" in trades.run(f"%%events\n{sent}")
+    assert "get low: 1 row" in trades.run("%%events\nset low = 7\nget low")
+    assert trades.cep.get("low") == 7.0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("set lov = 1", "unknown-variable: there is no variable `lov`"),
+        ("get lov", "unknown-variable: there is no variable `lov`"),
+        ('set low = "x"', "wrong-type: variable `low` is int, not 'x'"),
+        ("set TOP = 2", "constant-variable: `TOP` is a constant, it cannot be set"),
+    ],
+)
+def test_wrong_assignments_are_told_before_anything_happens(trades: Notebook, line: str, message: str) -> None:
+    trades.run("%%epl\ncreate variable int low = 5; create constant variable int TOP = 1")
+    assert message in trades.error(f"%%events\nset low = 6\n{line}")
+    assert trades.cep.get("low") == 5
