@@ -124,9 +124,12 @@ def _events_offers(scope: Scope, typed: str) -> Iterator[Offer]:
         yield from ((f"{name}{' = ' if '{' in typed else '='}", "property") for name in event_type.properties)
     elif not typed.strip():
         yield from ((name, "class") for name in scope.event_types)
-        yield from (("t = t.plus(", "keyword"), ("iterate ", "keyword"), ("partitions ", "keyword"))
+        yield ("t = t.plus(", "keyword")
+        yield from ((f"{word} ", "keyword") for word in ("iterate", "partitions", "set", "get"))
     elif typed.strip() == "iterate":
         yield from ((name, "statement") for name in scope.statements)
+    elif typed.strip() in ("set", "get"):
+        yield from ((name, "variable") for name in scope.variables)
     elif typed.strip() == "partitions":
         yield from ((name, "class") for name in scope.contexts)
 

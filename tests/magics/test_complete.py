@@ -59,6 +59,8 @@ def typed(trades: Notebook) -> Notebook:
         ('%%events\nTrade symbol="A" p|', ["price="], []),
         ('%%events\nTrade symbol="A"\n    a|', ["all"], []),
         ("%%events\niterate |", ["all"], []),
+        ("%%events\nset |", [""], ["all"]),
+        ("%%events\nse|", ["set "], ["select"]),
     ],
 )
 def test_offers(typed: Notebook, code: str, expected: list[str], not_offered: list[str]) -> None:
