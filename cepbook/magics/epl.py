@@ -203,6 +203,12 @@ def reset(host: Host, rest: list[str]) -> object:
     return text("everything was dropped; the clock is at its start")
 
 
+def rewind(host: Host, rest: list[str]) -> object:
+    _no_more("rewind", rest)
+    host.workbench.rewind()
+    return text("all statements are in their first state; the clock is at its start")
+
+
 def on_spark(host: Host, rest: list[str]) -> object:
     options = SPARK_OPTIONS.parse_words(rest)
     return _kept(host, options, _on_spark(host, options, "%epl spark")(host.workbench, options.statements))
@@ -224,6 +230,7 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "drop": drop,
     "variables": show_variables,
     "set": set_variable,
+    "rewind": rewind,
     "reset": reset,
     "spark": on_spark,
     "help": show_help,
@@ -239,10 +246,11 @@ COMMAND = Command(
         "%%epl --on spark --frames TYPE=VARIABLE,… [--time COLUMN] [--until TIME] [--into VARIABLE]",
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
-        "%epl marble NAME [--events N] [--label PROPERTY]",
+        "%epl marble NAME [--events N] [--label PROPERTY] [--rows]",
         "%epl drop [--cascade] NAME …",
         "%epl variables",
         "%epl set VARIABLE = VALUE",
+        "%epl rewind",
         "%epl reset",
         "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,… [--time COLUMN] [--into VARIABLE]",
         "%epl help [TOPIC]",

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from cepbook.engine.delta import Row
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options
+from cepbook.magics.show import table
+from cepbook.session.marble import Marble
+from cepbook.widgets.encode import text_of
+from cepbook.widgets.render import Frozen
 
 EVENTS = 20
+NARROW = 3  # rows of more columns than this tell their names
 
 OPTIONS = (
     Options("%epl marble")
     .add("names", nargs="*", help="the statement")
     .add("--events", type=int, default=EVENTS, help=f"how many of its last arrivals are drawn; default: {EVENTS}")
     .add("--label", action="append", help="property that stands for an event; may be given several times")
+    .add("--rows", action="store_true", help="list what it delivered below the chart")
 )
 
 
@@ -21,4 +30,31 @@ def draw(host: Host, rest: list[str]) -> object:
     options = OPTIONS.parse_words(rest)
     if len(options.names) != 1:
         raise UsageError("%epl marble takes the name of one statement, as in `%epl marble delays`")
-    return host.workbench.marble(options.names[0], events=options.events, label=options.label)
+    marble = host.workbench.marble(options.names[0], events=options.events, label=options.label)
+    if not options.rows:
+        return marble
+    host.show(marble)
+    return delivered(marble)
+
+
+def delivered(marble: Marble) -> Frozen:
+    """The deliveries of a diagram, a line each; a stream that delivered nothing has no column."""
+    lines = []
+    for delivery in marble.deliveries:
+        insert, remove = delivery.insert or (), delivery.remove or ()
+        shown = _rows(insert) if insert or remove else "(empty)"
+        lines.append((str(delivery.time), shown, _rows(remove)))
+    names = f": {', '.join(marble.columns)}" if len(marble.columns) <= NARROW else ""
+    headings = (f"time ({marble.unit})", f"insert stream{names}", f"remove stream{names}")
+    width = 3 if any(line[2] for line in lines) else 2
+    return table("" if lines else "nothing was delivered", headings[:width], [line[:width] for line in lines])
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    """``A 10 · B 20``, or with names ``n=1, mean=2.0 · …``."""
+    return " · ".join(
+        " ".join(text_of(value) for value in row.values())
+        if len(row) <= NARROW
+        else ", ".join(f"{name}={text_of(value)}" for name, value in row.items())
+        for row in rows
+    )

@@ -112,6 +112,15 @@ class Stage:
                 for fn in self._listeners.get(name, ()):
                     statement.add_listener(fn)
 
+    def restart(self, runtime: Runtime) -> None:
+        """Go on with `runtime`, in which nothing has happened: feeds begin anew, listeners follow."""
+        self.runtime.remove_error_listener(self._count_failure)
+        runtime.add_error_listener(self._count_failure)
+        self.runtime = runtime
+        self.failures = 0
+        self.arrivals = Arrivals()
+        self.follow()
+
     def release(self) -> None:
         """Let go of everything: whoever shows a feed looks for its successor."""
         for _, feed in self._feeds.values():

@@ -179,12 +179,26 @@ class Workbench:
     def reset(self) -> None:
         """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""
         with self._lock:
-            if self._replay is not None:
-                self._replay.stop()
-                self._replay = None
+            self._end_replay()
             former = self._stage
             self._begin()
             former.release()
+
+    def rewind(self) -> None:
+        """Begin again with what is deployed: all statements in their first state, the clock at its start.
+
+        Windows and feeds are empty, listeners stay. Variables have the values that they were given from outside, not
+        those that statements assigned.
+        """
+        with self._lock:
+            self._end_replay()
+            self._stage.restart(self._first_state())
+            self._checks = {}
+
+    def _end_replay(self) -> None:
+        if self._replay is not None:
+            self._replay.stop()
+            self._replay = None
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type.
@@ -459,26 +473,36 @@ class Workbench:
         """
         with self._lock:
             twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
-            catalog, deployments = self.runtime.catalog, self.runtime.deployments
-            for name, fn in self.runtime.functions.items():
-                twin.register_function(name, fn, returns=catalog.functions[name])
-            from_epl = {name for deployment in deployments.values() for name in deployment.event_types}
-            for event_type in catalog.event_types.values():
-                if event_type.name not in from_epl:
-                    twin.runtime.define(event_type)
-            given = self.runtime.given_variables()
-            of_epl = {name for deployment in deployments.values() for name in deployment.variables}
-            for name, of, value, constant in given:
-                if name not in of_epl:
-                    twin.runtime.define_variable(name, of, value, constant=constant)
-            for deployment in deployments.values():
-                twin.runtime.deploy(deployment.plan, deployment_id=deployment.id)
-            for name, _, value, constant in given:
-                if not constant:
-                    twin.runtime.set_variable(name, value)
+            twin._stage = Stage(self._first_state(), twin._lock, self._capacity)
+            twin._functions = dict(self._functions)
             twin._owned = dict(self._owned)
             twin._stage.follow()
         return twin
+
+    def _first_state(self) -> Runtime:
+        """A runtime of the same functions, event types and statements, nothing having happened.
+
+        Variables have the values that they were given from outside.
+        """
+        fresh = Runtime(self._config, start=self._start)
+        catalog, deployments = self.runtime.catalog, self.runtime.deployments
+        for name, fn in self.runtime.functions.items():
+            fresh.register_function(name, fn, returns=catalog.functions[name])
+        from_epl = {name for deployment in deployments.values() for name in deployment.event_types}
+        for event_type in catalog.event_types.values():
+            if event_type.name not in from_epl:
+                fresh.define(event_type)
+        given = {name: (of, value, constant) for name, of, value, constant in self.runtime.given_variables()}
+        of_epl = {name for deployment in deployments.values() for name in deployment.variables}
+        for name, (of, value, constant) in given.items():
+            if name not in of_epl:
+                fresh.define_variable(name, of, value, constant=constant)
+        for deployment in deployments.values():
+            fresh.deploy(deployment.plan, deployment_id=deployment.id)
+            for name in deployment.variables:
+                if fresh.get_variable(name) != given[name][1]:  # to windows, any assignment is news
+                    fresh.set_variable(name, given[name][1])
+        return fresh
 
     # ---- Spark
 

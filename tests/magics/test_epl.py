@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cepbook.errors import BindError, CepbookError, ParseError, UsageError
@@ -116,6 +118,32 @@ def test_reset(trades: Notebook) -> None:
     assert trades.deployed() == {"statements": [], "types": []}
     assert trades.run("%epl list") == "no statements"
     assert trades.run(TRADES).startswith("deployed ")
+
+
+def test_rewind(trades: Notebook) -> None:
+    trades.run('%%events\n@1000\nTrade symbol="A"')
+    assert trades.run("%epl rewind") == "all statements are in their first state; the clock is at its start"
+    assert trades.cep.clock.ms == 0 and trades.cep.changes("all").empty
+    assert trades.run('%%events\nTrade symbol="B"').splitlines()[-1].split()[-3:] == ["B", "null", "null"]
+    assert "takes no argument" in trades.error("%epl rewind now")
+
+
+def test_marble_with_rows(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('two') select irstream symbol, price from Trade#length_batch(2)")
+    trades.run("%%epl\n@name('one') select * from Trade#time_batch(1 sec, 'START_EAGER')")
+    assert trades.run("%epl marble two --rows").splitlines()[1:] == ["nothing was delivered"]
+    for price in (1.0, 2.5, 3.0, 4.0):
+        trades.cep.send("Trade", symbol="A", price=price)
+    trades.cep.advance(3_000, stepping=True)
+    shown = trades.run("%epl marble two --rows")
+    assert "marble diagram" in shown
+    assert [re.split("  +", line) for line in shown.splitlines()[1:]] == [
+        ["", "time (ms)", "insert stream: symbol, price", "remove stream: symbol, price"],
+        ["", "0", "A 1.0 · A 2.5"],
+        ["", "0", "A 3.0 · A 4.0", "A 1.0 · A 2.5"],
+    ]
+    batch = trades.run("%epl marble one --rows").splitlines()
+    assert batch[-1] == "  3000       (empty)"
 
 
 def test_list_and_show(trades: Notebook) -> None:

@@ -210,6 +210,48 @@ def test_reset(cep: Workbench) -> None:
     assert cep.changes("t")["p"].tolist() == [8.0]
 
 
+def test_rewind_keeps_what_is_deployed_and_forgets_what_happened() -> None:
+    cep = Workbench(start="2013-01-01")
+    cep.register_function("twice", lambda x: None if x is None else 2 * x)
+    cep.run(SCHEMA)
+    cep.run("create variable int most = 3")
+    cep.run("@name('t') select irstream twice(price) as p from Tick#expr(current_count <= most)", cell="t")
+    told: list[int] = []
+    cep.on("t", lambda delta: told.append(delta.time))
+    feed = cep.feed("t")
+    feed.subscribe(lambda: told.append(0))
+    cep.set("most", 1)
+    cep.send("Tick", price=4.0)
+    replay = cep.replay([{"price": 1.0, "t": "2013-01-02"}], type="Tick", time="t", paused=True)
+    told.clear()
+
+    cep.rewind()
+    assert told == [0], "who shows the feed looks for the next one"
+    assert (cep.clock.ms, cep.replaying, replay.state) == (1356998400000, None, "stopped")
+    assert cep.feed("t") is not feed and cep.changes("t").empty and cep.to_frame("t").empty
+    assert cep.marble("t").arrivals == ()
+    assert cep.get("most") == 1
+
+    told.clear()
+    for price in (5.0, 6.0):
+        cep.send("Tick", price=price)
+    cep.advance(by="1 sec")
+    assert told == [1356998400000] * 2, "the variable is as it was, which is no news to the window"
+    assert cep.changes("t")["p"].tolist() == [10.0, 12.0, 10.0]
+    assert list(cep.marble("t").deliveries) == cep.feed("t").snapshot()
+    assert cep.run("@name('t') select price from Tick", cell="t").replaced
+
+
+def test_a_failing_statement_is_told_after_a_rewind_too() -> None:
+    cep = Workbench()
+    cep.register_function("fail", lambda x: 1 / x)
+    cep.run(SCHEMA + "; @name('f') select fail(price) as p from Tick")
+    cep.rewind()
+    with pytest.raises(StatementError):
+        cep.send("Tick", price=0.0)
+    assert len(cep.errors) == 1
+
+
 @pytest.mark.parametrize(
     ("epl", "keeps"),
     [
