@@ -61,9 +61,7 @@ def _on_set(statement: plan.OnSetStatement) -> list[str]:
     lines = [f"on set statement `{statement.name}` ({statement.selector})"]
     if statement.context is not None:
         lines.append(f"  in context {statement.context}")
-    for each in statement.assignments:
-        element = "" if each.index is None else f"[{show_expr(each.index)}]"
-        lines.append(f"  {each.variable}{element} = {show_expr(each.value)}")
+    lines += [f"  {_assignment(each)}" for each in statement.assignments]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
 
 
@@ -82,6 +80,8 @@ def _select(statement: plan.SelectStatement) -> list[str]:
     if statement.context is not None:
         lines.append(f"  in context {statement.context}")
     lines.extend(_node(statement.root, "  ", []))
+    if statement.output is not None:
+        lines.extend(_output(statement.output))
     gives = f"  gives {_event_type(statement.output_type)}"
     if statement.insert is not None:
         creates = ", created here" if statement.insert.creates else ""
@@ -90,6 +90,56 @@ def _select(statement: plan.SelectStatement) -> list[str]:
     if statement.priority:
         lines.append(f"  priority {statement.priority}")
     return lines
+
+
+def _assignment(assignment: plan.Assignment) -> str:
+    element = "" if assignment.index is None else f"[{show_expr(assignment.index)}]"
+    return f"{assignment.variable}{element} = {show_expr(assignment.value)}"
+
+
+def _output(output: plan.Output) -> list[str]:
+    """The clause, and below it its assignments."""
+    words = ["  output"]
+    if output.after is not None:
+        words.append(f"after {_amount(output.after)}")
+    words += [output.which] if output.which is not None else []
+    if output.rate is not None:
+        words.append(f"every {_amount(output.rate)}")
+    if output.crontab is not None:
+        zone = f", '{output.crontab.zone}'" if output.crontab.zone is not None else ""
+        words.append(f"at ({', '.join(map(_cron_field, output.crontab.fields))}{zone})")
+    if output.when is not None:
+        words.append(f"when {show_expr(output.when)}")
+    lines = [" ".join(words), *(f"    then {_assignment(a)}" for a in output.then_set)]
+    if output.and_terminated:
+        condition = "" if output.terminated_when is None else f" and {show_expr(output.terminated_when)}"
+        lines.append(f"    when terminated{condition}")
+        lines += [f"      then {_assignment(a)}" for a in output.terminated_then]
+    return lines
+
+
+def _amount(amount: x.Expr) -> str:
+    return show_expr(amount) if isinstance(amount, x.Period) else f"{show_expr(amount)} events"
+
+
+def _cron_field(field: plan.CronField) -> str:
+    operands = [show_expr(e) for e in field.operands]
+    match field.kind:
+        case "star":
+            return "*"
+        case "range":
+            return ":".join(operands)
+        case "step":
+            return f"*/{operands[0]}"
+        case "list":
+            return f"[{', '.join(map(_cron_field, field.parts))}]"
+        case "nth_last":
+            return f"{operands[0]} last"
+        case "weekday":
+            return f"{operands[0]} weekday"
+        case "value":
+            return operands[0]
+    return field.kind
 
 
 def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:

@@ -50,6 +50,40 @@ def test_rewritten() -> None:
     assert "filter price > 2\n" in shown
 
 
+@pytest.mark.parametrize(
+    ("clause", "lines"),
+    [
+        ("every 3 events", ["output every 3 events"]),
+        ("after 1 min first every 5 sec", ["output after 60000 ms first every 5000 ms"]),
+        ("after 2 events", ["output after 2 events"]),
+        (
+            "all at (*/15, 8:17, last, [1, 3:5], *)",
+            ["output all at (*/15, 8:17, last, [1, 3:5], *, 0)"],
+        ),
+        (
+            "snapshot at (0, 9, *, *, 5 last, 30, 'GMT+5')",
+            ["output snapshot at (0, 9, *, *, 5 last, 30, 'GMT+5')"],
+        ),
+        ("at (0, 9, 10 weekday, *, *)", ["output at (0, 9, 10 weekday, *, *, 0)"]),
+        (
+            "last when count_insert > V then set V = count_insert",
+            ["output last when count_insert > V", "  then V = count_insert"],
+        ),
+        (
+            "every 2 events and when terminated then set V = 0",
+            ["output every 2 events", "  when terminated", "    then V = 0"],
+        ),
+        ("when terminated and count_insert > 1", ["output", "  when terminated and count_insert > 1"]),
+    ],
+)
+def test_output_clauses(clause: str, lines: list[str]) -> None:
+    epl = f"create variable int V = 1; context PerSymbol select symbol from Tick output {clause}"
+    shown = show("plan", epl, CATALOG).splitlines()
+    at = shown.index(f"  {lines[0]}")
+    assert shown[at : at + len(lines)] == [f"  {line}" for line in lines]
+    assert shown[at + len(lines)].startswith("  gives ")
+
+
 def test_create_statements() -> None:
     shown = show("plan", "create schema A(x int) inherits Inn; create context C partition by x from A(x > 1)", CATALOG)
     assert "A(p int, q string, x int)\n  inherits Inn" in shown
