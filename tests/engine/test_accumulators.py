@@ -1,0 +1,192 @@
+"""What aggregates keep: exact after long runs, right in any order of leaving; sums that do not drift as an option."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections import deque
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from cepbook.engine.config import Config
+from cepbook.engine.rows.accumulators import Arrivals, Deviations, Flow, Ranked, Spread
+from cepbook.engine.runtime import Runtime
+from tests.engine.histories import Event, Run, histories
+from tests.engine.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
+
+STEPS = 100_000
+
+
+def walk(drawn: random.Random, spikes: bool) -> list[float]:
+    """Prices that go far from where they began; some are huge."""
+    price, found = 100.0, []
+    for number in range(STEPS):
+        price += drawn.gauss(0, 1)
+        found.append(1e10 if spikes and number % 997 == 5 else price)
+    return found
+
+
+@pytest.mark.parametrize("spikes", [False, True])
+def test_the_standard_deviation_of_a_window_that_slid_long_is_exact(spikes: bool) -> None:
+    spread, window = Spread(), deque[float]()
+    for number, value in enumerate(walk(random.Random(3), spikes)):
+        spread.enter(value)
+        window.append(value)
+        if len(window) > 50:
+            spread.leave(window.popleft())
+        if number % 7919 == 7918:
+            exact = [Fraction(v) for v in window]
+            assert spread.sample() == pytest.approx(math.sqrt(statistics.variance(exact)), rel=1e-14)
+            assert spread.population() == pytest.approx(math.sqrt(statistics.pvariance(exact)), rel=1e-14)
+
+
+@pytest.mark.parametrize("size", [1, 2, 40, 2500])
+def test_mean_deviations_of_values_that_leave_anyhow(size: int) -> None:
+    drawn, deviations, held = random.Random(size), Deviations(), list[float]()
+    choices = (lambda: drawn.gauss(100, 5), lambda: float(drawn.randint(0, 5)), lambda: 1e9 + drawn.random())
+    for number in range(4 * size + 400):
+        value = drawn.choice(choices)()
+        deviations.enter(value)
+        held.append(value)
+        if len(held) > size:
+            deviations.leave(held.pop(drawn.randrange(len(held))))
+        if number % 97 == 0:
+            exact = [Fraction(v) for v in held]
+            mean = sum(exact) / len(exact)
+            expected = float(sum(abs(v - mean) for v in exact) / len(exact))
+            assert deviations.mean_deviation() == pytest.approx(expected, rel=1e-12)
+    for value in held:
+        deviations.leave(value)
+    assert deviations.mean_deviation() is None
+
+
+def test_values_that_are_no_numbers_come_and_go() -> None:
+    for odd in (math.inf, -math.inf, math.nan):
+        spread, deviations = Spread(), Deviations()
+        for value in (1.0, odd, 3.0):
+            spread.enter(value)
+            deviations.enter(value)
+        assert math.isnan(spread.sample() or 0) and math.isnan(deviations.mean_deviation() or 0)
+        spread.leave(odd)
+        deviations.leave(odd)
+        assert spread.population() == 1.0 and deviations.mean_deviation() == 1.0
+
+
+def test_deviations_beyond_the_range_are_infinite() -> None:
+    spread, deviations = Spread(), Deviations()
+    for value in (1.7e308, -1.7e308, 1.7e308, -1.7e308):
+        spread.enter(value)
+        deviations.enter(value)
+    assert spread.population() == math.inf
+    assert deviations.mean_deviation() == math.inf
+
+
+def test_what_never_entered_may_leave() -> None:
+    ranked, deviations = Ranked(), Deviations()
+    ranked.enter((1,), "a", 7)
+    deviations.enter(2.0)
+    ranked.leave(3)
+    deviations.leave(5.0)
+    deviations.leave(1.0)
+    assert ranked.all() == ["a"] and deviations.mean_deviation() == 0.0
+
+
+def test_rates() -> None:
+    arrivals, flow = Arrivals(2000, 1000), Flow()
+    for now in (0, 500, 1000):
+        arrivals.enter(now)
+    assert [arrivals.rate(now) for now in (1999, 2000, 2499, 2500, 9000)] == [None, 1.0, 1.0, 0.5, 0.0]
+    flow.enter(1000, 2)
+    flow.enter(3000, None)
+    assert flow.rate(1000) is None
+    flow.leave(1000, 2)
+    assert flow.rate(1000) == 0.0
+    flow.enter(1000, -3)
+    assert flow.rate(1000) == -math.inf
+
+
+@pytest.mark.parametrize("window", ["#length(40)", "#unique(k)", "#length(40)#time(1 hour)"])
+def test_compensated_sums_do_not_drift(window: str) -> None:
+    drawn = random.Random(1)
+    events = [
+        {"k": str(drawn.randrange(40)), "d": drawn.choice((0.1, 0.3, 7e-9, spike)), "f": drawn.random()}
+        for spike in [1e16, -1e15] * 1000 + [0.7] * 1000
+    ]
+    found = {}
+    for compensated in (False, True):
+        runtime = Runtime(Config(compensated_sums=compensated))
+        runtime.deploy("create schema E(k string, d double, f float)")
+        runtime.deploy(f"@name('held') select k, d, f from E{window};")
+        runtime.deploy(f"@name('s') select sum(d) as s, avg(d) as a, sum(distinct d) as u, sum(f) as f from E{window}")
+        for event in events:
+            runtime.send("E", event)
+        held = runtime.iterate("held")
+        found[compensated] = runtime.iterate("s")[0]
+    values = [row["d"] for row in held]
+    assert found[True]["s"] == pytest.approx(math.fsum(values), rel=1e-14)
+    assert found[False]["s"] != pytest.approx(math.fsum(values), rel=1e-2)
+    assert found[True]["a"] == pytest.approx(math.fsum(values) / len(values), rel=1e-14)
+    assert found[True]["u"] == pytest.approx(math.fsum(set(values)), rel=1e-14)
+    assert found[True]["f"] == pytest.approx(math.fsum(row["f"] for row in held), rel=1e-7)
+
+
+def test_compensated_sums_that_overflowed_stay_infinite() -> None:
+    for compensated in (False, True):
+        runtime = Runtime(Config(compensated_sums=compensated))
+        runtime.deploy("create schema E(d double)")
+        runtime.deploy("@name('s') select sum(d) as s from E#length(2)")
+        for value in (1e308, 1e308, 1.0, 2.0):
+            runtime.send("E", {"d": value})
+        assert runtime.iterate("s") == [{"s": math.inf}]
+
+
+# ---------------------------------------------------------------- windows that drop events in orders of their own
+VIEWS = (
+    "#sort(3, x desc)",
+    "#rank(k, 2, d desc)",
+    "#time_order(n, 1 sec)",
+    "#timetolive(n + 2000)",
+    "#length(4)#time(1 sec)",
+    "#unique(k)#unique(g) retain-union",
+    "#unique(k)#length(2) retain-intersection",
+    "#firstunique(k)",
+    "#groupwin(k)#sort(2, x)",
+    "#expr(current_count <= 3)",
+    "#ext_timed(n, 2 sec)",
+    "#groupwin(k)#length(2)#merge(k)",
+)
+OF_CONTENTS = {
+    text: function
+    for text, function in (FUNCTIONS | OF_THE_WINDOW).items()
+    if not any(word in text for word in ("ever", "rate", "leaving", "(n)"))
+}
+
+
+@pytest.mark.parametrize("window", VIEWS)
+def test_windows_with_an_order_of_their_own(window: str) -> None:
+    """Aggregates are those of what the iterator shows, taken in the order of arrival."""
+
+    @settings(max_examples=8)
+    @given(histories(("A",), most=20))
+    def check(events: list[Event]) -> None:
+        shown = ", ".join(f"{text} as c{i}" for i, text in enumerate(OF_CONTENTS))
+        run = Run(
+            f"create variable int at = 2; @name('held') select * from A{window};"
+            f" @name('s') select {shown} from A{window}",
+            watched=False,
+        )
+        for number, event in enumerate(events):
+            if event.time > run.runtime.now:
+                run.runtime.advance(event.time)
+            late = {None: 0}.get(event.values["x"], 300 * (event.values["x"] or 0))
+            run.runtime.send("A", event.values | {"n": event.time - late, "f": float(number)})
+            held = sorted(run.runtime.iterate("held"), key=lambda row: row["f"])
+            state = State([Event(0, "A", row) for row in held])
+            expected: dict[str, Any] = {f"c{i}": function(state) for i, function in enumerate(OF_CONTENTS.values())}
+            assert rounded(run.runtime.iterate("s")) == rounded([expected])
+
+    check()
