@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from heapq import merge
 
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of
-from cepbook.engine.rows.shape import TIMED
+from cepbook.engine.rows.shape import TIMED, Stage
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output, WindowSpec
@@ -109,6 +109,8 @@ class Batch:
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
             if statement.context is not None and _reads_variables(window):
                 return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
+        if any(_may_be_due_at_once(stage) for stage in statement.program.shape.stages):
+            return f"`{statement.name}` has a window whose end may move to before now"
         if statement.program.watched:
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
@@ -154,6 +156,12 @@ class Batch:
 def _reads_variables(window: WindowSpec) -> bool:
     """Then a window may be unable to begin: that is a failure of one event."""
     return any(isinstance(part, x.Variable) for e in window.args for part in x.walk(e))
+
+
+def _may_be_due_at_once(stage: Stage) -> bool:
+    """Other windows may take the newest event away from ``time_accum``, which then ends with the one before."""
+    names = {window.name for window in stage.windows} - {"groupwin", "merge"}
+    return "time_accum" in names and len(names) > 1 and not stage.union
 
 
 def _starts_with_partition(window: WindowSpec) -> bool:

@@ -292,3 +292,11 @@ def test_slices_and_single_events_mix(events: list[Event], cuts: list[int], whic
             mixed.replay(part, [])
     assert mixed.deliveries == sent.deliveries
     assert mixed.readings() == sent.readings()
+
+
+def test_a_window_that_may_be_due_at_once() -> None:
+    """``sort`` takes the newest event away from ``time_accum``, which was due a second after the one before."""
+    run = Run("@name('s') select irstream x from A#unique(k)#sort(1, x)#time_accum(1 sec)")
+    assert run.runtime.batch(["A"]).reason == "`s` has a window whose end may move to before now"
+    for epl in ("A#time_accum(1 sec)", "A#unique(k)#time_accum(1 sec) retain-union", "A#groupwin(k)#time_accum(1 sec)"):
+        assert Run(f"select * from {epl}").runtime.batch(["A"]).reason is None
