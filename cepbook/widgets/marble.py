@@ -318,9 +318,10 @@ class _Draw:
             return layers
         shown, tips = self._tooltip([mark.tips for mark in lane.marks])
         rows = [
-            {"time": m.time, "y": lane.y(m.level), "label": m.label, "group": m.group, **tip}
+            {"time": m.time, "y": lane.y(m.level), "group": m.group, **tip}
             for m, tip in zip(lane.marks, tips, strict=True)
         ]
+        labels = [{"time": m.time, "y": lane.y(m.level), "label": m.label} for m in lane.marks if m.label]
         x, y, color = self._x(), self._y(), self._color(lane.color)
         stems = [
             {"time": m.time, "y": lane.y(m.level), "y2": lane.y(m.level + m.levels - 1)}
@@ -332,8 +333,8 @@ class _Draw:
             layers.append(stem.encode(x=x, y=y, y2="y2"))
         points = self._chart(rows).mark_point(filled=True, opacity=1, size=45)
         layers.append(points.encode(x=x, y=y, color=color, tooltip=shown))
-        if any(mark.label for mark in lane.marks):
-            text = self._chart(rows).mark_text(align="left", baseline="middle", dx=6, fontSize=10, color=INK)
+        if labels:
+            text = self._chart(labels).mark_text(align="left", baseline="middle", dx=6, fontSize=10, color=INK)
             layers.append(text.encode(x=x, y=y, text=self._alt.Text("label", type="nominal")))
         return layers
 
@@ -379,12 +380,12 @@ class _Draw:
             opacity=opacity, tooltip=shown,
         )  # fmt: skip
         layers += [rects, self._beside(names)]
-        for toward, offset in (("right", 4), ("left", 5)):
+        for toward, offset, color in (("right", 4, self._color(None)), ("left", 5, self._alt.value("white"))):
             some = [end for end in ends if end["toward"] == toward]
             if some:
                 shape = f"triangle-{toward}"
                 points = self._chart(some).mark_point(filled=True, opacity=0.85, size=40, shape=shape, xOffset=offset)
-                layers.append(points.encode(x=self._x(), y=self._y(), color=self._color(None)))
+                layers.append(points.encode(x=self._x(), y=self._y(), color=color))
         return layers
 
     def _stroke(self) -> Any:
