@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cepbook.engine.config import Config
 from cepbook.engine.rows.accumulators import Arrivals, Deviations, Flow, Ranked, Spread
 from cepbook.engine.runtime import Runtime
-from tests.engine.histories import Event, Run, histories
+from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.test_all_aggregates import FUNCTIONS, OF_THE_WINDOW, State, rounded
 
 STEPS = 100_000
@@ -188,5 +189,36 @@ def test_windows_with_an_order_of_their_own(window: str) -> None:
             state = State([Event(0, "A", row) for row in held])
             expected: dict[str, Any] = {f"c{i}": function(state) for i, function in enumerate(OF_CONTENTS.values())}
             assert rounded(run.runtime.iterate("s")) == rounded([expected])
+
+    check()
+
+
+@pytest.mark.parametrize("window", ["", "#length(3)", "#unique(k)", "#length_batch(3)"])
+def test_nan_is_the_highest_number(window: str) -> None:
+    """And nobody's for ever: it leaves with its event."""
+
+    @settings(max_examples=15)
+    @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([None, 1.0, 2.0, 3.0, math.nan])), max_size=25))
+    def check(drawn: list[tuple[int, float | None]]) -> None:
+        runtime = Runtime()
+        runtime.deploy("create schema E(k int, d double)")
+        runtime.deploy(f"@name('s') select irstream min(d) as low, max(d) as high, median(d) as middle from E{window}")
+        found: list[Any] = []
+        runtime.statement("s").add_listener(lambda delta: found.append(delta.insert[0]))
+        held: list[tuple[int, float | None]] = []
+        for k, d in drawn:
+            if window == "#unique(k)":
+                held = [e for e in held if e[0] != k]
+            elif window == "#length_batch(3)" and len(held) == 3:
+                held = []
+            held = [*held, (k, d)][-3 if window == "#length(3)" else 0 :]
+            runtime.send("E", {"k": k, "d": d})
+            if window == "#length_batch(3)" and len(held) < 3:
+                continue
+            values = sorted((d for _, d in held if d is not None), key=lambda d: (d != d, d))
+            half = len(values) // 2
+            middle = None if not values else sum(values[half - 1 + len(values) % 2 : half + 1]) / (2 - len(values) % 2)
+            expected = [values[0], values[-1], middle] if values else [None, None, None]
+            assert comparable(list(found[-1].values())) == comparable(expected)
 
     check()

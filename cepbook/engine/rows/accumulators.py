@@ -272,12 +272,14 @@ class Flow:
         return amount / span if span else support.divide_by_zero(amount)
 
 
-def median_of(values: Any) -> float | None:
-    """The middle of a `SortedList`, the mean of the middle two; None without values."""
-    count = len(values)
+def median_of(values: Any, nans: int) -> float | None:
+    """The middle of a `SortedList` with `nans` NaN behind it, the mean of the middle two; None without values."""
+    count = len(values) + nans
     if not count:
         return None
     middle = count // 2
+    if middle >= len(values):
+        return math.nan
     return float(values[middle]) if count % 2 else (values[middle - 1] + values[middle]) / 2.0
 
 

@@ -16,6 +16,7 @@ Functions of all events ever keep one running value in each case.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -38,6 +39,7 @@ EMPTY = type("Empty", (), {"__repr__": lambda self: "EMPTY", "__slots__": ()})()
 _DISTINCT = frozenset("count countever sum avg median stddev stddevpop avedev".split())
 # what may be another value, or another condition, when an event leaves
 _CHANGING = (x.AggregateRef, x.Variable, x.CurrentTimestamp)
+_FLOATING = ("double", "float", "object")  # types with a value that is no number
 
 
 class Aggregates:
@@ -143,13 +145,26 @@ class Aggregates:
 
     def _extreme(self, call: AggregateCall, argument: Argument) -> str:
         least = call.name.startswith("min")
+        floating = " float" * (call.type.name in _FLOATING)
         if self.leaving is Leaving.NEVER or call.ever:
-            return self._cell(argument, "least" if least else "greatest", "None")
+            return self._cell(argument, ("least" if least else "greatest") + floating, "None")
         if self.leaving is Leaving.IN_ORDER:
-            name = self._made(argument, "rising" if least else "falling", deque)
+            name = self._made(argument, ("rising" if least else "falling") + floating, deque)
             return f"({name}[0] if {name} else None)"
-        name = self._made(argument, "sorted", SortedList)
-        return f"({name}[{0 if least else -1}] if {name} else None)"
+        name, nans = self._sorted(argument)
+        if not nans:
+            return f"({name}[{0 if least else -1}] if {name} else None)"
+        nan = self.source.const(math.nan, "nan")
+        if least:
+            return f"({name}[0] if {name} else {nan} if {nans} else None)"
+        return f"({nan} if {nans} else {name}[-1] if {name} else None)"
+
+    def _sorted(self, argument: Argument) -> tuple[str, str]:
+        """The locals of the sorted values and of the number of NaN beside them (none for types without)."""
+        assert argument.expr is not None
+        if argument.expr.type.name not in _FLOATING:
+            return self._made(argument, "sorted", SortedList), ""
+        return self._made(argument, "sorted float", SortedList), self._cell(argument, "nans")
 
     def _ends(self, call: AggregateCall, argument: Argument) -> str:
         if call.index is None and (self.leaving is Leaving.NEVER or call.ever):
@@ -197,8 +212,8 @@ class Aggregates:
         return f"({name}[-1 - {call.index.value}] if {held} > {call.index.value} else None)"
 
     def _median(self, call: AggregateCall, argument: Argument) -> str:
-        name = self._made(argument, "sorted", SortedList)
-        return f"{self.source.bind('_median', accumulators.median_of)}({name})"
+        name, nans = self._sorted(argument)
+        return f"{self.source.bind('_median', accumulators.median_of)}({name}, {nans or 0})"
 
     def _spread(self, call: AggregateCall, argument: Argument) -> str:
         name = self._made(argument, "spread", accumulators.Spread)

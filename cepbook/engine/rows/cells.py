@@ -60,6 +60,19 @@ KINDS = {
     "falling": Kind(
         ("while {c} and {v} > {c}[-1]: {c}.pop()", "{c}.append({v})"), ("if {c}[0] == {v}: {c}.popleft()",)
     ),
+    # the same of floating numbers, among which NaN is the highest
+    "least float": Kind(("if {c} is None or {v} < {c} or {c} != {c}: {c} = {v}",), assigned=True),
+    "greatest float": Kind(("if {c} is None or {v} > {c} or {v} != {v}: {c} = {v}",), assigned=True),
+    "rising float": Kind(
+        ("while {c} and ({v} < {c}[-1] or {c}[-1] != {c}[-1] and {v} == {v}): {c}.pop()", "{c}.append({v})"),
+        ("if {c}[0] == {v} or {v} != {v} and {c}[0] != {c}[0]: {c}.popleft()",),
+    ),
+    "falling float": Kind(
+        ("while {c} and ({v} > {c}[-1] or {v} != {v} and {c}[-1] == {c}[-1]): {c}.pop()", "{c}.append({v})"),
+        ("if {c}[0] == {v} or {v} != {v} and {c}[0] != {c}[0]: {c}.popleft()",),
+    ),
+    "sorted float": Kind(("if {v} == {v}: {c}.add({v})",), ("if {v} == {v}: {c}.discard({v})",)),
+    "nans": Kind(("if {v} != {v}: {c} += 1",), ("if {v} != {v}: {c} -= 1",), assigned=True),
     # values in the order of entry
     "list": Kind(("{c}.append({v})",), nulls=True),
     "deque": Kind(("{c}.append({v})",), ("{c}.popleft()",), nulls=True),
