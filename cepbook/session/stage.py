@@ -120,6 +120,9 @@ class Stage:
         self.failures = 0
         self.arrivals = Arrivals()
         self.follow()
+        for name, _, value, constant in runtime.given_variables():
+            if not constant:
+                self.arrivals.assigned(runtime.now, name, value)
 
     def release(self) -> None:
         """Let go of everything: whoever shows a feed looks for its successor."""

@@ -227,6 +227,17 @@ def test_variables_have_the_values_that_they_had() -> None:
     assert marble.notes == ()
 
 
+def test_after_a_rewind_variables_keep_what_they_were_given() -> None:
+    cep = workbench("create variable int low = 0; @name('s') select price from Tick(price > low)#length(2)")
+    cep.set("low", 2)
+    send(cep, (5, "A", 1))
+    cep.rewind()
+    send(cep, (1, "A", 2), (2, "A", 3))
+    marble = cep.marble("s")
+    assert stays(marble) == [(3, 2, 2, None)]
+    assert marble.notes == ()
+
+
 # ---------------------------------------------------------------- what is not known
 def test_what_is_not_known_any_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrivals, "KEPT", 5)
