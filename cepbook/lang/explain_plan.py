@@ -192,12 +192,16 @@ def _window(window: plan.WindowSpec) -> str:
 
 
 def show_call(call: plan.AggregateCall) -> str:
-    """``sum(distinct price, filter: volume > 1)``"""
-    words = [show_expr(a) for a in call.args] or ["*"]
+    """``sum(distinct price, filter: volume > 1, group_by: (symbol))``"""
+    words = [show_expr(a) for a in call.args] or (["*"] if call.name in ("count", "countever") else [])
+    if call.criteria:
+        words = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in call.criteria]
     if call.index is not None:
         words.append(show_expr(call.index))
     if call.filter is not None:
         words.append(f"filter: {show_expr(call.filter)}")
+    if call.group_by is not None:
+        words.append(f"group_by: ({', '.join(show_expr(key) for key in call.group_by)})")
     return f"{call.name}({'distinct ' if call.distinct else ''}{', '.join(words)})"
 
 
