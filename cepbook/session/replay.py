@@ -387,11 +387,13 @@ class Replay:
     def _visit_due_times(self, upto: int) -> None:
         """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
 
-        Stopping at due times only, never in between, keeps the output independent of the wall clock.
+        Stopping at due times only, never in between, keeps the output independent of the wall clock. What waits for
+        the next advance, whatever its time, is due now, and gets it before the clock moves on.
         """
+        stage = self._stage
         bound = upto if self._until is None else min(upto, self._until)
-        while (due := self._stage.next_due) is not None and self._stage.now < due <= bound:
-            self._stage.advance_to(due)
+        while stage.now < bound and (due := stage.next_due) is not None and due <= bound:
+            stage.advance_to(max(due, stage.now))
 
     # ---- the end
 

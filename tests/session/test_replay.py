@@ -288,6 +288,15 @@ def test_real_time_visits_due_times_in_order_whatever_the_wall_clock_does(monkey
         assert engine.log == expected
 
 
+def test_what_waits_for_the_next_advance_hides_no_later_due_time() -> None:
+    engine = FakeEngine(due=(700,))
+    engine.on_event = lambda: setattr(engine, "due", [engine.now, 700]) if engine.now == 200 else None
+    Replay(engine, [source(200, 200, 900)], speed=1e6, until=1000).run()
+    assert engine.log == [
+        ("E", 200, 0), ("E", 200, 1), ("clock", 200), ("clock", 700), ("E", 900, 2), ("clock", 1000),
+    ]  # fmt: skip
+
+
 def test_real_time_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(module.wall, "perf_counter", lambda: now[0])
