@@ -123,9 +123,13 @@ def test_months() -> None:
     assert found.due == 58 * day  # of February
 
 
-def test_a_period_that_is_not_above_zero_fails() -> None:
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (0, 0))
-    with pytest.raises(ValueError, match="the output rate is not above 0"):
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [((0, 0), "not above 0"), ((0, -5), "not above 0"), ((-1, 5), "not above 0"), ((0, None), "null")],
+)
+def test_a_period_that_is_not_above_zero_fails(length: tuple[int, int | None], message: str) -> None:
+    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: length)
+    with pytest.raises(ValueError, match=f"the output rate is {message}"):
         one(found, "a")
 
 
@@ -215,6 +219,15 @@ def test_first_of_groups_counts_each_group() -> None:
     assert send("A", "B") is None
     assert send("", "A") == ([], ["-A"])  # the second
     assert send("AAB") == (["+A"], [])  # the second A; both sides of B count one
+
+
+def test_groups_whose_silence_is_over_are_forgotten() -> None:
+    output = plan.Output("time", "first", rate=ANY)
+    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000))
+    for number in range(20_000):
+        key = f"k{number}"
+        assert found.take(None, number, [(key, key)], [], [key], []) == ([key], [])
+    assert len(found._first._gates) < 3000
 
 
 def test_first_when() -> None:

@@ -351,3 +351,54 @@ def test_assignments_of_the_end_are_executed_in_any_case() -> None:
     statement = runtime.statement("s")
     assert statement.ended(statement.states()[0][1], 0) is None
     assert runtime.get_variable("n") == 3
+
+
+# ---------------------------------------------------------------- failures at run time
+@pytest.mark.parametrize(
+    ("declared", "clause", "value", "message"),
+    [
+        ("int V = 1", "every V sec", 0, "the output rate is not above 0"),
+        ("int V = 1", "every V sec", None, "the output rate is null"),
+        ("int V = 1", "at (V, *, *, *, *)", 60, "the minutes of a crontab are 0 to 59, found 60"),
+        ("int V = 1", "at (*, V:20, *, *, *)", None, "the hours of a crontab are 0 to 23, found null, 20"),
+    ],
+)
+def test_bad_values_of_variables_are_failures_of_the_statement(
+    declared: str, clause: str, value: int | None, message: str
+) -> None:
+    run = Run(f"create variable {declared}; @name('s') select x from A output {clause}; @name('t') select x from A")
+    errors: list[Any] = []
+    run.runtime.add_error_listener(errors.append)
+    run.runtime.set_variable("V", value)
+    run.send([Event(5, "A", {"x": 1})])
+    assert [(e.statement, message in str(e), "output" in str(e)) for e in errors] == [("s", True, True)]
+    assert run.deliveries["t"] == [(5, comparable([{"x": 1}]), None)], "other statements go on"
+
+
+def test_a_condition_that_fails_when_a_variable_changes() -> None:
+    def check(value: int) -> bool:
+        if value < 0:
+            raise ArithmeticError("negative")
+        return value > 5
+
+    runtime = Runtime()
+    runtime.register_function("check", check)
+    errors: list[Any] = []
+    runtime.add_error_listener(errors.append)
+    runtime.deploy(
+        "create schema A(x int); create variable int V = 0; @name('s') select x from A output when check(V)"
+    )
+    runtime.set_variable("V", -1)
+    assert runtime.get_variable("V") == -1
+    assert ["negative" in str(e) for e in errors] == [True]
+
+
+def test_variables_no_longer_reach_a_statement_that_is_gone() -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema A(x int); create variable boolean GO = false", deployment_id="first")
+    runtime.deploy("@name('s') select x from A output when GO", deployment_id="second")
+    runtime.send("A", {"x": 1})
+    runtime.undeploy("second")
+    runtime.set_variable("GO", True)
+    assert runtime.next_due is None or runtime.next_due > runtime.now
+    assert runtime.variables["GO"].listeners == []

@@ -90,7 +90,7 @@ class LimitedCode(GeneralCode):
         source = self.source
         source.line("batch, former = change")
         source.line(f"n_in, n_out = process(S, batch, former, now, {ins}, {rem}, not batch and not former)")
-        source.line(f"posted = L.take(S, now, {ins}, {rem}, n_in, n_out)")
+        source.line(f"posted = L.take(S, now, {ins}, {rem}, n_in, n_out)", self.output.span)
 
     def _arm_limiter(self) -> None:
         with self.source.block("if L.due < L.armed:"):
@@ -114,7 +114,7 @@ class LimitedCode(GeneralCode):
                     source.line("new, old = [], []")
                     self._limit("new", "old")
                     self._add_posted()
-            source.line("posted = L.advance(S, now)")
+            source.line("posted = L.advance(S, now)", self.output.span)
             with source.block("if posted is not None:"):
                 source.line("forced = True")
             self._add_posted()
@@ -139,7 +139,7 @@ class LimitedCode(GeneralCode):
         super().reevaluate()
         with self.source.block("def reconsider(S, now):"):
             self.source.line(f"L = {self._limiter}")
-            self.source.line("L.changed(now)")
+            self.source.line("L.changed(now)", self.output.span)
             self._arm_limiter()
 
     # -------------------------------------------------------------- what limiters call

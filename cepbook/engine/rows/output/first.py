@@ -99,11 +99,11 @@ class OnceGate:
 
 
 def after_period(period: Callable[[], Length]) -> Callable[[int], int]:
-    """The end of the period that starts at a given time."""
+    """The end of the period that starts at a given time; what is null has no length."""
 
     def end(start: int) -> int:
         months, units = period()
-        return (add_months(start, months) if months else start) + units
+        return (add_months(start, months) if months else start) + (units or 0)
 
     return end
 
@@ -138,7 +138,8 @@ class FirstOfGroups:
     def __init__(self, form: RowForm, gate: Callable[[], Gate]) -> None:
         self._form = form
         self._make = gate
-        self._gates: dict[Any, Gate] = {}
+        self._gates: dict[Any, Gate] = {}  # an open gate is as good as none
+        self._most = _MANY
 
     def take(
         self, now: int, ins: Pairs, rem: Pairs, keys_in: list[Any], keys_out: list[Any]
@@ -155,31 +156,38 @@ class FirstOfGroups:
         found: Rows = []
         rows = [row for _, row in pairs] if pairs else [None] * len(keys)
         for key, row in zip(keys, rows, strict=True):
-            gate = self._gate(key)
-            if gate.arrived(now, entering, 1 - entering) and row is not None:
-                gate.shut(now)
+            if self._passes(now, key, entering, row is not None):
                 found.append(row)
         return found
 
     def _groups(self, now: int, ins: Pairs, rem: Pairs, keys_in: list[Any], keys_out: list[Any]) -> tuple[Rows, Rows]:
         """A row for each group that was touched."""
         shown = {key for key, row in (rem if self._form.selector == "rstream" else (*ins, *rem)) if row is not None}
-        passed: set[Any] = set()
-        for keys, entering in ((keys_in, 1), (keys_out, 0)):
-            for key in keys:
-                gate = self._gate(key)
-                if gate.arrived(now, entering, 1 - entering) and key in shown:
-                    gate.shut(now)
-                    passed.add(key)
+        keys = [(key, 1) for key in keys_in] + [(key, 0) for key in keys_out]
+        passed = {key for key, entering in keys if self._passes(now, key, entering, key in shown)}
         sides = [[row for key, row in pairs if key in passed and row is not None] for pairs in (ins, rem)]
         return sides[0], sides[1]
 
-    def _gate(self, key: Any) -> Gate:
-        found = self._gates.get(key)
-        if found is None:
-            found = self._gates[key] = self._make()
-        return found
+    def _passes(self, now: int, key: Any, entering: int, shown: bool) -> bool:
+        """Count an event of a group; whether its row passes, which then shuts the group's gate."""
+        gate = self._gates.get(key)
+        if not (gate is None or gate.arrived(now, entering, 1 - entering)) or not shown:
+            return False
+        if gate is None:
+            if len(self._gates) >= self._most:
+                self._forget(now)
+            gate = self._gates[key] = self._make()
+        gate.shut(now)
+        return True
+
+    def _forget(self, now: int) -> None:
+        """Drop the gates of groups whose silence is over."""
+        self._gates = {key: gate for key, gate in self._gates.items() if not gate.arrived(now, 0, 0)}
+        self._most = max(_MANY, 2 * len(self._gates))
 
     def reopen(self) -> None:
         """The condition of ``output first when`` holds: all groups may pass again."""
         self._gates.clear()
+
+
+_MANY = 1024  # gates, before it pays to look for those that are open again

@@ -9,7 +9,7 @@ from typing import Protocol
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.period import next_on_grid
 
-Length = tuple[int, int]  # of a period: calendar months, clock units
+Length = tuple[int | None, int | None]  # of a period: calendar months, clock units; null from variables
 
 
 @dataclass(slots=True)
@@ -93,8 +93,10 @@ class Time:
 
 
 def next_point(now: int, origin: int, length: Length) -> int:
-    """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is not above 0."""
+    """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is null or 0."""
     months, units = length
+    if months is None or units is None:
+        raise ValueError("the output rate is null")
     if months < 0 or units < 0 or not (months or units):
         raise ValueError("the output rate is not above 0")
     return next_on_grid(now, origin, months, units)
