@@ -106,7 +106,7 @@ class Counter:
 def ticks(size: int, pause: int) -> Iterator[Event]:
     """Events without end, one ms apart; with `pause` ms in addition after each `size` of them.
 
-    `k` is a random one of `size` keys, `g` of a tenth as many, `own` of none else. Timestamps lie within `size` ms around
+    `k` is a random one of `size` keys, `g` of a tenth as many, `own` of none else. Timestamps lie within `size` ms of
     `at`, and scores rise so that an event belongs anywhere among the last ones.
     """
     rng = random.Random(7)

@@ -9,57 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.view import Change, Collecting, Item, View
 
 
-class Intersection(View):
-    """An intersection of windows that take and drop events one by one."""
+def _refusing(views: Sequence[View]) -> list[View]:
+    """Those of `views` that may refuse an item."""
+    return [view for view in views if type(view).accepts is not View.accepts]
 
-    __slots__ = ("views",)
+
+class _Combined(View):
+    """Several views; it wants to be advanced when the first of them does."""
+
+    __slots__ = ("refusing", "views")
 
     def __init__(self, views: Sequence[View]) -> None:
         super().__init__()
         self.views = views
+        self.refusing = _refusing(views)
         self._look()
 
     def _look(self) -> None:
-        self.due = min(view.due for view in self.views)
-
-    def accepts(self, item: Item, now: int) -> bool:
-        return all(view.accepts(item, now) for view in self.views)
-
-    def arrive(self, item: Item, now: int) -> Change | None:
-        if not self.accepts(item, now):
-            return None
-        left: dict[int, Item] = {}
+        due = NEVER
         for view in self.views:
-            self._dropped(view.arrive(item, now), left)
-        self._drop(left)
-        return (item,), list(left.values())
-
-    def advance(self, now: int) -> Change | None:
-        left: dict[int, Item] = {}
-        for view in self.views:
-            if view.due <= now:
-                self._dropped(view.advance(now), left)
-        self._drop(left)
-        return ((), list(left.values())) if left else None
-
-    def _dropped(self, change: Change | None, left: dict[int, Item]) -> None:
-        if change is not None:
-            for item in change[1]:
-                left[item[0]] = item
-
-    def _drop(self, left: dict[int, Item]) -> None:
-        for item in left.values():
-            for view in self.views:
-                view.discard(item)
-        self._look()
+            if view.due < due:
+                due = view.due
+        self.due = due
 
     def reevaluate(self, now: int) -> None:
         for view in self.views:
             view.reevaluate(now)
         self._look()
+
+
+class _All(_Combined):
+    """Views that an item must all be in."""
+
+    __slots__ = ()
+
+    def accepts(self, item: Item, now: int) -> bool:
+        return all(view.accepts(item, now) for view in self.refusing)
 
     def discard(self, item: Item) -> None:
         for view in self.views:
@@ -70,25 +59,56 @@ class Intersection(View):
         return self.views[0].contents()
 
 
-class BatchIntersection(View):
+class Intersection(_All):
+    """An intersection of windows that take and drop events one by one."""
+
+    __slots__ = ()
+
+    def arrive(self, item: Item, now: int) -> Change | None:
+        if self.refusing and not self.accepts(item, now):
+            return None
+        left: dict[int, Item] = {}
+        for view in self.views:
+            change = view.arrive(item, now)
+            if change is not None:
+                for gone in change[1]:
+                    left[gone[0]] = gone
+        if left:
+            self._drop(left)
+        self._look()
+        return (item,), tuple(left.values())
+
+    def advance(self, now: int) -> Change | None:
+        left: dict[int, Item] = {}
+        for view in self.views:
+            if view.due <= now:
+                change = view.advance(now)
+                if change is not None:
+                    for gone in change[1]:
+                        left[gone[0]] = gone
+        self._drop(left)
+        self._look()
+        return ((), tuple(left.values())) if left else None
+
+    def _drop(self, left: dict[int, Item]) -> None:
+        for view in self.views:
+            discard = view.discard
+            for item in left.values():
+                discard(item)
+
+
+class BatchIntersection(_All):
     """An intersection of one batch with other windows."""
 
     __slots__ = ("batch", "others")
 
     def __init__(self, batch: Collecting, others: Sequence[View]) -> None:
-        super().__init__()
+        super().__init__((batch, *others))
         self.batch = batch
         self.others = others
-        self._look()
-
-    def _look(self) -> None:
-        self.due = min(view.due for view in (self.batch, *self.others))
-
-    def accepts(self, item: Item, now: int) -> bool:
-        return all(view.accepts(item, now) for view in self.others)
 
     def arrive(self, item: Item, now: int) -> Change | None:
-        if not self.accepts(item, now):
+        if self.refusing and not self.accepts(item, now):
             return None
         for view in self.others:
             self._trim(view.arrive(item, now))
@@ -107,27 +127,15 @@ class BatchIntersection(View):
     def _trim(self, change: Change | None) -> None:
         if change is not None:
             for item in change[1]:
-                self.batch.discard(item)
+                for view in self.views:
+                    view.discard(item)
 
     def _posted(self, change: Change | None) -> None:
         if change is not None:
-            for item in change[0]:
-                for view in self.others:
+            for view in self.others:
+                for item in change[0]:
                     view.discard(item)
         self._look()
-
-    def reevaluate(self, now: int) -> None:
-        for view in (self.batch, *self.others):
-            view.reevaluate(now)
-        self._look()
-
-    def discard(self, item: Item) -> None:
-        for view in (self.batch, *self.others):
-            view.discard(item)
-        self._look()
-
-    def contents(self) -> Iterable[Item]:
-        return self.batch.contents()
 
     def retained(self) -> int:
         return self.batch.retained()
@@ -141,34 +149,34 @@ def intersection(*views: View) -> View:
     return BatchIntersection(batches[0], [view for view in views if view is not batches[0]])
 
 
-class Union(View):
+class Union(_Combined):
     """A union of windows. Batches hand events on at once, so for them an event is there until it is posted."""
 
-    __slots__ = ("held", "items", "views")
+    __slots__ = ("items", "without")
 
     def __init__(self, *views: View) -> None:
-        super().__init__()
-        self.views = views
-        self.held: dict[int, int] = {}  # ordinal -> number of windows that hold the event
+        super().__init__(views)
         self.items: dict[int, Item] = {}
-        self._look()
-
-    def _look(self) -> None:
-        self.due = min(view.due for view in self.views)
+        self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, where there are any
 
     def accepts(self, item: Item, now: int) -> bool:
         return any(view.accepts(item, now) for view in self.views)
 
     def arrive(self, item: Item, now: int) -> Change | None:
-        if not self.accepts(item, now):
-            return None
+        views = self.views
+        if self.refusing:
+            views = [view for view in views if view.accepts(item, now)]
+            if not views:
+                return None
         ordinal = item[0]
         self.items[ordinal] = item
-        self.held[ordinal] = sum(view.accepts(item, now) for view in self.views)
+        if len(views) < len(self.views):
+            self.without[ordinal] = len(self.views) - len(views)
         left: list[Item] = []
-        for view in self.views:
-            if view.accepts(item, now):
-                self._dropped(view.arrive(item, now), left)
+        for view in views:
+            change = view.arrive(item, now)
+            if change is not None and change[1]:
+                self._dropped(change[1], left)
         self._look()
         return (item,), left
 
@@ -176,28 +184,27 @@ class Union(View):
         left: list[Item] = []
         for view in self.views:
             if view.due <= now:
-                self._dropped(view.advance(now), left)
+                change = view.advance(now)
+                if change is not None:
+                    self._dropped(change[1], left)
         self._look()
         return ((), left) if left else None
 
-    def _dropped(self, change: Change | None, left: list[Item]) -> None:
-        for item in () if change is None else change[1]:
+    def _dropped(self, dropped: Iterable[Item], left: list[Item]) -> None:
+        items, without, most = self.items, self.without, len(self.views)
+        for item in dropped:
             ordinal = item[0]
-            if ordinal not in self.held:
+            if ordinal not in items:
                 continue
-            self.held[ordinal] -= 1
-            if not self.held[ordinal]:
-                del self.held[ordinal]
-                left.append(self.items.pop(ordinal))
-
-    def reevaluate(self, now: int) -> None:
-        for view in self.views:
-            view.reevaluate(now)
-        self._look()
+            count = without.pop(ordinal, 0) + 1
+            if count < most:
+                without[ordinal] = count
+            else:
+                left.append(items.pop(ordinal))
 
     def discard(self, item: Item) -> None:
-        if self.held.pop(item[0], None) is not None:
-            del self.items[item[0]]
+        if self.items.pop(item[0], None) is not None:
+            self.without.pop(item[0], None)
             for view in self.views:
                 view.discard(item)
         self._look()

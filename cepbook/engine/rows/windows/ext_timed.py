@@ -31,11 +31,10 @@ class ExtTimed(Queue):
         self.period = period
 
     def arrive(self, item: Item, now: int) -> Change:
-        self.items.append(item)
-        limit, at, left = self.period.before(item[self.at]), self.at, []
-        while self.items and self.items[0][at] <= limit:
-            left.append(self.pop())
-        return (item,), left
+        items, at = self.items, self.at
+        items.append(item)
+        limit = self.period.before(item[at])
+        return (item,), (self.pop_until(limit, at) if items[0][at] <= limit else ())
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:

@@ -48,10 +48,11 @@ class Length(Queue):
         self.size = size
 
     def arrive(self, item: Item, now: int) -> Change:
-        self.items.append(item)
-        if len(self) > self.size:
-            return (item,), (self.pop(),)
-        return (item,), ()
+        items = self.items
+        items.append(item)
+        if len(items) <= self.size or (self.gone and len(self) <= self.size):
+            return (item,), ()
+        return (item,), (self.pop() if self.gone else items.popleft(),)
 
 
 VIEW = General(lambda code, spec, at: f"{code.source.bind('_Length', Length)}({size(code, spec)})")

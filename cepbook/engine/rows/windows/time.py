@@ -57,9 +57,7 @@ class Time(Queue):
         return (item,), ()
 
     def advance(self, now: int) -> Change | None:
-        limit, left = self.period.before(now), []
-        while self.items and self.items[0][1] <= limit:
-            left.append(self.pop())
+        left = self.pop_until(self.period.before(now), 1)
         self.due = self.period.after(self.items[0][1]) if self.items else NEVER
         return ((), left) if left else None
 

@@ -46,7 +46,7 @@ class View:
         """A variable that the window's condition reads has changed: ask to be advanced at once."""
 
     def discard(self, item: Item) -> None:
-        """Forget an item that left through another window; it may be gone already."""
+        """Forget an item that left through another window: once, unless it left here as well."""
         raise NotImplementedError
 
     def contents(self) -> Iterable[Item]:
@@ -104,49 +104,66 @@ class Queue(View):
     def __init__(self) -> None:
         super().__init__()
         self.items: deque[Item] = deque()
-        self.gone: set[int] = set()
+        self.gone: set[int] | None = None  # ordinals of the marked ones; few windows ever have any
 
     def __len__(self) -> int:
-        return len(self.items) - len(self.gone)
+        return len(self.items) - len(self.gone) if self.gone else len(self.items)
 
     def retained(self) -> int:
         return len(self)
 
     def contents(self) -> Iterable[Item]:
-        if not self.gone:
+        gone = self.gone
+        if not gone:
             return self.items
-        return [item for item in self.items if item[0] not in self.gone]
+        return [item for item in self.items if item[0] not in gone]
 
     def pop(self) -> Item:
         """Take out the oldest."""
         item = self.items.popleft()
         if self.gone:
-            self._trim()
+            self._trim(self.gone)
         return item
+
+    def pop_until(self, limit: int, at: int) -> list[Item]:
+        """Take out the oldest as long as the time at their position `at` is not above `limit`."""
+        items, left = self.items, []
+        while items and items[0][at] <= limit:
+            left.append(self.pop() if self.gone else items.popleft())
+        return left
 
     def clear(self) -> list[Item]:
         """Take out all."""
         found = list(self.contents())
         self.items.clear()
-        self.gone.clear()
+        self.gone = None
         return found
 
     def discard(self, item: Item) -> None:
         items, ordinal = self.items, item[0]
-        if not items or not items[0][0] <= ordinal <= items[-1][0] or ordinal in self.gone:
+        if not items or not items[0][0] <= ordinal <= items[-1][0]:
             return
         if items[0] is item:
             self.pop()
-        else:
+            return
+        if self.gone is None:
+            self.gone = set()
+        if ordinal not in self.gone:
             self.gone.add(ordinal)
-            self._trim()
+            self._trim(self.gone)
 
-    def _trim(self) -> None:
-        items, gone = self.items, self.gone
+    def _trim(self, gone: set[int]) -> None:
+        """Drop what is marked at both ends; everywhere once it is the greater part, so that it costs no memory."""
+        items = self.items
         while items and items[0][0] in gone:
             gone.remove(items.popleft()[0])
         while items and items[-1][0] in gone:
             gone.remove(items.pop()[0])
+        if len(gone) * 2 > len(items):
+            held = self.contents()
+            items.clear()
+            items.extend(held)
+            gone.clear()
 
     def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
         return Backwards(self.items if not self.gone else list(self.contents())), 0
