@@ -18,12 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cepbook.errors import NOWHERE, Span
 from cepbook.lang.catalog import ContextType, EventType, VariableType
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
+
+if TYPE_CHECKING:
+    from cepbook.lang.contexts import ContextSpec
+    from cepbook.lang.patterns import Pattern
 
 Selector = Literal["istream", "rstream", "irstream"]
 # The five query kinds (basic concepts, "Output of statement types")
@@ -45,11 +49,15 @@ class PlanNode:
 
 @dataclass(frozen=True, slots=True)
 class Source(PlanNode):
-    """Events of `event_type` (and its subtypes) that pass `filter`."""
+    """Events of `event_type` (and its subtypes) that pass `filter`; or the matches of `pattern`.
+
+    With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter.
+    """
 
     event_type: str
     filter: Expr | None
     alias: str | None
+    pattern: Pattern | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,10 +391,18 @@ class KeyedContextSpec(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class CreateContextStatement(StatementPlan):
-    """``create context``; delivers nothing. `spec` says how events find their partition."""
+    """``create context`` with plain ``partition by``; delivers nothing. `spec` says how events find their partition."""
 
     context: ContextType
     spec: KeyedContextSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContextTreeStatement(StatementPlan):
+    """``create context`` of every other form; delivers nothing. `spec` says what begins and ends partitions."""
+
+    context: ContextType
+    spec: ContextSpec
 
 
 @dataclass(frozen=True, slots=True)

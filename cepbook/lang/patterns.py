@@ -1,0 +1,159 @@
+"""Event patterns in the plan: a tree of typed nodes (Esper reference, chapter "EPL Reference: Patterns").
+
+Expressions of a pattern read two streams: 0 is the event that arrives (atoms only), 1 the match so far, an event whose
+properties are the tags. A tag is an event, under `Repeat` an array of events; null as long as nothing matched it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cepbook.lang.catalog import EventType
+from cepbook.lang.expr import Expr
+from cepbook.lang.plan import Crontab, PlanNode
+
+EVENT, MATCH = 0, 1  # the streams of a pattern's expressions
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode(PlanNode):
+    """A sub-expression: it starts, may become true (several times), and may end as false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom(PatternNode):
+    """``tag=Type(filter)``: true with the next event of the type (or a subtype) that passes the filter.
+
+    `number` counts the atoms of the pattern from 0, in text order. `consume` is the level of ``@consume`` (0: none).
+    """
+
+    number: int
+    tag: str | None
+    event_type: str
+    filter: Expr | None
+    consume: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(PatternNode):
+    """``timer:interval(period)``: true a period after its start. `period` is an `expr.Period`."""
+
+    period: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class At(PatternNode):
+    """``timer:at(…)``: true at the next time that matches, strictly after its start."""
+
+    crontab: Crontab
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule(PatternNode):
+    """``timer:schedule``: at `date` (ms) and then every `period`, `repetitions` times in all (None: for ever).
+
+    Without a date the first point is one period after the start.
+    """
+
+    date: Expr | None
+    period: Expr | None
+    repetitions: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedBy(PatternNode):
+    """``a -> b -[max]> c``; `maxima` stands between the operands (None: no maximum)."""
+
+    operands: tuple[PatternNode, ...]
+    maxima: tuple[Expr | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Logical(PatternNode):
+    """``a and b``, ``a or b``."""
+
+    op: Literal["and", "or"]
+    operands: tuple[PatternNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not(PatternNode):
+    """``not a``: true until `operand` becomes true."""
+
+    operand: PatternNode
+
+
+@dataclass(frozen=True, slots=True)
+class Every(PatternNode):
+    """``every a``; ``every-distinct(keys, expiry) a``: `keys` None for plain every, `expiry` an `expr.Period`."""
+
+    operand: PatternNode
+    keys: tuple[Expr, ...] | None = None
+    expiry: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(PatternNode):
+    """``[3] a``, ``[2:5] a until b``, ``a until b``. `tags` are those of `operand`, which are arrays in the match.
+
+    Bounds are int expressions known at the start, None where absent; `until` None only for ``[n]``, where low is high.
+    """
+
+    operand: PatternNode
+    low: Expr | None
+    high: Expr | None
+    until: PatternNode | None
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Within(PatternNode):
+    """``where timer:within(period)``, ``timer:withinmax(period, count)``: ends `operand` then or with match `count`."""
+
+    operand: PatternNode
+    period: Expr
+    count: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class While(PatternNode):
+    """``while (condition)``: the first match for which the condition is not true ends `operand`."""
+
+    operand: PatternNode
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(PlanNode):
+    """A whole pattern. `match_type` is the type of its matches: the tags in text order, single ones before arrays."""
+
+    root: PatternNode
+    match_type: EventType
+    suppress_overlapping: bool = False
+    discard_partials: bool = False
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms, by number."""
+        return tuple(sorted((n for n in walk(self.root) if isinstance(n, Atom)), key=lambda atom: atom.number))
+
+
+def operands(node: PatternNode) -> tuple[PatternNode, ...]:
+    """The sub-expressions directly below `node`, in text order."""
+    match node:
+        case FollowedBy() | Logical():
+            return node.operands
+        case Not() | Every() | Within() | While():
+            return (node.operand,)
+        case Repeat():
+            return (node.operand,) if node.until is None else (node.operand, node.until)
+    return ()
+
+
+def walk(node: PatternNode) -> list[PatternNode]:
+    """`node` and everything below it, parents first."""
+    found = [node]
+    for operand in operands(node):
+        found.extend(walk(operand))
+    return found
