@@ -72,14 +72,19 @@ class Marble:
         return pd.DataFrame({**head, **rest})
 
     def __repr__(self) -> str:
-        inserted = sum(len(d.insert or ()) for d in self.deliveries)
-        removed = sum(len(d.remove or ()) for d in self.deliveries)
-        stays = f"{len(self.bars)} in the window, " if self.windowed else ""
-        text = (
-            f"marble diagram of {self.name}: {len(self.arrivals)} arrivals, {stays}{inserted} insert and {removed} "
-            f"remove rows, {self.start} to {self.end} {self.unit}"
-        )
+        parts = [
+            _counted(len(self.arrivals), "arrival"),
+            *([_counted(len(self.bars), "bar")] if self.windowed else []),
+            _counted(sum(len(d.insert or ()) for d in self.deliveries), "insert row"),
+            _counted(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
+            f"{self.start} to {self.end} {self.unit}",
+        ]
+        text = f"marble diagram of {self.name}: {', '.join(parts)}"
         return "\n".join((text, *(f"  {note}" for note in self.notes)))
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def marble_of(
@@ -143,7 +148,7 @@ def _bars(rerun: Rerun, first: int, events: int) -> tuple[list[Bar], list[str]]:
     notes = []
     if left_out > 0:
         older = older[left_out:]
-        notes.append(f"{left_out:,} older event{'' if left_out == 1 else 's'} in the window not drawn")
+        notes.append(f"{_counted(left_out, 'older event')} in the window not drawn")
     return older + shown, notes
 
 

@@ -9,7 +9,7 @@ from tests.magics.conftest import Notebook
 from tests.magics.test_complete import offers
 
 WINDOW = "%%epl\n@name('last') select irstream * from Trade#length(1)"
-TRADED = "marble diagram of last: 2 arrivals, 2 in the window, 2 insert and 1 remove rows, 0 to 5 ms"
+TRADED = "marble diagram of last: 2 arrivals, 2 bars, 2 insert rows, 1 remove row, 0 to 5 ms"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_a_statement_is_drawn(traded: Notebook, line: str) -> None:
 
 
 def test_options(traded: Notebook) -> None:
-    assert traded.run("%epl marble last --events 1 --label volume").startswith("marble diagram of last: 1 arrivals,")
+    assert traded.run("%epl marble last --events 1 --label volume").startswith("marble diagram of last: 1 arrival,")
     assert "1 to 200 events, not 0" in traded.error("%epl marble last --events 0")
     assert "invalid int value: 'few'" in traded.error("%epl marble last --events few")
     assert "has no property `prize`" in traded.error("%epl marble last --label prize")

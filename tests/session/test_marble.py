@@ -280,7 +280,7 @@ def test_drawing_leaves_the_statement_alone_and_repeats() -> None:
     first = cep.marble("s")
     assert cep.marble("s") == first
     assert cep.feed("s").deliveries == 2 and held(cep, "s") == [1.0, 2.0]
-    assert repr(first) == "marble diagram of s: 2 arrivals, 2 in the window, 2 insert and 0 remove rows, 0 to 10 ms"
+    assert repr(first) == "marble diagram of s: 2 arrivals, 2 bars, 2 insert rows, 0 remove rows, 0 to 10 ms"
 
 
 def test_reset_forgets() -> None:
