@@ -4,8 +4,8 @@ The engine's windows keep no identity of their events, so the picture is not rec
 that feeds it run again (`session.rerun`) over the latest arrivals and clock stops (`session.arrivals`). Functions
 written in Python are called again.
 
-What a statement read before the record begins cannot be shown; `Marble.notes` say so, and also when the running
-statement delivered something else in the span that is drawn.
+What a statement read before the record begins cannot be shown; `Marble.notes` say so unless it had left before the
+span that is drawn, and they tell when the running statement delivered something else in it.
 """
 
 from __future__ import annotations
@@ -110,10 +110,11 @@ def marble_of(
     bars, notes = _bars(rerun, first, events)
     drawn = [delivery for after, delivery in rerun.deliveries if after > first]
     kept, complete = feed.snapshot(), not feed.dropped
-    if not _agree(drawn, kept, begin, complete=complete):
+    agrees = _agree(drawn, kept, begin, complete=complete)
+    if not agrees:
         drawn = [delivery for delivery in kept if delivery.time >= begin]
         notes.append("running it again over the known arrivals gives other rows: the rows are those of the statement")
-    if rerun.lost:
+    if rerun.lost and not (agrees and rerun.caught_up(first)):
         notes.append(f"what came before {_time_text(rerun.begin, runtime)} is not known, and left out of the window")
     return Marble(
         name,

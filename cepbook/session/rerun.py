@@ -221,6 +221,21 @@ class Rerun:
         delivery = Delivery(len(self.deliveries), delta.time, delta.insert, delta.remove)
         self.deliveries.append((len(self.arrivals), delivery))
 
+    # ---- what is lost
+    def caught_up(self, first: int) -> bool:
+        """Whether all that is not known had left before arrival number `first`, by all signs.
+
+        The oldest event that is known had, and the statement holds as many events, in as many partitions, as the one
+        that runs.
+        """
+        if self.stream is not None and not any(bar.number == 0 and 0 < bar.ended <= first for bar in self.bars):
+            return False
+        held, known = (
+            [partition["retained"] for partition in runtime.state(self.target.name)]
+            for runtime in (self._runtime, self._fresh)
+        )
+        return sorted(held) == sorted(known)
+
     # ---- running
     def run(self) -> None:
         """Deploy each statement when it was deployed, and let happen what happened."""

@@ -252,6 +252,21 @@ def test_what_is_not_known_any_more_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert [delivery.insert for delivery in marble.deliveries] == [[{"n": n}] for n in range(4, 9)]
 
 
+def test_what_had_left_the_window_before_need_not_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "KEPT", 50)
+    cep = workbench(
+        "@name('few') select * from Tick#length(3); @name('many') select * from Tick#length(45);"
+        "@name('all') select * from Tick#keepall; @name('none') select * from Tick;"
+        "@name('batch') select * from Tick#length_batch(7); @name('counted') select count(*) as n from Tick"
+    )
+    send(cep, *[(i, "A", float(i)) for i in range(110)])
+    lost = ("what came before 60 ms is not known, and left out of the window",)
+    notes = {name: cep.marble(name, events=10).notes for name in cep.runtime.statements}
+    assert notes["few"] == notes["none"] == ()
+    assert notes["many"][-1:] == notes["all"][-1:] == notes["batch"][-1:] == notes["counted"][-1:] == lost
+    assert all(any("gives other rows" in note for note in notes[name]) for name in ("batch", "counted"))
+
+
 def test_of_a_replay_as_many_events_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrivals, "KEPT", 5)
     cep = workbench("@name('s') select * from Tick#length(2)")
@@ -260,6 +275,9 @@ def test_of_a_replay_as_many_events_are_known(monkeypatch: pytest.MonkeyPatch) -
     marble = cep.marble("s")
     assert [a.event["price"] for a in marble.arrivals] == [895.0, 896.0, 897.0, 898.0, 899.0]
     assert marble.notes == ("what came before 895 ms is not known, and left out of the window",)
+    assert stays(cep.marble("s", events=3)) == [
+        (895, 895, 895, 897), (896, 896, 896, 898), (897, 897, 897, 899), (898, 898, 898, None), (899, 899, 899, None),
+    ]  # fmt: skip
 
 
 def test_events_that_passed_the_workbench_by_are_noticed() -> None:
