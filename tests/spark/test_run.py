@@ -107,6 +107,10 @@ CASES = [
         "@name('q') context Per select symbol, avg(bid) as mean from Quote#time(6 sec)",
         "by key",
     ),
+    ("output_events", "@name('q') select irstream symbol, price from Trade#length(4) output every 5 events", "ordered"),
+    ("output_time", "@name('q') select symbol, sum(size) as n from Trade#time(5 sec) group by symbol output all every 2 sec", "ordered"),
+    ("output_first", "@name('q') select symbol, price from Trade group by symbol output first every 3 sec", "ordered"),
+    ("output_at", "@name('q') select count(*) as n, current_timestamp as t from Trade output last at (*, *, *, *, *, */5)", "ordered"),
 ]  # fmt: skip
 
 
