@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WIDTH = 560  # of the plot; labels to its left take up to 110 pixels more
 LEVEL = 14  # pixels from one level of a lane to the next
 GAP = 12  # pixels between lanes
+MOST_BARS, THIN = 60, 8  # more bars than these are so many pixels high, and have no labels
 MOST_LEVELS = 24  # of a lane with labels; where they do not suffice, labels are left out
 MOST_ROWS = 8  # rows of one delivery that are drawn apart
 LABEL_LIMIT = 16  # characters
@@ -142,11 +143,15 @@ def _layout(marble: Marble) -> tuple[Axis, list[Lane], int]:
     first_bar = top = arrivals.top + arrivals.height + GAP
     if marble.windowed:
         first_bar = top + LEVEL
-        top = first_bar + LEVEL * max(1, len(marble.bars)) + GAP
+        top = first_bar + _bar_height(marble) * max(1, len(marble.bars)) + GAP
     for lane in streams:
         lane.top = top
         top += lane.height + GAP
     return axis, lanes, first_bar
+
+
+def _bar_height(marble: Marble) -> int:
+    return LEVEL if len(marble.bars) <= MOST_BARS else THIN
 
 
 def _lanes(marble: Marble, axis: Axis) -> list[Lane]:
@@ -349,8 +354,9 @@ class _Draw:
     def bars(self, top: int) -> list[Any]:
         """The window: a bar per event, light while it is collected; triangles where a bar goes on beyond the plot."""
         marble, axis = self._marble, self._axis
+        height = _bar_height(marble)
         names = [
-            {"y": top + LEVEL * (i + 0.5), "label": _label(each.event, _names(marble, marble.held))}
+            {"y": top + height * (i + 0.5), "label": _label(each.event, _names(marble, marble.held))}
             for i, each in enumerate(marble.bars)
         ]
         layers = [self._beside([{"y": top - LEVEL / 2, "label": "window"}], bold=True)]
@@ -361,15 +367,16 @@ class _Draw:
         rows: list[dict[str, object]] = []
         ends: list[dict[str, object]] = []
         for i, (bar, tip) in enumerate(zip(marble.bars, tips, strict=True)):
-            y, group = top + LEVEL * i, group_text(bar.group)
-            place: dict[str, object] = {"y": y + 2, "y2": y + LEVEL - 2, "group": group, **tip}
+            y, group = top + height * i, group_text(bar.group)
+            edge = height // 7  # between bars, twice
+            place: dict[str, object] = {"y": y + edge, "y2": y + height - edge, "group": group, **tip}
             left = marble.end if bar.left is None else bar.left
             entered = left if bar.entered is None else bar.entered
             if bar.collected and entered > first:
                 rows.append({"time": max(bar.arrived, first), "until": entered, "opacity": 0.3, **place})
             if bar.entered is not None:
                 rows.append({"time": max(entered, first), "until": left, "opacity": 0.85, **place})
-            end = {"y": y + LEVEL / 2, "group": group}
+            end = {"y": y + height / 2, "group": group}
             if bar.left is None:
                 ends.append({**end, "time": marble.end, "toward": "right"})
             if bar.arrived < first:
@@ -379,7 +386,7 @@ class _Draw:
             x=self._x(), x2="until", y=self._y(), y2="y2", color=self._color(None), stroke=self._stroke(),
             opacity=opacity, tooltip=shown,
         )  # fmt: skip
-        layers += [rects, self._beside(names)]
+        layers += [rects, *([self._beside(names)] if height == LEVEL else [])]
         for toward, offset, color in (("right", 4, self._color(None)), ("left", 5, self._alt.value("white"))):
             some = [end for end in ends if end["toward"] == toward]
             if some:

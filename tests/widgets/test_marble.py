@@ -133,6 +133,17 @@ def test_large_deliveries_are_summed_up_and_crowds_lose_their_labels() -> None:
     assert MOST_LEVELS < len(points(spec, ARRIVAL)) == 30 and labels(spec, ARRIVAL) == []
 
 
+def test_many_bars_are_thin_and_have_no_labels() -> None:
+    ticks = [(i, "A", float(i)) for i in range(90)]
+    few, many = (drawn("select * from Tick#keepall", *ticks[:n], events=n) for n in (9, 90))
+    assert few["height"] < many["height"] < 10 * few["height"]
+    beside = [
+        sum(len(rows) for layer, rows in layers(spec, "text") if layer["mark"]["align"] == "right")
+        for spec in (few, many)
+    ]
+    assert beside == [4 + 9, 4], "names of lanes, and of few bars"
+
+
 def test_tooltips_tell_everything_and_names_of_properties_are_no_fields() -> None:
     cep = Workbench()
     cep.run("create schema Odd(`a.b` string, label string, time long); @name('s') select * from Odd#length(1)")
