@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from cepbook.engine.delta import RawDelta, Rows
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import ModulePlan
+from cepbook.lang.windows import WINDOWS
 from tests.engine import histories
 from tests.engine.histories import slices
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Skipped
-from tests.engine.windows.texts import build
+from tests.engine.windows.texts import build, names_of
 
 SCHEMA = "create schema E(id int, k string, x int, y int, w int, ts long); create schema Ctl(n int);"
 VARIABLE = "create variable int SIZE = 3; on Ctl set SIZE = n;"
@@ -206,6 +207,8 @@ SUBJECTS = (
     Subject("#weighted_avg(y, w)", "average"),
     Subject("#time(1 sec)#weighted_avg(y, w, id)", "average, id"),
     Subject("#groupwin(k)#length(2)#weighted_avg(y, w)", "average, k"),
+    Subject("#groupwin(k)#length(2)#weighted_avg(y, w)#merge(k)", "average, k"),
+    Subject("#groupwin(k)#length(2)#merge(k)#weighted_avg(y, w)", "average"),
 )
 
 
@@ -323,6 +326,10 @@ def alike(left: Any, right: Any) -> bool:
         both = math.isnan(left), math.isnan(right)
         return all(both) or (not any(both) and math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9))
     return bool(left == right)
+
+
+def test_no_window_is_missing() -> None:
+    assert {name for subject in SUBJECTS for name in names_of(subject.chain)} == set(WINDOWS)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.chain)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from cepbook.lang.windows import WINDOWS
 from cepbook.testing import scenario, trace
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Window
-from tests.engine.windows.texts import Unknown, build
+from tests.engine.windows.texts import Unknown, build, names_of
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FOLDERS = ("windows", "derived")
@@ -146,6 +147,10 @@ def same(value: Any) -> Any:
 
 
 SUBJECTS = list(subjects(CORPUS))
+
+
+def test_no_window_is_missing() -> None:
+    assert {name for subject in SUBJECTS for name in names_of(subject.chain)} == set(WINDOWS)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: f"{s.case.name}-{s.name}")

@@ -90,17 +90,26 @@ def build(text: str, start: int = 0, **variables: Any) -> Window:
         raise Unknown(text)
     if steps[0][0] == "groupwin":
         keys = steps[0][1]
-        if steps[-1] == ("merge", keys):
-            del steps[-1]
-        inner = steps[1:]
+        at = steps.index(("merge", keys)) if ("merge", keys) in steps else len(steps)
+        inner, merged = steps[1:at], steps[at + 1 :]
 
         def group(key: Hashable) -> Window:
             values = key if isinstance(key, tuple) else (key,)
             return several(inner, keyword, start, variables, dict(zip(keys, values, strict=True)))
 
         group((None,) * len(keys))  # what is unknown is said now, and not when the first event arrives
-        return r.Groups(key_of(keys), group)
+        groups = r.Groups(key_of(keys), group)
+        if not merged:
+            return groups
+        if len(merged) > 1 or merged[0][0] not in DERIVED:
+            raise Unknown(text)
+        return derived_from(groups, *merged[0], {})
     return several(steps, keyword, start, variables, {})
+
+
+def names_of(text: str) -> set[str]:
+    """The names of the windows of a chain."""
+    return {name for name, _ in _STEP.findall(text.partition(" retain-")[0])}
 
 
 Steps = list[tuple[str, list[str]]]
@@ -117,13 +126,14 @@ def several(steps: Steps, keyword: str, start: int, variables: dict[str, Any], f
         combined = windows[0]
     else:
         combined = r.Union(*windows) if keyword == "union" else r.Intersection(*windows)
-    if derived is None:
-        return combined
-    name, given = derived
+    return combined if derived is None else derived_from(combined, *derived, fixed)
+
+
+def derived_from(below: Window, name: str, given: list[str], fixed: dict[str, Any]) -> Window:
     make, count = DERIVED[name]
     extra = {re.sub(r"\s*([-+*/])\s*", r"\1", e): getter(e) for e in given[count:]}  # columns have normalised names
     statistics = make(*(getter(v) for v in given[:count]))
-    return r.Derived(combined, statistics, extra, changes_only=name == "size", fixed=fixed)
+    return r.Derived(below, statistics, extra, changes_only=name == "size", fixed=fixed)
 
 
 DERIVED: dict[str, tuple[Callable[..., r.Statistics], int]] = {
