@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cepbook.errors import UsageError
 from cepbook.session.marble import Marble
 from cepbook.session.rerun import Arrival, Bar
 from cepbook.widgets.charts import YEAR_MS, offline_altair
@@ -119,7 +120,10 @@ def show_marbles(shell: Any) -> Callable[[], None]:
     formatter = shell.display_formatter.mimebundle_formatter
 
     def show(marble: Marble, include: Any = None, exclude: Any = None) -> Any:
-        return chart(marble)._repr_mimebundle_(include, exclude)
+        try:
+            return chart(marble)._repr_mimebundle_(include, exclude)
+        except UsageError as missing:  # altair is not installed: the words are something, too
+            return {"text/plain": f"{marble!r}\n  {missing}"}
 
     formatter.for_type(Marble, show)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from cepbook.widgets.charts import MIME
@@ -55,6 +57,11 @@ def test_advances_of_an_events_cell_are_part_of_the_picture(trades: Notebook) ->
 
 def test_statements_are_offered(traded: Notebook) -> None:
     assert {"all", "last"} <= set(offers(traded, "%epl marble |"))
+
+
+def test_without_altair_it_is_a_text_that_says_why(traded: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    assert traded.run("%epl marble last") == f"{TRADED}\n  charts need the package altair: pip install 'cepbook[lab]'"
 
 
 def test_without_the_extension_it_is_a_text(traded: Notebook) -> None:
