@@ -85,6 +85,8 @@ class Batch:
 
     def _obstacle(self) -> str | None:
         """Why the statements cannot run through a slice one after the other; None if they can."""
+        if self._runtime.holds:
+            return "patterns, or contexts that are not plainly keyed, deliver the rows of one event together"
         reached: set[str] = set()
         targets: set[str] = set()
         for node in self._nodes:

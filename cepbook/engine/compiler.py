@@ -10,7 +10,7 @@ from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
-from cepbook.engine.contexts import Locators, compile_locators
+from cepbook.engine.contexts.keyed import Locators, compile_locators
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn

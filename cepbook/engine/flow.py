@@ -15,7 +15,8 @@ from operator import length_hint
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
-from cepbook.engine.contexts import KeyedContext, Partition
+from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import RawDelta, Row, Rows
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
@@ -27,6 +28,7 @@ class Replayed(Protocol):
     clock: Clock
     catalog: Catalog
     version: int
+    holds: bool
 
     @property
     def now(self) -> int: ...
@@ -199,7 +201,7 @@ class Flow:
     def _taker(self, statement: Statement) -> Callable[[Any], None]:
         take: Any = statement.program["on_event"]
         context = statement.context
-        if context is None:
+        if not isinstance(context, KeyedContext):
             return take  # type: ignore[no-any-return]
         target = statement.program.shape.source.event_type
         locate = context.locator(next(listed for c, listed in allocating(self._runtime, target) if c is context))

@@ -8,12 +8,15 @@ from typing import Any, Protocol
 from cepbook.engine.clock import Clock
 from cepbook.engine.delta import Row
 from cepbook.errors import StatementError
+from cepbook.lang.catalog import Catalog
 
 
 class Host(Protocol):
     """What a statement needs of the runtime that runs it."""
 
     clock: Clock
+    catalog: Catalog
+    holds: bool
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into``, for when all statements have seen the present event."""
@@ -24,6 +27,16 @@ class Host(Protocol):
     def rewired(self) -> None:
         """Listeners changed."""
 
+    def held(self, statement: Holder) -> None:
+        """`statement` keeps rows until the round is over."""
+
+
+class Holder(Protocol):
+    """What keeps rows until all statements have seen an event."""
+
+    def release(self) -> None:
+        """Deliver them."""
+
 
 class Member(Protocol):
     """What a context needs of the statements that run in it."""
@@ -32,6 +45,12 @@ class Member(Protocol):
 
     def new_state(self, partition: Any) -> Any:
         """A fresh state for a partition."""
+
+    def taker(self, type_name: str) -> Callable[[Any, Any], object] | None:
+        """What takes an event of a type in a state; None if the statement does not read the type."""
+
+    def end(self, partition: Any, now: int) -> None:
+        """A partition ends: deliver what is due at its end, and forget the state."""
 
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Any) -> bool:
         """Hand an event to the statement's state in a partition; failures are reported. Whether it took the event."""

@@ -10,24 +10,28 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from cepbook.engine.batch import Batch
 from cepbook.engine.clock import LAST, NEVER, Clock
 from cepbook.engine.compiler import Compiled, bind_text, compile_plan
 from cepbook.engine.config import Config
-from cepbook.engine.contexts import KeyedContext
+from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Row
 from cepbook.engine.filters import Handler, Subscriber, dispatcher
 from cepbook.engine.flow import allocating
 from cepbook.engine.naming import check_function_name
 from cepbook.engine.onset import as_select
+from cepbook.engine.ports import Holder
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
 from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType, VariableType
 from cepbook.lang.plan import (
     CreateContextStatement,
+    CreateContextTreeStatement,
     CreateVariableStatement,
     ModulePlan,
     OnSetStatement,
@@ -76,9 +80,12 @@ class Runtime:
         self._statements: dict[str, Statement] = {}
         self._deployments: dict[str, Deployment] = {}
         self._contexts: dict[str, KeyedContext] = {}
+        self._trees: dict[str, Tree] = {}  # all other contexts
         self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self._queue: deque[tuple[str, list[Row]]] = deque()
+        self.holds = False  # whether statements hold their rows until all have seen the event
+        self._held: list[Holder] = []
         self._error_listeners: list[ErrorListener] = []
         self._unraised: list[StatementError] = []
         self._serial = 0
@@ -250,6 +257,8 @@ class Runtime:
             if isinstance(plan, CreateContextStatement):
                 name = plan.context.name
                 self._contexts[name] = KeyedContext(plan, compiled.locators[name], self._order(0))
+            elif isinstance(plan, CreateContextTreeStatement):
+                self._trees[plan.context.name] = Tree(plan, self._order(0))
             elif isinstance(plan, SelectStatement):
                 order = self._order(plan.priority)
                 statement = Statement(self, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
@@ -273,12 +282,21 @@ class Runtime:
             tuple(n for kind, n in provided if kind == "variable"),
         )
         self._deployments[id_] = deployment
+        self._hold()
         self.rewired()
         return deployment
 
+    def _hold(self) -> None:
+        """Whether rows are held depends on the statements that run."""
+        holds = any(statement.merges for statement in self._statements.values())
+        if holds != self.holds:
+            self.holds = holds
+            for statement in self._statements.values():
+                statement.hold(holds)
+
     def _started(self, statement: Statement) -> Statement:
         context = statement.plan.context
-        statement.start(None if context is None else self._contexts[context])
+        statement.start(None if context is None else self.context(context))
         self._statements[statement.name] = statement
         return statement
 
@@ -291,10 +309,12 @@ class Runtime:
             del self._statements[statement.name]
         for name in deployment.contexts:
             self._contexts.pop(name, None)
+            self._trees.pop(name, None)
         self.catalog = self._catalog_without([deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
         del self._deployments[deployment.id]
         self.clock.settle()
+        self._hold()
         self.rewired()
 
     def _catalog_without(self, deployments: Sequence[Deployment]) -> Catalog:
@@ -402,8 +422,9 @@ class Runtime:
         return Batch(self, types)
 
     def _drain(self) -> None:
-        """Process what waits behind the present event: derived events, then failures that nobody listens for."""
+        """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
         queue, derived = self._queue, 0
+        self._release()
         while queue:
             type_name, rows = queue.popleft()
             for row in rows:
@@ -411,6 +432,7 @@ class Runtime:
                     self._route(type_name)(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
+                self._release()
             derived += len(rows)
             if derived > _MOST_DERIVED:
                 queue.clear()
@@ -419,6 +441,21 @@ class Runtime:
                     f"(the last of type `{type_name}`); the rest was dropped"
                 )
         self.raise_unraised()
+
+    def held(self, statement: Holder) -> None:
+        """`statement` holds rows until everybody has seen the present event (or instant)."""
+        if not self._held:
+            self._queue.append(("", []))  # so that send looks here when the round is over
+        self._held.append(statement)
+
+    def _release(self) -> None:
+        """End a round: statements deliver what they hold, in the order in which they had their first rows."""
+        held, self._held = self._held, []
+        for statement in held:
+            try:
+                statement.release()
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                self._caught(failure)
 
     def _route(self, type_name: str) -> Handler:
         route = self._routes.get(type_name)
@@ -446,8 +483,8 @@ class Runtime:
 
     def takers(self, type_name: str) -> list[Subscriber]:
         """Everything that must see events of `type_name`: statements, and before them their contexts."""
-        found: list[Subscriber] = []
         readers = self.readers(type_name)
+        found = self._takers_in_trees(type_name)
         listed_in = {context.name: listed for context, listed in allocating(self, type_name)}
         for name, listed in listed_in.items():
             context = self._contexts[name]
@@ -455,9 +492,26 @@ class Runtime:
             handler = context.handler(listed, [(s, s.program["on_event"]) for s in own])
             found.append(Subscriber(context.order, None, handler, handler))
         for statement in readers:
+            if isinstance(statement.context, Tree):
+                continue
             checked, matched = statement.handlers(listed_in.get(statement.plan.context or ""))
             condition = statement.program.shape.source.filter
             found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
+        return found
+
+    def _takers_in_trees(self, type_name: str) -> list[Subscriber]:
+        """Contexts other than plain keyed ones, and the statements in them, for events of `type_name`."""
+        found: list[Subscriber] = []
+        for context in self._trees.values():
+            if not context.active:
+                continue
+            own = [s for s in self._statements.values() if s.context is context and s.taker(type_name) is not None]
+            if own or context.handles(type_name):
+                looks: Handler = partial(context.on_event, type_name)
+                found.append(Subscriber(context.order, None, looks, looks))
+            for statement in own:
+                handler = statement.in_tree(context, type_name)
+                found.append(Subscriber(statement.order, None, handler, handler, statement.plan.drop))
         return found
 
     def readers(self, type_name: str) -> list[Statement]:
@@ -469,12 +523,13 @@ class Runtime:
 
     @property
     def contexts(self) -> Mapping[str, KeyedContext]:
-        """The contexts, by name."""
+        """The plain keyed contexts, by name."""
         return self._contexts
 
-    def context(self, name: str) -> KeyedContext:
+    def context(self, name: str) -> KeyedContext | Tree:
         """The running context `name`. Errors: UsageError with the nearest known name."""
-        return _known("context", name, self._contexts)
+        known: dict[str, KeyedContext | Tree] = {**self._contexts, **self._trees}
+        return _known("context", name, known)
 
     # -------------------------------------------------------------- time
     def advance(self, t: int, *, stepping: bool = False) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
 from cepbook.engine.clock import NEVER, Timed
-from cepbook.engine.contexts import KeyedContext, Partition
+from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
 from cepbook.engine.filters import Handler
 from cepbook.engine.ports import Host
@@ -22,6 +24,8 @@ from cepbook.lang.plan import SelectStatement
 Push = Callable[[int, Rows, Rows], None]
 # (due, partition id, ordinal of the groupwin group, tie breaker, state, window)
 Timer = tuple[int, int, int, int, Any, Any]
+# insert and remove rows of one state
+Made = tuple[list[Any], list[Any]]
 
 
 class Statement:
@@ -51,7 +55,7 @@ class Statement:
         self.order = order
         self.program = program
         self.timed = Timed(order, self.fire)
-        self.context: KeyedContext | None = None
+        self.context: KeyedContext | Tree | None = None
         self.state: Any = None
         self._runtime = runtime
         self._timers: list[Timer] = []
@@ -60,6 +64,8 @@ class Statement:
         self._serial = count()
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
+        self._target: Push | None = None
+        self._held: tuple[int, list[Row], list[Row]] | None = None
         namespace = program.namespace
         namespace.update(timed=self.timed, arm=self._arm, rearm=self._rearm, failed=self.failed, push=None, slot=0)
 
@@ -69,7 +75,7 @@ class Statement:
         return {name: str(type_) for name, type_ in self.output_type.properties.items()}
 
     # -------------------------------------------------------------- life
-    def start(self, context: KeyedContext | None) -> None:
+    def start(self, context: KeyedContext | Tree | None) -> None:
         """Make the state: one for the whole statement, or one per partition of its context."""
         self.context = context
         if context is None:
@@ -155,8 +161,34 @@ class Statement:
         pushes += [_delta_push(listener) for listener in self._listeners]
         if self.plan.insert is not None:
             pushes.append(self._insert)
-        self.redirect(_fan_out(pushes))
+        self._target = _fan_out(pushes)
+        self.hold(self._runtime.holds)
         self._runtime.rewired()
+
+    # -------------------------------------------------------------- rounds
+    @property
+    def merges(self) -> bool:
+        """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
+        return self.plan.source.pattern is not None or isinstance(self.context, Tree)
+
+    def hold(self, holds: bool) -> None:
+        """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
+        target = self._target
+        self.redirect(self._hold if holds and target is not None else target)
+
+    def _hold(self, time: int, insert: Rows, remove: Rows) -> None:
+        if self._held is None:
+            self._held = time, list(insert or ()), list(remove or ())
+            self._runtime.held(self)
+        else:
+            self._held[1].extend(insert or ())
+            self._held[2].extend(remove or ())
+
+    def release(self) -> None:
+        """Deliver what was held."""
+        held, self._held = self._held, None
+        if held is not None and self._target is not None:
+            self._target(held[0], held[1] or None, held[2] or None)
 
     @property
     def push(self) -> Push | None:
@@ -224,14 +256,16 @@ class Statement:
             return self._collect_all(self._expire_all, now)
         due: list[Timer] = []
         while self._timers and self._timers[0][0] <= now:
-            due.append(heappop(self._timers))
-        ins: list[Row] = []
-        rem: list[Row] = []
+            timer = heappop(self._timers)
+            partition = timer[4][0]
+            if partition is None or not partition.ended:
+                due.append(timer)
+        made: dict[int, Made] = {}  # by state
         ticks = self.program.shape.batches or self.program.shape.general
-        forced = self._tick(due, now, ins, rem) if ticks else self._expire(due, now, ins, rem)
+        forced = self._tick(due, now, made) if ticks else self._expire(due, now, made)
         if self._timers:
             self._runtime.clock.arm(self.timed, self._timers[0][0])
-        return self._selected(ins, rem, forced)
+        return self._selected(made.values(), forced)
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
         """`collect` where all timers are that of one window."""
@@ -241,14 +275,14 @@ class Statement:
             self._runtime.clock.arm(self.timed, due)
         return out[0][1:] if out else None
 
-    def _tick(self, due: list[Timer], now: int, ins: list[Row], rem: list[Row]) -> bool:
+    def _tick(self, due: list[Timer], now: int, made: dict[int, Made]) -> bool:
         forced = False
         tick = self.program["tick"]
         for _, _, ordinal, _, state, window in due:
-            forced |= tick(state, window, now, ins, rem, ordinal)
+            forced |= tick(state, window, now, *made.setdefault(id(state), ([], [])), ordinal)
         return forced
 
-    def _expire(self, due: list[Timer], now: int, ins: list[Row], rem: list[Row]) -> bool:
+    def _expire(self, due: list[Timer], now: int, made: dict[int, Made]) -> bool:
         expire, leave_rows = self.program["expire"], self.program["leave_rows"]
         gone: dict[int, tuple[Any, list[Any]]] = {}
         for _, _, ordinal, _, state, window in due:
@@ -256,25 +290,35 @@ class Statement:
             expire(state, window, now, items, ordinal)
         for state, items in gone.values():
             if items:
-                leave_rows(state, items, now, ins, rem)
+                leave_rows(state, items, now, *made.setdefault(id(state), ([], [])))
         return False
+
+    def end(self, partition: Partition, now: int) -> None:
+        """`partition` ends: deliver what the output clause has for its end, and forget the state."""
+        slot = self.program.namespace["slot"]
+        found = self.ended(partition.states[slot], now)
+        push = self.push
+        if found is not None and push is not None:
+            push(now, *found)
+        partition.states[slot] = None
 
     def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
         """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""
         if self.plan.output is None:
             return None
-        ins: list[Row] = []
-        rem: list[Row] = []
-        forced = self.program["ended"](state, now, ins, rem)
-        return self._selected(ins, rem, forced)
+        made: Made = [], []
+        forced = self.program["ended"](state, now, *made)
+        return self._selected([made], forced)
 
-    def _selected(self, ins: list[Any], rem: list[Any], forced: bool) -> tuple[Rows, Rows] | None:
-        selector = self.program.shape.delivers
-        insert: list[Any] | None = rem if selector == "rstream" else ins
-        remove: list[Any] | None = rem if selector == "irstream" else None
-        arrange = self.program.namespace["arrange"]
-        if arrange is not None:
-            insert, remove = arrange(insert), arrange(remove)
+    def _selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
+        """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
+        selector, arrange = self.program.shape.delivers, self.program.namespace["arrange"]
+        insert: list[Any] = []
+        remove: list[Any] = []
+        for ins, rem in made:
+            sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
+            for rows, side in zip((insert, remove), sides, strict=True):
+                rows += side if arrange is None else arrange(side) or []
         if not insert and not remove and not forced:
             return None
         return insert or None, remove or None
@@ -306,11 +350,32 @@ class Statement:
             self.failed(failure)
             return True
 
+    def taker(self, type_name: str) -> Callable[[Any, Any], object] | None:
+        """What takes an event of `type_name` in a state; None if the statement does not read the type."""
+        if not self._runtime.catalog.is_a(type_name, self.program.shape.source.event_type):
+            return None
+        take: Callable[[Any, Any], object] = self.program["on_event"]
+        return take
+
+    def in_tree(self, tree: Tree, type_name: str) -> Handler:
+        """The taker of events of `type_name` in all partitions that they belong to."""
+        take = self.taker(type_name)
+        assert take is not None
+        order = self.order
+
+        def on_event(event: Any) -> object:
+            took = False
+            for partition in tree.targets(type_name, event, order):
+                took |= self.guarded(take, event, partition)
+            return took or self in tree.took
+
+        return on_event
+
     def handlers(self, listed: str | None) -> tuple[Handler, Handler]:
         """(checks the filter itself, relies on the index) takers of one event of the context's type `listed`."""
         checked, matched = self.program["on_event"], self.program["on_match"]
         context = self.context
-        if context is None:
+        if not isinstance(context, KeyedContext):
             return checked, matched
         slot: int = self.program.namespace["slot"]
 

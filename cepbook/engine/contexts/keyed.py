@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.ports import Member
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.frozen import hashable, is_hashable
@@ -20,18 +21,6 @@ from cepbook.lang.plan import CreateContextStatement, KeyedContextSpec, KeyedStr
 Locate = Callable[[Any], Any]
 Locators = Mapping[str, Locate]  # by listed event type
 OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
-
-
-class Partition:
-    """One context partition. `states` has one state per statement of the context, at the statement's slot."""
-
-    __slots__ = ("id", "name", "properties", "states")
-
-    def __init__(self, id_: int, name: str, properties: dict[str, Any]) -> None:
-        self.id = id_
-        self.name = name
-        self.properties = properties
-        self.states: list[Any] = []
 
 
 class KeyedContext:

@@ -1,0 +1,22 @@
+"""Context partitions: what every kind of context allocates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Partition:
+    """One context partition. `states` has one state per statement of the context, at the statement's slot.
+
+    `properties` are the built-in properties besides id and name. An `ended` partition is none any more: timers that
+    statements had in it are not run.
+    """
+
+    __slots__ = ("ended", "id", "name", "properties", "states")
+
+    def __init__(self, id_: int, name: str, properties: dict[str, Any]) -> None:
+        self.id = id_
+        self.name = name
+        self.properties = properties
+        self.states: list[Any] = []
+        self.ended = False
