@@ -6,6 +6,7 @@ A batch is such a change (the batch and the former one), and so is what views po
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
@@ -17,11 +18,13 @@ Write = Callable[[Scope], None]
 class ChangeCode:
     """Writes what the locals ``batch`` (entered) and ``former`` (left) do to rows and groups.
 
+    With `alone` the arriving event ``new`` is all that entered, and there is no ``batch``.
     With `resets` aggregates are made anew from ``batch``, and ``former`` is only looked at for its rows. Items are
     taken apart in scope `q` where they enter, in `left` where they leave.
     """
 
     code: Code
+    alone = False
     resets: bool
     q: Scope
     left: Scope
@@ -32,14 +35,24 @@ class ChangeCode:
         if items == "former" and shape.general and shape.leaving is Leaving.NEVER:
             return  # aggregates have no code for it either
         scope = self.left if items == "former" else self.q
-        with self.code.source.block(f"for item in {items}:"):
+        if items == "batch" and self.alone:
+            loop: AbstractContextManager[None] = nullcontext()
+            self.code.source.line("item = new")
+        else:
+            loop = self.code.source.block(f"for item in {items}:")
+        with loop:
             self.code.items.unpack(self.code.source, "item")
             with self.code.where(scope):
                 body(scope)
 
     def append_row(self, rows: str, scope: Scope) -> None:
-        """``rows.append(row)`` if having lets it through."""
-        self.code.append_row(rows, scope)
+        """``rows.append(row)`` if having lets it through; with `alone` the one insert row is ``ins = [row]``."""
+        self.code.append_row(rows, scope, only=rows == "ins" and self.one_insert_row)
+
+    @property
+    def one_insert_row(self) -> bool:
+        """Whether there is at most one insert row; ``ins`` is null before."""
+        return self.alone and self.code.shape.kind != "fully_aggregated_grouped"
 
     def change(self) -> None:
         """Write what the change does; rows go to ``ins`` and ``rem``.
@@ -88,7 +101,8 @@ class ChangeCode:
         if self.resets:
             self.each("former", lambda q: source.line("changed = True"))
         with source.block("if changed:"):
-            source.line("rem += before")
+            if shape.wants_remove:
+                source.line("rem += before")
             if shape.wants_insert:
                 self.append_row("ins", self.q)
 

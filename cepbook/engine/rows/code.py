@@ -168,12 +168,13 @@ class Code:
         plain = code.isidentifier() or isinstance(column.value, (x.Prop, x.KeyRef, x.AggregateRef))
         return f"{name}: {code}" if plain else f"{self.source.part(column.value.span)}{name}: {code}"
 
-    def append_row(self, rows: str, scope: Scope) -> None:
-        """``rows.append(row)`` if having lets it through."""
+    def append_row(self, rows: str, scope: Scope, *, only: bool = False) -> None:
+        """``rows.append(row)`` if having lets it through; with `only` the row makes the list."""
         for group in self.local:
             group.load(scope)
         with self.having(scope):
-            self.source.line(f"{rows}.append({self.row(scope)})", self.shape.projection.span)
+            form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
+            self.source.line(form.format(self.row(scope)), self.shape.projection.span)
 
     # -------------------------------------------------------------- groups
     def enter(self, scope: Scope) -> None:
@@ -280,6 +281,11 @@ class Code:
         """Whether all timers of the statement are that of one sliding window, whose expiry shows."""
         shape = self.shape
         return shape.window_name == "time" and shape.expiry_shows and not shape.group_window and not shape.plan.context
+
+    @property
+    def one_view(self) -> bool:
+        """Whether all timers of the statement are those of one view."""
+        return self.shape.general and self.shape.plan.output is None and self.shape.plan.context is None
 
     def load_state(self) -> None:
         """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""

@@ -88,7 +88,8 @@ class _Writer:
         self._run()
         if self.shape.expiry_shows or self.shape.lazy or self.shape.batches or self.shape.general:
             self.body.timers()
-        if self.code.one_timer and isinstance(self.body, SlidingCode):
+        if self.code.one_view or (self.code.one_timer and isinstance(self.body, SlidingCode)):
+            assert isinstance(self.body, (SlidingCode, GeneralCode))
             self.body.run_expiry(self._emitter("emit(({}, {}, {}))", "now"))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
@@ -143,7 +144,7 @@ class _Writer:
         if self.contextual:
             return "e, S"
         parts = ["e", "S=None", "W=None"]
-        if self.shape.aggregation is not None and not self.shape.batches and not self.shape.general:
+        if self.shape.aggregation is not None and not self.shape.batches:
             parts.append("groups=None" if self.shape.grouped else "A=None")
         return ", ".join(parts)
 
@@ -249,7 +250,7 @@ class _Writer:
                 source.line("due = run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
-        elif shape.expiry_shows or shape.lazy or shape.general:
+        elif shape.timed:
             with source.block("if now >= timed.due:"):
                 if hoisted:
                     code.aggregates.store("A")
@@ -279,7 +280,7 @@ class _Writer:
         self.body.arrival(emit, hoisted=hoisted)
 
     def _load_for_arrival(self) -> None:
-        if self.shape.batches or self.shape.general:
+        if self.shape.batches:
             self.source.line("W = S[1]")
         else:
             self.code.load_state()

@@ -1,7 +1,8 @@
 """Code of statements on the general path: over views, of any combination of windows.
 
-An arrival or a timer gives a change, the items that entered and those that left; ``process(S, batch, former, now, ins,
-rem, forced)`` takes both through where, aggregation, having and projection, as it does with the two halves of a batch.
+An arrival or a timer gives a change, the items that entered and those that left; both go through where, aggregation,
+having and projection, as the two halves of a batch do. The code of this stands in the arrival itself, and for timers in
+``process(S, batch, former, now, ins, rem, forced)``.
 """
 
 from __future__ import annotations
@@ -93,13 +94,30 @@ class GeneralCode(ChangeCode):
         """Hand an event that passed the filter to the view, and deliver what this changes."""
         source = self.source
         source.line("o = next_ordinal()")
-        source.line(f"change = W.arrive({self.pipeline.arrive()}, now)", self.pipeline.span)
-        self._arm("W")
+        source.line(f"new = {self.pipeline.arrive()}", self.pipeline.span)
+        source.line("change = W.arrive(new, now)", self.pipeline.span)
+        self.arm_after_arrival()
         with source.block("if change is not None:"):
-            source.line("batch, former = change")
-            source.line("ins, rem, forced = [], [], not batch and not former")
-            source.line("process(S, batch, former, now, ins, rem, forced)")
+            self.alone = self.shape.enters_alone
+            self._open_change()
+            self.change()
+            self.alone = False
             emit("ins", "rem")
+
+    def arm_after_arrival(self) -> None:
+        """Windows that never look at the clock want no timer after an arrival."""
+        if self.shape.timed:
+            self._arm("W")
+
+    def _open_change(self) -> None:
+        """Write the locals of ``change``. Only windows that release batches post changes of nothing at an arrival."""
+        source, shape = self.source, self.shape
+        source.line("former = change[1]" if self.alone else "batch, former = change")
+        if shape.wants_insert:
+            source.line("ins = None" if self.one_insert_row else "ins = []")
+        if shape.wants_remove:
+            source.line("rem = []")
+        source.line("forced = not batch and not former" if shape.posts_nothing else "forced = False")
 
     def _arm(self, view: str) -> None:
         source = self.source
@@ -118,9 +136,11 @@ class GeneralCode(ChangeCode):
         with source.block("def process(S, batch, former, now, ins, rem, forced):"):
             self.code.load_state()
             self.change()
+        source.bind("_NEVER", NEVER)
+        if self.code.one_view:
+            return
         with source.block("def tick(S, W, now, ins, rem, ordinal):"):
             source.line("W.armed, forced = _NEVER, False")
-            source.bind("_NEVER", NEVER)
             with source.block("if W.due <= now:"):
                 source.line("change = W.advance(now)")
                 with source.block("if change is not None:"):
@@ -129,6 +149,21 @@ class GeneralCode(ChangeCode):
                     source.line("process(S, batch, former, now, ins, rem, forced)")
             self._arm("W")
             source.line("return forced")
+
+    def run_expiry(self, emit: Emit) -> None:
+        """``run_expiry(S, W, now, ticks, emit)``: advance the one view there is; returns the next due time."""
+        source = self.source
+        with source.block("def run_expiry(S, W, now, ticks, emit):"):
+            source.line("W.armed = _NEVER")
+            with source.block("if W.due <= now:"):
+                source.line("change = W.advance(now)")
+                with source.block("if change is not None:"):
+                    source.line("batch, former = change")
+                    source.line("ins, rem, forced = [], [], not batch and not former")
+                    source.line("process(S, batch, former, now, ins, rem, forced)")
+                    emit("ins", "rem")
+            source.line("W.armed = W.due")
+            source.line("return W.due")
 
     def reevaluate(self) -> None:
         """``reevaluate(S, now)``: a variable that a window's condition reads has changed."""

@@ -37,6 +37,7 @@ _OPERANDS = {
     "rank": 2,
 }
 _CONDITIONS = ("expr", "expr_batch")
+_RELEASING = frozenset(("length_batch", "time_batch", "ext_timed_batch", "time_length_batch", "expr_batch"))
 _GROUPING = ("groupwin", "merge")
 BATCHES = frozenset({"length_batch", "time_batch"})
 TIMED = frozenset(row.name for row in WINDOWS.values() if row.timed)
@@ -203,6 +204,17 @@ class Shape:
         if not self.general:
             return () if self.window is None else (self.window.name,)
         return tuple(w.name for stage in self.stages for w in stage.windows if w.name not in _GROUPING)
+
+    @property
+    def enters_alone(self) -> bool:
+        """Whether an arrival that changes anything makes just the arriving event enter."""
+        merged = any(w.name == "merge" for stage in self.stages for w in stage.windows)
+        return len(self.stages) == 1 and not merged and not self.posts_nothing
+
+    @property
+    def posts_nothing(self) -> bool:
+        """Whether an arrival may make a window post a change of nothing, which is delivered: an empty batch."""
+        return any(name in _RELEASING for name in self.window_names)
 
     @property
     def runs_along(self) -> bool:

@@ -216,4 +216,3 @@ class Backwards(Sequence[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         return reversed(self._items)
-
