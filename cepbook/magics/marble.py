@@ -11,6 +11,7 @@ from cepbook.magics.options import Options
 from cepbook.magics.show import table
 from cepbook.session.marble import Marble
 from cepbook.widgets.encode import text_of
+from cepbook.widgets.marble import Axis
 from cepbook.widgets.render import Frozen
 
 EVENTS = 20
@@ -39,15 +40,18 @@ def draw(host: Host, rest: list[str]) -> object:
 
 def delivered(marble: Marble) -> Frozen:
     """The deliveries of a diagram, a line each; a stream that delivered nothing has no column."""
-    lines = []
+    axis, lines = Axis(marble), []
     for delivery in marble.deliveries:
         insert, remove = delivery.insert or (), delivery.remove or ()
+        if marble.selector == "rstream":  # what leaves is delivered in the place of what enters
+            insert, remove = (), insert
         shown = _rows(insert) if insert or remove else "(empty)"
-        lines.append((str(delivery.time), shown, _rows(remove)))
+        lines.append((axis.text(delivery.time), shown, _rows(remove)))
     names = f": {', '.join(marble.columns)}" if len(marble.columns) <= NARROW else ""
-    headings = (f"time ({marble.unit})", f"insert stream{names}", f"remove stream{names}")
+    headings = ("time", f"insert stream{names}", f"remove stream{names}")
     width = 3 if any(line[2] for line in lines) else 2
-    return table("" if lines else "nothing was delivered", headings[:width], [line[:width] for line in lines])
+    title = "" if lines else "nothing was delivered"
+    return table(title, headings[:width], [line[:width] for line in lines], right=headings[:1])
 
 
 def _rows(rows: Sequence[Row]) -> str:

@@ -27,7 +27,7 @@ MOST_LEVELS = 24  # of a lane with labels; where they do not suffice, labels are
 MOST_ROWS = 8  # rows of one delivery that are drawn apart
 LABEL_LIMIT = 16  # characters
 CHARACTER = 5.6  # pixels, about
-POINT = 10
+POINT = 13
 INK, FAINT = "#57606a", "#d0d7de"
 WINDOW, INSERT, REMOVE = "#0969da", "#2da44e", "#cf222e"
 _FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
@@ -79,7 +79,8 @@ class Axis:
         return self.left + (self.right - self.left) * (time - self.start) / self.span
 
     def text(self, time: int) -> str:
-        return time_text(time) if self.unit == "ms" else f"{time} {self.unit}"
+        """A time as the axis has it: a date, or a number where the clock counts from nowhere in particular."""
+        return time_text(time) if self.temporal else f"{time} {self.unit}"
 
     @property
     def domain(self) -> list[float]:

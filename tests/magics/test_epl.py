@@ -138,12 +138,12 @@ def test_marble_with_rows(trades: Notebook) -> None:
     shown = trades.run("%epl marble two --rows")
     assert "marble diagram" in shown
     assert [re.split("  +", line) for line in shown.splitlines()[1:]] == [
-        ["", "time (ms)", "insert stream: symbol, price", "remove stream: symbol, price"],
-        ["", "0", "A 1.0 · A 2.5"],
-        ["", "0", "A 3.0 · A 4.0", "A 1.0 · A 2.5"],
+        ["", "time", "insert stream: symbol, price", "remove stream: symbol, price"],
+        ["", "0 ms", "A 1.0 · A 2.5"],
+        ["", "0 ms", "A 3.0 · A 4.0", "A 1.0 · A 2.5"],
     ]
     batch = trades.run("%epl marble one --rows").splitlines()
-    assert batch[-1] == "  3000       (empty)"
+    assert batch[-1] == "  3000 ms  (empty)"
 
 
 def test_list_and_show(trades: Notebook) -> None:
