@@ -115,17 +115,15 @@ class LimitedCode(GeneralCode):
                     self._limit("new", "old")
                     self._add_posted()
             source.line("posted = L.advance(S, now)", self.output.span)
-            with source.block("if posted is not None:"):
-                source.line("forced = True")
-            self._add_posted()
+            self._add_posted("forced = True")
             self._arm("W")
             self._arm_limiter()
             source.line("return forced")
 
-    def _add_posted(self) -> None:
+    def _add_posted(self, *then: str) -> None:
         with self.source.block("if posted is not None:"):
-            self.source.line("ins += posted[0]")
-            self.source.line("rem += posted[1]")
+            for line in ("ins += posted[0]", "rem += posted[1]", *then):
+                self.source.line(line)
 
     def ended(self) -> None:
         """``ended(S, now, ins, rem)``: what is delivered when the context partition ends; whether without rows, too."""
@@ -152,7 +150,6 @@ class LimitedCode(GeneralCode):
         self.ended()
         write_output(self.output, self.code.base)
         super().helpers()
-
 
     def _write_rows(self, signature: str, *, of_event: bool) -> None:
         source = self.source
