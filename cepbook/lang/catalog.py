@@ -34,7 +34,10 @@ class EventType:
 class ContextType:
     """A context by name: its kind (``keyed`` …), built-in properties, and the event types whose events it partitions.
 
-    `keys` holds, per listed event type, the key expressions (over stream 0) in the order of ``key1`` … ``keyN``.
+    `kind`: keyed, hash, category, nonoverlapping, overlapping, nested. `keys` holds, per listed event type of a keyed
+    one, the key expressions (over stream 0) in the order of ``key1`` … ``keyN``. `levels` are the contexts of a nested
+    one, outermost first, which are in no catalog; each is a built-in property of the name of the level, a struct of its
+    properties.
     """
 
     name: str
@@ -42,6 +45,7 @@ class ContextType:
     properties: Mapping[str, Type]
     event_types: tuple[str, ...]
     keys: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    levels: tuple[ContextType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

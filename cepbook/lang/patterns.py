@@ -51,9 +51,10 @@ class At(PatternNode):
 
 @dataclass(frozen=True, slots=True)
 class Schedule(PatternNode):
-    """``timer:schedule``: at `date` (ms) and then every `period`, `repetitions` times in all (None: for ever).
+    """``timer:schedule``: at `date` (clock units since the epoch) and then every `period`, `repetitions` times in all.
 
-    Without a date the first point is one period after the start.
+    Without a date the first point is one period after the start; without a period there is one point. `repetitions`
+    None is for ever, as are negative ones of variables.
     """
 
     date: Expr | None
@@ -86,7 +87,10 @@ class Not(PatternNode):
 
 @dataclass(frozen=True, slots=True)
 class Every(PatternNode):
-    """``every a``; ``every-distinct(keys, expiry) a``: `keys` None for plain every, `expiry` an `expr.Period`."""
+    """``every a``; ``every-distinct(keys, expiry) a``: `keys` None for plain every, `expiry` an `expr.Period`.
+
+    Keys read the tags of `operand` only.
+    """
 
     operand: PatternNode
     keys: tuple[Expr, ...] | None = None
@@ -98,6 +102,8 @@ class Repeat(PatternNode):
     """``[3] a``, ``[2:5] a until b``, ``a until b``. `tags` are those of `operand`, which are arrays in the match.
 
     Bounds are int expressions known at the start, None where absent; `until` None only for ``[n]``, where low is high.
+    Inside of `operand` its tags are still single events, those of the present round. A repeat inside of a repeat adds
+    to the same array: there are no arrays of arrays.
     """
 
     operand: PatternNode

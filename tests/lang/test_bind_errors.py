@@ -72,7 +72,7 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
     [
         ("select * from Tick#keepall as a, Alert#keepall as b", "joins"),
         ("select * from Tick#keepall as a left outer join Alert#keepall as b on a.symbol = b.symbol", "joins"),
-        ("select * from pattern [every a=Tick]", "patterns"),
+        ("select * from pattern [every a=Tick[flags]]", "contained-event selection in a pattern"),
         ("select * from sql:db ['select 1']", "sql streams"),
         ("select * from Tick[flags]", "contained-event selection"),
         ("select (select max(level) from Alert#keepall) from Tick", "subqueries"),

@@ -121,7 +121,7 @@ def _property(step: ast.NameStep, scope: Scope) -> x.Expr | None:
     found: x.Expr | None = None
     for position, stream in enumerate(scope.streams):
         type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
-        if type_ is None:
+        if type_ is None or (stream.behind and found is not None):
             continue
         if found is not None:
             scope.problems.fail(
@@ -169,7 +169,7 @@ def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Exp
 
 
 def _where(scope: Scope) -> str:
-    names = [f"`{s.event_type.name}`" for s in scope.streams if s.event_type is not None]
+    names = [f"`{s.event_type.name}`" for s in scope.streams if s.event_type is not None and s.event_type.properties]
     return f" in {' or '.join(names)}" if names else ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -99,14 +99,21 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One stream of the from-clause. `event_type` None: unknown, its properties are not checked."""
+    """One stream of the from-clause. `event_type` None: unknown, its properties are not checked.
+
+    `also` is another name of it, next to its alias. A stream that is `behind` has only those properties that no other
+    stream has.
+    """
 
     alias: str | None
     event_type: EventType | None
     name: str = ""
+    also: str = ""
+    behind: bool = False
 
     def answers_to(self, name: str) -> bool:
-        return name == self.alias if self.alias is not None else name == self.name
+        own = self.alias if self.alias is not None else self.name
+        return bool(name) and name in (own, self.also)
 
 
 @dataclass(slots=True)
@@ -155,18 +162,21 @@ def statement_context(name: str | None, span: Span, module: Module) -> tuple[Con
     return found, found is None
 
 
-def check_context(scope: Scope, span: Span) -> None:
-    """A keyed context must list an event type of the statement (recorded: invalid_keyed_statement)."""
-    context, catalog = scope.context, scope.module.catalog
-    if context is None or context.kind != "keyed" or not scope.streams:
+def check_context(context: ContextType | None, names: Sequence[str | None], span: Span, module: Module) -> None:
+    """A keyed context must list an event type of the statement (recorded: invalid_keyed_statement).
+
+    `names` are the event types that the statement reads; None for one that is unknown.
+    """
+    known = [name for name in names if name is not None and name in module.catalog.event_types]
+    if context is None or not known or len(known) < len(names):
         return
-    names = [s.event_type.name for s in scope.streams if s.event_type is not None]
-    if len(names) < len(scope.streams):
-        return
-    if not any(catalog.is_a(name, listed) for name in names for listed in context.event_types):
-        listed = ", ".join(f"`{n}`" for n in context.event_types)
-        message = f"context `{context.name}` does not partition `{names[0]}`, only {listed}"
-        scope.problems.add("wrong-context", message, span)
+    listed = context.event_types
+    if context.kind == "keyed" and not any(module.catalog.is_a(name, of) for name in known for of in listed):
+        shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (known, listed))
+        fact = f"context `{context.name}` does not partition {shown}, only {only}"
+        module.problems.add("wrong-context", fact, span)
+    for level in context.levels:
+        check_context(level, names, span, module)
 
 
 _DATE_TYPES = ("localdate", "localdatetime", "localtime", "zoneddatetime", "offsetdatetime")

@@ -48,6 +48,22 @@ def seconds(amount: x.Expr, scope: Scope) -> x.Period:
     return x.Period(t.LONG, None, _clock_units([(amount, MICROSECONDS["second"])], scope), span=amount.span)
 
 
+def duration(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
+    """`bound`, a time period or a number of seconds, as a period; reported when it is something else or negative."""
+    if bound.type == ERROR:
+        return bound
+    if not isinstance(bound, x.Period):
+        if not t.is_numeric(bound.type):
+            fact = f"{what} must be a time period or a number of seconds, found {describe(bound.type)}"
+            scope.problems.add("wrong-parameter", fact, bound.span, "such as 10 sec")
+            return error_at(bound.span)
+        bound = seconds(bound, scope)
+    for part in (bound.months, bound.millis):
+        if isinstance(part, x.Const) and isinstance(part.value, int | float) and part.value < 0:
+            scope.problems.add("wrong-parameter", f"{what} must not be negative", bound.span)
+    return bound
+
+
 def _months(parts: Sequence[tuple[x.Expr, int]], span: Span, scope: Scope) -> x.Expr | None:
     found: x.Expr | None = None
     for amount, factor in parts:

@@ -28,16 +28,18 @@ from cepbook.lang.bind.names import (
     statement_context,
 )
 from cepbook.lang.bind.output import bind_output
+from cepbook.lang.bind.pattern import MATCH_TYPE, bind_pattern
 from cepbook.lang.bind.window import bind_windows, is_derived, reclaim_hint
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
+from cepbook.lang.patterns import Pattern
 
 
 def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.SelectStatement | None:
     """The statement; None when the report says why not."""
     _refuse_clauses(node, module)
-    scope = _scope(node, module)
-    stream = _bind_from(node, scope)
+    scope, patterns = _scope(node, module)
+    stream = _bind_from(node, patterns, scope)
     where = _where(node, scope)
     group_by = bind_group_by(node.group_by, scope)
     columns, wildcard = _columns(node, scope)
@@ -99,11 +101,9 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
     if len(node.sources) > 1:
         problems.unsupported("joins", node.sources[0].span.to(node.sources[-1].span))
     for source in node.sources:
-        if isinstance(source.stream, ast.PatternStream):
-            problems.unsupported("patterns", source.stream.span)
-        elif isinstance(source.stream, ast.ExternalStream):
+        if isinstance(source.stream, ast.ExternalStream):
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
-        elif source.stream.contained:
+        elif isinstance(source.stream, ast.FilterStream) and source.stream.contained:
             problems.unsupported("contained-event selection", source.stream.span)
     if node.into_table is not None:
         problems.unsupported("tables", node.span)
@@ -111,35 +111,46 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
         problems.unsupported("match_recognize", node.match_recognize.span)
 
 
-def _scope(node: ast.Select, module: Module) -> Scope:
+def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | None, ...]]:
+    """The scope of the clauses, and the patterns among the streams, by position."""
     context, open_context = statement_context(node.context, node.span, module)
     open_ = not node.sources or node.match_recognize is not None
     streams: list[Stream] = []
+    patterns: list[Pattern | None] = []
+    names: list[str | None] = []  # of the event types that are read
     for source in node.sources:
         event_type: EventType | None = None
+        pattern: Pattern | None = None
         name = ""
         if isinstance(source.stream, ast.FilterStream):
             name = source.stream.type_name
             event_type = module.event_type(name, source.stream.span)
+            names.append(None if event_type is None else name)
             if source.stream.contained or is_derived(source.windows):
                 event_type = None
+        elif isinstance(source.stream, ast.PatternStream):
+            own = Scope(module, (), context, open_context=open_context)
+            pattern = bind_pattern(source.stream.pattern, source.stream.annotations, own)
+            names += [atom.event_type for atom in pattern.atoms]
+            event_type = None if is_derived(source.windows) else pattern.match_type
+        patterns.append(pattern)
         open_ = open_ or event_type is None
         streams.append(Stream(source.alias, event_type, name))
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows
     scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
     if node.sources:
-        arriving = tuple(_arriving(*pair, scope) for pair in zip(node.sources, streams, strict=True))
-        check_context(replace(scope, streams=arriving), node.sources[0].stream.span)
-    return scope
+        check_context(context, names, node.sources[0].stream.span, module)
+    return scope, tuple(patterns)
 
 
-def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
+def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> plan.StreamNode | None:
     """The stream with its windows; `scope` then sees their events, too. None: refused."""
     found: plan.StreamNode | None = None
     grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
     reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
     for position, source in enumerate(node.sources):
-        arriving = _arriving(source, scope.streams[position], scope)
+        pattern = patterns[position]
+        arriving = _arriving(source, scope.streams[position], pattern, scope)
         own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_rows="a filter")
         own.open_ = own.streams[0].event_type is None or len(node.sources) > 1
         filters: list[x.Expr] = []
@@ -149,7 +160,7 @@ def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
         event_type = own.streams[0].event_type
         if event_type is not None and not own.open_:
             found = windows.over(
-                plan.Source(event_type.name, conjunction(filters), source.alias, span=source.stream.span)
+                plan.Source(event_type.name, conjunction(filters), source.alias, pattern, span=source.stream.span)
             )
             scope.data_windows, scope.no_rows = windows.holding, None
             if windows.event_type is not None:
@@ -158,8 +169,10 @@ def _bind_from(node: ast.Select, scope: Scope) -> plan.StreamNode | None:
     return found
 
 
-def _arriving(source: ast.StreamSource, stream: Stream, scope: Scope) -> Stream:
+def _arriving(source: ast.StreamSource, stream: Stream, pattern: Pattern | None, scope: Scope) -> Stream:
     """The stream as filters and windows see it: before a derived-value window or contained-event selection."""
+    if pattern is not None:
+        return replace(stream, event_type=pattern.match_type)
     if stream.event_type is not None or not isinstance(source.stream, ast.FilterStream):
         return stream
     return replace(stream, event_type=scope.module.catalog.event_types.get(source.stream.type_name))
@@ -176,6 +189,7 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
     """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
     plain: list[plan.Column] = []
     whole: list[plan.Column] = []
+    flat: list[plan.Column] = []
     wildcard = False
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in node.items:
@@ -184,6 +198,11 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
         if item.expr is not None:
             value = bind_expr(item.expr, scope)
             plain.append(plan.Column(item.alias or unparse(item.expr, functions), value, span=item.span))
+        elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
+            if item.alias is None:
+                flat += _properties_of(tag, item.span, scope)
+            else:
+                whole.append(plan.Column(item.alias, replace(tag, span=item.span), span=item.span))
         elif item.stream is None or item.alias is None:
             wildcard = True
             if item.stream is not None:
@@ -193,9 +212,34 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
             event_type = scope.streams[position].event_type if position is not None else None
             type_ = t.event_of(event_type.name) if event_type is not None else ERROR
             whole.append(plan.Column(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
-    columns = (*plain, *whole)
+    columns = (*flat, *plain, *whole)
     _check_names(columns, wildcard, scope)
     return columns, wildcard
+
+
+def _tag(name: str, scope: Scope) -> x.Prop | None:
+    """The tag `name` of a pattern's matches."""
+    for position, stream in enumerate(scope.streams):
+        if stream.event_type is not None and stream.event_type.name == MATCH_TYPE and not stream.answers_to(name):
+            type_ = stream.event_type.properties.get(name)
+            if type_ is not None:
+                return x.Prop(type_, position, name)
+    return None
+
+
+def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[plan.Column]:
+    """The columns of ``tag.*``, which are null when the tag is (recorded: pattern_select_star_or_null)."""
+    event_type = scope.module.catalog.event_types.get(tag.type.event or "")
+    if event_type is None:
+        if tag.type != ERROR:
+            fact = f"`{tag.name}` is an array of events, `{tag.name}.*` has no columns"
+            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name}, or one of its events: {tag.name}[0]")
+        return []
+    target = replace(tag, span=span)
+    return [
+        plan.Column(name, x.Member(type_, target, name, span=span), span=span)
+        for name, type_ in event_type.properties.items()
+    ]
 
 
 def _stream_position(name: str, span: Span, scope: Scope) -> int | None:

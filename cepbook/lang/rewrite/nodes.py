@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cepbook.lang import plan
 from cepbook.lang.expr import Expr
+from cepbook.lang.rewrite.trees import map_context, map_crontab, map_keyed, map_pattern
 
 Change = Callable[[Expr], Expr]
 
@@ -26,10 +27,9 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
     if isinstance(statement, plan.CreateVariableStatement):
         return replace(statement, initial=None if statement.initial is None else fn(statement.initial))
     if isinstance(statement, plan.CreateContextStatement):
-        streams = tuple(
-            replace(s, filter=fn(s.filter) if s.filter is not None else None) for s in statement.spec.streams
-        )
-        return replace(statement, spec=replace(statement.spec, streams=streams))
+        return replace(statement, spec=map_keyed(statement.spec, fn))
+    if isinstance(statement, plan.CreateContextTreeStatement):
+        return replace(statement, spec=map_context(statement.spec, fn))
     return statement
 
 
@@ -45,21 +45,12 @@ def _output(output: plan.Output, fn: Change) -> plan.Output:
         output,
         rate=maybe(output.rate),
         after=maybe(output.after),
-        crontab=None if output.crontab is None else _crontab(output.crontab, fn),
+        crontab=None if output.crontab is None else map_crontab(output.crontab, fn),
         when=maybe(output.when),
         then_set=_assignments(output.then_set, fn),
         terminated_when=maybe(output.terminated_when),
         terminated_then=_assignments(output.terminated_then, fn),
     )
-
-
-def _crontab(crontab: plan.Crontab, fn: Change) -> plan.Crontab:
-    return replace(crontab, fields=tuple(_cron_field(f, fn) for f in crontab.fields))
-
-
-def _cron_field(field: plan.CronField, fn: Change) -> plan.CronField:
-    operands = tuple(fn(e) for e in field.operands)
-    return replace(field, operands=operands, parts=tuple(_cron_field(part, fn) for part in field.parts))
 
 
 def _projection(node: plan.Projection, fn: Change) -> plan.Projection:
@@ -124,7 +115,8 @@ def _stream(node: plan.StreamNode, fn: Change) -> plan.StreamNode:
 
 
 def _source(node: plan.Source, fn: Change) -> plan.Source:
-    return replace(node, filter=fn(node.filter)) if node.filter is not None else node
+    pattern = None if node.pattern is None else map_pattern(node.pattern, fn)
+    return replace(node, filter=None if node.filter is None else fn(node.filter), pattern=pattern)
 
 
 def _window(window: plan.WindowSpec, fn: Change) -> plan.WindowSpec:

@@ -26,7 +26,7 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
         if statement.output is not None or any(isinstance(e, _OF_ROWS) for e in x.walk(inner.predicate)):
             return statement  # rows that having rejects count for the output clause
         pushed = _pushed(inner.input)
-        if isinstance(pushed, plan.Source):
+        if isinstance(pushed, plan.Source) and pushed.pattern is None:
             return replace(statement, root=replace(root, input=_narrowed(pushed, inner.predicate)))
         return statement
     if isinstance(inner, plan.Having) and isinstance(inner.input, plan.Aggregation):
@@ -41,6 +41,8 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
 
 def _pushed(node: plan.SelectionNode) -> plan.SelectionNode:
     if isinstance(node, plan.Selection) and isinstance(node.input, plan.Source):
+        if node.input.pattern is not None:  # its matches pass no filter index
+            return node
         if any(isinstance(e, _OF_ROWS) for e in x.walk(node.predicate)):
             return node
         return _narrowed(node.input, node.predicate)

@@ -1,0 +1,243 @@
+"""Event patterns: atoms with correlated filters, operators, observers, guards (Esper reference, chapter "EPL Reference:
+Patterns").
+
+A filter reads the event that arrives (`patterns.EVENT`) and, behind it, the tags of earlier steps of a followed-by
+(`patterns.MATCH`). What is wrong is reported; the tree that results then is not for use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import patterns as p
+from cepbook.lang import types as t
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.crontab import bind_crontab
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.period import duration
+from cepbook.lang.bind.schedule import bind_schedule
+from cepbook.lang.catalog import EventType
+from cepbook.lang.rewrite.expressions import fold
+from cepbook.lang.types import Type
+
+MATCH_TYPE = "<pattern>"  # the name of the type of matches
+OBSERVERS = ("interval", "at", "schedule")
+GUARDS = ("within", "withinmax")
+SUPPRESS, DISCARD, CONSUME = "SuppressOverlappingMatches", "DiscardPartialsOnMatch", "consume"
+NO_EVENT = Stream(None, EventType("", {}))
+
+Tags = Mapping[str, Type]
+
+
+def bind_pattern(node: ast.PatternNode, annotations: Sequence[ast.Annotation], scope: Scope) -> p.Pattern:
+    """The pattern. `scope` tells what its expressions see besides events and tags: the context, correlated names."""
+    binder = _Binder(scope)
+    root, tags = binder.bind(node, {})
+    names = {annotation.name.lower() for annotation in annotations}
+    for annotation in annotations:
+        _known_annotation(annotation, (SUPPRESS, DISCARD), scope)
+    single = {name: type_ for name, type_ in tags.items() if type_.of is None}
+    return p.Pattern(
+        root,
+        EventType(MATCH_TYPE, {**single, **tags}),
+        SUPPRESS.lower() in names,
+        DISCARD.lower() in names,
+        span=node.span,
+    )
+
+
+def _known_annotation(node: ast.Annotation, known: Sequence[str], scope: Scope) -> None:
+    if node.name.lower() not in [name.lower() for name in known]:
+        hint = did_you_mean(node.name, known) or f"here there is {' and '.join(f'@{name}' for name in known)}"
+        scope.problems.add("unknown-annotation", f"`@{node.name}` has no meaning in a pattern", node.span, hint)
+
+
+def _number(e: x.Expr | None) -> int | None:
+    """The value of an int constant."""
+    return e.value if isinstance(e, x.Const) and isinstance(e.value, int) else None
+
+
+@dataclass(slots=True)
+class _Binder:
+    """`scope` is that of the whole pattern; `tags` are the tags so far, `atoms` their number."""
+
+    scope: Scope
+    tags: set[str] = field(default_factory=set)
+    atoms: int = 0
+
+    def bind(self, node: ast.PatternNode, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        """The node and the tags that it fills, in text order; `prior` are the tags of earlier steps."""
+        match node:
+            case ast.PatternFilter():
+                return self.atom(node, prior)
+            case ast.PatternObserver():
+                return self.observer(node, prior), {}
+            case ast.PatternFollowedBy():
+                return self.followed_by(node, prior)
+            case ast.PatternLogical():
+                bound = [self.bind(operand, prior) for operand in node.operands]
+                tags = {name: type_ for _, own in bound for name, type_ in own.items()}
+                return p.Logical(node.op, tuple(operand for operand, _ in bound), span=node.span), tags
+            case ast.PatternNot():
+                operand, tags_below = self.bind(node.operand, prior)
+                return p.Not(operand, span=node.span), tags_below
+            case ast.PatternEvery():
+                return self.every(node, prior)
+            case ast.PatternRepeat():
+                return self.repeat(node, prior)
+            case ast.PatternGuard():
+                return self.guard(node, prior)
+        raise TypeError(f"no rule for {type(node).__name__}")
+
+    # ------------------------------------------------------------ expressions
+    def seeing(self, tags: Tags, arriving: Stream = NO_EVENT) -> Scope:
+        """The scope of an expression that sees `tags`, and the event that arrives before them."""
+        streams = (arriving, Stream(None, EventType(MATCH_TYPE, tags), behind=True))
+        own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
+        return replace(own, data_windows=(), no_rows="a pattern", open_=False)
+
+    def value(self, node: ast.Expr, tags: Tags) -> x.Expr:
+        """An expression without an event that arrives."""
+        bound = fold(bind_expr(node, self.seeing(tags)))
+        for part in x.walk(bound):
+            if isinstance(part, (x.Prop, x.EventOf)) and part.stream == p.EVENT:
+                self.scope.problems.add("wrong-parameter", "only filters of a pattern read events", part.span)
+        return bound
+
+    def duration(self, node: ast.Expr, what: str, tags: Tags) -> x.Expr:
+        return duration(self.value(node, tags), what, self.scope)
+
+    def count(self, node: ast.Expr, what: str) -> x.Expr:
+        """A whole number above 0: a constant, or of variables that are read at the start."""
+        bound = self.value(node, {})
+        if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
+            self.wrong(f"{what} must be an int, found {describe(bound.type)}", node.span)
+        elif (number := _number(bound)) is not None and number < 1:
+            self.wrong(f"{what} must be above 0, found {number}", node.span)
+        return bound
+
+    def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
+        self.scope.problems.add("wrong-parameter", fact, span, hint)
+
+    # ------------------------------------------------------------ atoms
+    def atom(self, node: ast.PatternFilter, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        stream, problems = node.stream, self.scope.problems
+        event_type = self.scope.module.event_type(stream.type_name, stream.span)
+        if stream.contained:
+            problems.unsupported("contained-event selection in a pattern", stream.span)
+        if node.tag is not None and node.tag in self.tags:
+            at = self.scope.module.word(node.tag, node.span)
+            problems.add("duplicate-name", f"the tag `{node.tag}` occurs twice", at)
+        name = "" if stream.type_name in prior else stream.type_name
+        seen = self.seeing(prior, Stream(node.tag, event_type, name, also=name))
+        filters = [bind_condition(condition, seen, "the filter") for condition in stream.filters]
+        tags: dict[str, Type] = {}
+        if node.tag is not None:
+            self.tags.add(node.tag)
+            tags[node.tag] = t.event_of(event_type.name) if event_type is not None else ERROR
+        number, self.atoms = self.atoms, self.atoms + 1
+        level = self.consumption(node)
+        condition = conjunction(filters)
+        return p.Atom(number, node.tag, stream.type_name, condition, level, span=node.span), tags
+
+    def consumption(self, node: ast.PatternFilter) -> int:
+        level = 0
+        for annotation in node.annotations:
+            _known_annotation(annotation, (CONSUME,), self.scope)
+            if annotation.name.lower() == CONSUME:
+                given = 1 if annotation.value is None else annotation.value
+                if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+                    self.wrong("the level of `@consume` must be a whole number, 0 or above", annotation.span)
+                else:
+                    level = given
+        return level
+
+    def observer(self, node: ast.PatternObserver, prior: Tags) -> p.PatternNode:
+        name = node.name.lower()
+        if node.namespace.lower() != "timer" or name not in OBSERVERS:
+            shown = f"{node.namespace}:{node.name}"
+            hint = did_you_mean(shown, [f"timer:{known}" for known in OBSERVERS])
+            self.scope.problems.add("unknown-function", f"no observer `{shown}`", node.span, hint)
+        elif name == "schedule":
+            return bind_schedule(node, lambda value: self.value(value, prior), self.scope)
+        elif node.named:
+            self.wrong(f"`timer:{name}` has no parameter `{node.named[0][0]}:`", node.span)
+        elif name == "at":
+            crontab = bind_crontab(node.args, node.span, self.seeing({}))
+            if crontab is not None:
+                return p.At(crontab, span=node.span)
+        elif len(node.args) != 1:
+            self.wrong(f"`timer:interval` takes 1 parameter, found {len(node.args)}", node.span, "such as 10 sec")
+        else:
+            return p.Interval(self.duration(node.args[0], "the period of `timer:interval`", prior), span=node.span)
+        return p.Interval(x.Const(ERROR, None), span=node.span)  # reported
+
+    # ------------------------------------------------------------ operators
+    def followed_by(self, node: ast.PatternFollowedBy, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        operands: list[p.PatternNode] = []
+        tags: dict[str, Type] = {}
+        for step in node.operands:
+            operand, own = self.bind(step, {**prior, **tags})
+            operands.append(operand)
+            tags.update(own)
+        maxima = tuple(None if m is None else self.count(m, "the maximum of `->`") for m in node.maxima)
+        return p.FollowedBy(tuple(operands), maxima, span=node.span), tags
+
+    def every(self, node: ast.PatternEvery, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        operand, tags = self.bind(node.operand, prior)
+        if node.distinct is None:
+            return p.Every(operand, span=node.span), tags
+        keys: list[x.Expr] = []
+        expiry: x.Expr | None = None
+        for position, key in enumerate(node.distinct):
+            bound = self.value(key, tags)
+            last = position == len(node.distinct) - 1
+            if last and (isinstance(bound, x.Period) or (keys and isinstance(bound, x.Const))):
+                expiry = duration(bound, "the expiry of `every-distinct`", self.scope)
+            elif bound.type != ERROR and not any(isinstance(part, x.Prop) for part in x.walk(bound)):
+                self.wrong("a key of `every-distinct` must read a tag of its own sub-expression", key.span)
+            else:
+                keys.append(bound)
+        if not keys:
+            self.wrong("`every-distinct` needs a key", node.span, "such as every-distinct(a.id) a=A")
+        return p.Every(operand, tuple(keys), expiry, span=node.span), tags
+
+    def repeat(self, node: ast.PatternRepeat, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        operand, own = self.bind(node.operand, prior)
+        until, after = (None, {}) if node.until is None else self.bind(node.until, prior)
+        low = None if node.low is None else self.count(node.low, "the lower bound of a repeat")
+        high = low
+        if not node.exact:
+            high = None if node.high is None else self.count(node.high, "the upper bound of a repeat")
+        if until is None and not node.exact:
+            self.wrong("a repeat with a range needs `until`", node.span, "an exact number does not: [3] a=A")
+        lowest, highest = _number(low), _number(high)
+        if lowest is not None and highest is not None and lowest > highest:
+            self.wrong(f"the bounds of a repeat run backwards: {lowest} to {highest}", node.span)
+        arrays = {name: type_ if type_ == ERROR or type_.of else t.array_of(type_) for name, type_ in own.items()}
+        return p.Repeat(operand, low, high, until, tuple(own), span=node.span), {**arrays, **after}
+
+    def guard(self, node: ast.PatternGuard, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        operand, tags = self.bind(node.operand, prior)
+        name = node.name.lower()
+        if node.namespace == "" and name == "while":
+            condition = bind_condition(node.args[0], self.seeing({**prior, **tags}), "the condition of `while`")
+            return p.While(operand, condition, span=node.span), tags
+        if node.namespace.lower() != "timer" or name not in GUARDS:
+            shown = f"{node.namespace}:{node.name}"
+            hint = did_you_mean(shown, [f"timer:{known}" for known in GUARDS])
+            self.scope.problems.add("unknown-function", f"no guard `{shown}`", node.span, hint)
+            return operand, tags
+        wanted = 1 if name == "within" else 2
+        if len(node.args) != wanted:
+            fact = f"`timer:{name}` takes {wanted} parameter{'s' if wanted > 1 else ''}, found {len(node.args)}"
+            self.wrong(fact, node.span, "such as timer:within(10 sec), timer:withinmax(10 sec, 3)")
+            return operand, tags
+        period = self.duration(node.args[0], f"the period of `timer:{name}`", prior)
+        count = None if name == "within" else self.count(node.args[1], "the number of matches of `timer:withinmax`")
+        return p.Within(operand, period, count, span=node.span), tags

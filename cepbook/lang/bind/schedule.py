@@ -1,0 +1,154 @@
+"""``timer:schedule`` of patterns: ISO 8601 texts, or named parameters (Esper reference, section "Schedule")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import patterns as p
+from cepbook.lang import types as t
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
+from cepbook.lang.bind.period import MICROSECONDS, duration
+
+_REPEAT = re.compile(r"R(-?\d*)")
+_PERIOD = re.compile(
+    r"P(?=.)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?"
+    r"(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+)
+_UNITS = ("week", "day", "hour", "minute", "second")
+_FORM = "'R3/2024-03-04T09:00:00Z/PT10M': repetitions, date, period, in this order"
+_PARAMETERS = ("iso", "date", "period", "repetitions")
+_Value = Callable[[ast.Expr], x.Expr]
+
+
+def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.Schedule:
+    """The schedule; `value` binds an expression without event. Without repetitions there is one point in time."""
+    nothing = p.Schedule(None, None, None, span=node.span)
+    try:
+        given = _given(node, scope)
+        if "iso" in given:
+            return _iso(given["iso"], value, scope)
+        date = _date(given["date"], value, scope) if "date" in given else None
+        period: x.Expr | None = None
+        if "period" in given:
+            period = duration(value(given["period"]), "the period of `timer:schedule`", scope)
+        once: x.Expr = x.Const(t.INT, 1, span=node.span)
+        count = _repetitions(given["repetitions"], value, scope) if "repetitions" in given else once
+    except Refused:
+        return nothing
+    return p.Schedule(date, period, count, span=node.span)
+
+
+def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
+    """The named parameters, which must be a combination that makes sense."""
+    found: dict[str, ast.Expr] = {}
+    for name, values in node.named:
+        if name.lower() not in _PARAMETERS or len(values) != 1:
+            fact = f"`timer:schedule` has no parameter `{name}:`" if values else f"`{name}:` needs a value"
+            scope.problems.fail("wrong-parameter", fact, node.span, f"there is {', '.join(_PARAMETERS)}")
+        found[name.lower()] = values[0]
+    if node.args:
+        scope.problems.fail("wrong-parameter", "the parameters of `timer:schedule` have names", node.span, "iso: '…'")
+    if "iso" in found and len(found) > 1:
+        scope.problems.fail("wrong-parameter", "`iso:` stands alone", node.span)
+    if not {"iso", "date", "period"} & set(found):
+        fact = "`timer:schedule` needs `iso:`, `date:` or `period:`"
+        scope.problems.fail("wrong-parameter", fact, node.span)
+    return found
+
+
+def _text(bound: x.Expr) -> str | None:
+    return bound.value if isinstance(bound, x.Const) and isinstance(bound.value, str) else None
+
+
+def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.Expr:
+    """A text in ISO 8601, or clock units."""
+    bound = value(node)
+    text = _text(bound)
+    if text is not None:
+        return _instant(text, node.span, scope)
+    if bound.type == ERROR:
+        raise Refused("date")
+    if bound.type not in (t.LONG, t.INT):
+        fact = f"the date of `timer:schedule` must be a text or long, found {describe(bound.type)}"
+        scope.problems.fail("wrong-parameter", fact, node.span, "a constant such as '2024-03-04T09:00:00Z'")
+    return bound
+
+
+def _repetitions(node: ast.Expr, value: _Value, scope: Scope) -> x.Expr | None:
+    bound = value(node)
+    if bound.type == ERROR:
+        raise Refused("repetitions")
+    if bound.type not in (t.LONG, t.INT, t.SHORT, t.BYTE):
+        fact = f"the repetitions of `timer:schedule` must be a whole number, found {describe(bound.type)}"
+        scope.problems.fail("wrong-parameter", fact, node.span)
+    forever = isinstance(bound, x.Const) and isinstance(bound.value, int) and bound.value < 0
+    return None if forever else bound
+
+
+# ---------------------------------------------------------------- ISO 8601
+def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.Schedule:
+    bound = value(node)
+    if bound.type == ERROR:
+        raise Refused("iso")
+    text = _text(bound)
+    if text is None:
+        scope.problems.fail("wrong-parameter", "`iso:` must be a constant text", node.span, _FORM)
+    count: x.Expr | None = x.Const(t.INT, 1, span=node.span)
+    date = period = None
+    order = 0  # of the kinds of parts: each at most once, in this order
+    for part in text.split("/"):
+        repeat = _REPEAT.fullmatch(part)
+        kind = 1 if repeat else 3 if part.startswith("P") else 2
+        if kind <= order:
+            _malformed(text, node.span, scope)
+        order = kind
+        if repeat:
+            forever = repeat[1] == "" or int(repeat[1]) < 0
+            count = None if forever else x.Const(t.INT, int(repeat[1]), span=node.span)
+        elif kind == 2:
+            date = _instant(part, node.span, scope)
+        else:
+            period = _length(part, text, node.span, scope)
+    if date is None and period is None:
+        _malformed(text, node.span, scope)
+    return p.Schedule(date, period, count, span=node.span)
+
+
+def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
+    scope.problems.fail("wrong-parameter", f"`{text}` is no schedule", span, _FORM)
+
+
+def _instant(text: str, span: Span, scope: Scope) -> x.Expr:
+    """Clock units since the epoch; a date without a zone is in UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        scope.problems.fail("wrong-parameter", f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return x.Const(t.LONG, micros if scope.module.options.microseconds else micros // 1000, span=span)
+
+
+def _length(part: str, text: str, span: Span, scope: Scope) -> x.Expr:
+    found = _PERIOD.fullmatch(part)
+    if found is None:
+        _malformed(text, span, scope)
+    years, months, *rest = found.groups()
+    micros = round(sum(float(n) * MICROSECONDS[unit] for n, unit in zip(rest, _UNITS, strict=True) if n is not None))
+    calendar = 12 * int(years or 0) + int(months or 0)
+    units = micros if scope.module.options.microseconds else micros // 1000
+    if calendar == 0 and units == 0:
+        scope.problems.fail("wrong-parameter", f"the period `{part}` must be above 0", span)
+    return x.Period(
+        t.LONG,
+        x.Const(t.INT, calendar, span=span) if calendar else None,
+        x.Const(t.LONG, units, span=span) if units else None,
+        span=span,
+    )
