@@ -544,6 +544,9 @@ class Intersection(Window):
     def contents(self) -> list[Event]:
         return list(self.held) if self.batch is None else self.batch.contents()
 
+    def due(self) -> float:
+        return min(w.due() for w in (*self.windows, self.batch) if w is not None)
+
 
 class Union(Window):
     """An event leaves when the last window drops it."""
@@ -569,6 +572,9 @@ class Union(Window):
             window.advance(now)
         gone = self.settle()
         return Change([], gone) if gone else None
+
+    def due(self) -> float:
+        return min(w.due() for w in self.windows)
 
 
 # ------------------------------------------------------------------------------------ derived-value windows

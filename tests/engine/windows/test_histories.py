@@ -186,6 +186,15 @@ SUBJECTS = (
     Subject("#unique(k)#sort(1, x desc)#length(1) retain-union", open_order=True),
     Subject("#lastevent#time(1 sec) retain-union", open_order=True),
     Subject("#groupwin(k)#length(1)#unique(x) retain-union", open_order=True),
+    Subject("#expr(current_count <= 2)#unique(k)", open_order=True),
+    Subject("#sort(2, x)#time(1 sec) retain-union", open_order=True),
+    Subject("#length_batch(4)#length(2)"),
+    # what alone has code of its own, as one of several
+    Subject("#length(3)#keepall", open_order=True),
+    Subject("#time(1 sec)#keepall", open_order=True),
+    Subject("#unique(k)#keepall", open_order=True),
+    Subject("#length_batch(3)#keepall"),
+    Subject("#time_batch(1 sec)#keepall"),
     # the 5 derived-value windows
     Subject("#size", "size"),
     Subject("#size(x * 2, k)", "size, `x*2`, k"),
@@ -198,9 +207,11 @@ SUBJECTS = (
     Subject("#time(1 sec)#uni(x, id)", UNI + ", id"),
     Subject("#time_batch(1 sec)#uni(x, id)", UNI + ", id"),
     Subject("#groupwin(k)#length(2)#uni(x)", UNI + ", k"),
-    Subject("#linest(y, w)", LINEST),
+    Subject("#length(3)#time(1 sec)#uni(x, id)", "datapoints, average, id"),
+    Subject("#unique(k)#uni(x, id)", "datapoints, total, variance, id"),
+    Subject("#linest(y, w)", "slope, YIntercept, n"),
     Subject("#length(4)#linest(y, w)", LINEST),
-    Subject("#time(1 sec)#linest(y, w, id)", LINEST + ", id"),
+    Subject("#time(1 sec)#linest(y, w, id)", "slope, YIntercept, XVariance, sumXY, id"),
     Subject("#length(4)#correl(y, w)", "correlation"),
     Subject("#time(2 sec)#correl(y, w, id, k)", "correlation, id, k"),
     Subject("#unique(k)#weighted_avg(y, w)", "average"),
@@ -355,8 +366,9 @@ def test_batch_entry(subject: Subject) -> None:
     @at_random(200)
     @given(HISTORIES)
     def check(drawn: list[list[Step]]) -> None:
+        engine = Engine(subject)
         for steps in drawn:
-            replay(Trial(subject, Engine(subject)), steps)
+            replay(Trial(subject, engine.restart()), steps)
 
     check()
 
