@@ -1,7 +1,7 @@
 """When crontabs match (`plan.Crontab`); croniter finds the points in time.
 
-The next point is strictly later than now, and keeps what now has beyond full seconds (recorded:
-crontab_seconds_from_millisecond). A frequency ``*/n`` means the multiples of n, also among days and months.
+The next point is strictly later than now. Without a field of milliseconds it keeps what now has beyond full seconds
+(recorded: crontab_seconds_from_millisecond). A frequency ``*/n`` means the multiples of n, also among days and months.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cepbook.lang.plan import CRON_FIELDS, CronField, Crontab
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET = re.compile(r"GMT([+-])(\d{1,2}):?(\d{2})?")
 _LAST_DAYS = "26-31"  # the last weekday of a month is one of its last three days
-_DAYS, _WEEKDAYS = 2, 4
+_DAYS, _SECONDS = 2, 5
 _SATURDAY = 6
 
 
@@ -50,16 +50,38 @@ class Schedule:
             return NEVER
         full, rest = divmod(now, self._second)
         try:
-            start = (_EPOCH + timedelta(seconds=full)).astimezone(self._zone)
-            last_weekday = self._crontab.fields[_DAYS].kind == "lastweekday"
-            found = self._on_last_weekday(start) if last_weekday else _next(self._texts, start)
+            if len(self._texts) == _SECONDS + 1:
+                return self._after(full) * self._second + rest
+            later = self._fraction_after(rest)
+            if later is not None and self._after(full - 1) == full:
+                return full * self._second + later
+            first = self._fraction_after(-1)
+            return NEVER if first is None else self._after(full) * self._second + first
         except (OverflowError, CroniterBadDateError):
             return NEVER
-        return int((found - _EPOCH).total_seconds()) * self._second + rest
+
+    def _after(self, full: int) -> int:
+        """The first matching second after that one."""
+        start = (_EPOCH + timedelta(seconds=full)).astimezone(self._zone)
+        last_weekday = self._crontab.fields[_DAYS].kind == "lastweekday"
+        found = self._on_last_weekday(start) if last_weekday else _next(self._texts[: _SECONDS + 1], start)
+        return int((found - _EPOCH).total_seconds())
+
+    def _fraction_after(self, rest: int) -> int | None:
+        """The first matching part of a second after `rest`, by the fields of milliseconds and microseconds."""
+        unit = self._second // 1000
+        parts = [_members(text) for text in self._texts[_SECONDS + 1 :]]
+        within = parts[1] if len(parts) > 1 else [rest % unit]
+        for milli in parts[0]:
+            if (milli + 1) * unit > rest:
+                found = next((milli * unit + micro for micro in within if milli * unit + micro > rest), None)
+                if found is not None:
+                    return found
+        return None
 
     def _on_last_weekday(self, start: datetime) -> datetime:
         """croniter does not know this day: go through the days that may be it."""
-        minutes, hours, _, months, _, seconds = self._texts
+        minutes, hours, _, months, _, seconds = self._texts[: _SECONDS + 1]
         midnight = start.replace(hour=0, minute=0, second=0)
         for day in _days(["0", "0", _LAST_DAYS, months, "1-5", "0"], midnight - timedelta(seconds=1)):
             if (day + timedelta(days=1 if day.weekday() < 4 else 3)).month != day.month:
@@ -80,6 +102,15 @@ def _days(texts: list[str], start: datetime) -> Iterator[datetime]:
 def _next(texts: list[str], start: datetime) -> datetime:
     found: datetime = croniter(" ".join(texts), start).get_next(datetime)
     return found
+
+
+def _members(text: str) -> list[int]:
+    """The numbers of a field of thousandths, in order."""
+    found: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        found.update(range(1000) if part == "*" else range(int(low), int(high or low) + 1))
+    return sorted(found)
 
 
 def _zone(name: str | None) -> tzinfo:

@@ -106,8 +106,7 @@ def _output(output: plan.Output) -> list[str]:
     if output.rate is not None:
         words.append(f"every {_amount(output.rate)}")
     if output.crontab is not None:
-        zone = f", '{output.crontab.zone}'" if output.crontab.zone is not None else ""
-        words.append(f"at ({', '.join(map(_cron_field, output.crontab.fields))}{zone})")
+        words.append(f"at ({', '.join(_crontab(output.crontab))})")
     if output.when is not None:
         words.append(f"when {show_expr(output.when)}")
     lines = [" ".join(words), *(f"    then {_assignment(a)}" for a in output.then_set)]
@@ -120,6 +119,15 @@ def _output(output: plan.Output) -> list[str]:
 
 def _amount(amount: x.Expr) -> str:
     return show_expr(amount) if isinstance(amount, x.Period) else f"{show_expr(amount)} events"
+
+
+def _crontab(crontab: plan.Crontab) -> list[str]:
+    """The fields in the order in which they are written: the time zone stands behind the seconds."""
+    fields = [_cron_field(field) for field in crontab.fields]
+    zone = [] if crontab.zone is None and len(fields) == 6 else ["null"]
+    if crontab.zone is not None:
+        zone = [f"'{crontab.zone}'"]
+    return [*fields[:6], *zone, *fields[6:]]
 
 
 def _cron_field(field: plan.CronField) -> str:

@@ -240,6 +240,8 @@ CRON_FIELDS = (
     ("months", 1, 12),
     ("days of the week", 0, 6),
     ("seconds", 0, 59),
+    ("milliseconds", 0, 999),
+    ("microseconds", 0, 999),
 )
 
 
@@ -247,7 +249,7 @@ CRON_FIELDS = (
 class Crontab(PlanNode):
     """Points in time: `fields` are minutes, hours, days of the month, months, days of the week (0: Sunday), seconds.
 
-    `zone` names the time zone that they are read in, None: UTC.
+    There may also be milliseconds and microseconds. `zone` names the time zone that they are read in, None: UTC.
     """
 
     fields: tuple[CronField, ...]

@@ -10,14 +10,14 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.crontab import Schedule
 from cepbook.lang import expr as x
 from cepbook.lang import plan
-from cepbook.lang.bind import bind
+from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects.epl import parse
 
 
-def crontab(text: str) -> plan.Crontab:
+def crontab(text: str, *, microseconds: bool = False) -> plan.Crontab:
     epl = f"create variable int V = 0; create schema E(a int); select a from E output at {text}"
-    statement = bind(parse(epl), Catalog(), epl).statements[-1]
+    statement = bind(parse(epl), Catalog(), epl, (), Options(microseconds=microseconds)).statements[-1]
     assert isinstance(statement, plan.SelectStatement) and statement.output is not None
     assert statement.output.crontab is not None
     return statement.output.crontab
@@ -82,6 +82,42 @@ def test_a_clock_of_microseconds() -> None:
     start = millis("2024-03-04 08:00:10") * 1000 + 7
     schedule = Schedule(crontab("(*, *, *, *, *, */15)"), 1_000_000)
     assert schedule.next_time(start, (15,)) == millis("2024-03-04 08:00:15") * 1000 + 7
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "expected"),
+    [
+        ("(*, *, *, *, *, *, null, 200)", 10_100, 10_200),
+        ("(*, *, *, *, *, *, null, 200)", 10_200, 11_200),
+        ("(*, *, *, *, *, *, null, [100:102, 500])", 10_101, 10_102),
+        ("(*, *, *, *, *, *, null, [100:102, 500])", 10_102, 10_500),
+        ("(*, *, *, *, *, 30, null, */250)", 10_000, 30_000),
+        ("(*, *, *, *, *, 30, null, */250)", 30_000, 30_250),
+        ("(*, *, *, *, *, 30, null, */250)", 30_750, 90_000),
+        ("(0, *, *, *, *, 0, 'GMT+1', *)", 999, 3_600_000),
+        ("(0, *, *, *, *, 0, 'GMT+1', *)", 3_600_005, 3_600_006),
+    ],
+)
+def test_milliseconds(text: str, now: int, expected: int) -> None:
+    schedule = Schedule(crontab(text), 1000)
+    numbers = tuple(e.value for e in schedule.operands if isinstance(e, x.Const) and isinstance(e.value, int))
+    assert schedule.next_time(now, numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "expected"),
+    [
+        ("(*, *, *, *, *, *, null, 200)", 100_007, 200_007),
+        ("(*, *, *, *, *, *, null, 200, 5)", 100_007, 200_005),
+        ("(*, *, *, *, *, *, null, 200, [5, 9])", 200_005, 200_009),
+        ("(*, *, *, *, *, *, null, [200, 300], [5, 9])", 200_009, 300_005),
+        ("(*, *, *, *, *, *, null, 200, [5, 9])", 200_009, 1_200_005),
+    ],
+)
+def test_microseconds(text: str, now: int, expected: int) -> None:
+    schedule = Schedule(crontab(text, microseconds=True), 1_000_000)
+    numbers = tuple(e.value for e in schedule.operands if isinstance(e, x.Const) and isinstance(e.value, int))
+    assert schedule.next_time(now, numbers) == expected
 
 
 def test_variables_are_read_at_each_look() -> None:

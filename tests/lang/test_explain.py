@@ -64,6 +64,7 @@ def test_rewritten() -> None:
             "snapshot at (0, 9, *, *, 5 last, 30, 'GMT+5')",
             ["output snapshot at (0, 9, *, *, 5 last, 30, 'GMT+5')"],
         ),
+        ("at (0, 9, *, *, *, 30, null, */100)", ["output at (0, 9, *, *, *, 30, null, */100)"]),
         ("at (0, 9, 10 weekday, *, *)", ["output at (0, 9, 10 weekday, *, *, 0)"]),
         (
             "last when count_insert > V then set V = count_insert",

@@ -1,6 +1,7 @@
 """Crontabs: ``(0, 8:17, *, *, 1:5)`` (Esper reference, section "Crontab (timer:at)").
 
-Minutes, hours, days of the month, months, days of the week (0: Sunday), and maybe seconds and a time zone.
+Minutes, hours, days of the month, months, days of the week (0: Sunday), and maybe seconds, a time zone, milliseconds
+and microseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
 from cepbook.lang.plan import CRON_FIELDS, CronField, CronKind, Crontab
 from cepbook.lang.rewrite.expressions import fold
 
-DAYS, WEEKDAYS, SECONDS = 2, 4, 5
+DAYS, WEEKDAYS, SECONDS, ZONE = 2, 4, 5, 6
 _OFFSET = re.compile(r"GMT[+-]([01]?\d|2[0-3])(:?[0-5]\d)?")  # as Java writes zones without a name
 # Where the forms that are no plain numbers may stand
 _ONLY_IN: dict[str, tuple[int, ...]] = {
@@ -32,20 +33,21 @@ _SHOWN = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastwee
 
 def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope) -> Crontab | None:
     """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events."""
-    if not 5 <= len(fields) <= 7:
-        if len(fields) in (8, 9):
-            scope.problems.unsupported("milliseconds and microseconds in a crontab", fields[7].span)
-        else:
-            scope.problems.add(
-                "wrong-parameter",
-                f"a crontab has 5 to 7 fields, found {len(fields)}",
-                span,
-                "minutes, hours, days of the month, months, days of the week, seconds, time zone: (0, 9, *, *, 1:5)",
-            )
+    if not 5 <= len(fields) <= 9:
+        scope.problems.add(
+            "wrong-parameter",
+            f"a crontab has 5 to 9 fields, found {len(fields)}",
+            span,
+            "minutes, hours, days of the month, months, days of the week, maybe seconds: (0, 9, *, *, 1:5)",
+        )
         return None
+    if len(fields) == 9 and not scope.module.options.microseconds:
+        message = "microseconds in a crontab need a clock that counts them"
+        scope.problems.add("wrong-parameter", message, fields[8].span)
     try:
-        found = [_field(node, position, scope) for position, node in enumerate(fields[:6])]
-        zone = _zone(fields[6], scope) if len(fields) == 7 else None
+        numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
+        found = [_field(node, position, scope) for position, node in enumerate(numbers)]
+        zone = _zone(fields[ZONE], scope) if len(fields) > ZONE else None
     except Refused:
         return None
     if len(found) == SECONDS:
@@ -113,10 +115,12 @@ def _number(node: ast.Expr, position: int, scope: Scope, *, step: bool = False) 
     return bound
 
 
-def _zone(node: ast.Expr, scope: Scope) -> str:
+def _zone(node: ast.Expr, scope: Scope) -> str | None:
     bound = fold(bind_expr(node, scope.without_aggregates("a crontab")))
     if bound.type == ERROR:
         raise Refused("zone")
+    if bound.type == t.NULL:
+        return None
     if not isinstance(bound, x.Const) or not isinstance(bound.value, str):
         shown = describe(bound.type) if isinstance(bound, x.Const) else "an expression"
         scope.problems.fail(
