@@ -9,6 +9,7 @@ from typing import Any
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
 from cepbook.lang.expr import Expr
+from cepbook.lang.types import is_numeric
 
 NULL = (0,)
 NAN = (2,)
@@ -50,8 +51,15 @@ def descending(value: Any) -> Any:
 
 
 def sort_key_code(scope: Scope, criteria: Sequence[tuple[Expr, bool]]) -> str:
-    """Code of the sort key of the scope's event by (expression, descending) `criteria`."""
+    """Code of the sort key of the event of `scope` by (expression, descending) `criteria`; numbers need no call."""
     up = scope.source.bind("_ascending", ascending)
     down = scope.source.bind("_descending", descending)
-    parts = [f"{down if reverse else up}({lower.value(scope, e)})" for e, reverse in criteria]
-    return f"({', '.join(parts)},)"
+    parts: list[str] = []
+    for e, reverse in criteria:
+        value = lower.value(scope, e)
+        part = f"{down if reverse else up}({value})"
+        if value.isidentifier() and is_numeric(e.type):
+            plain = f"(-1, -{value})" if reverse else f"(1, {value})"
+            part = f"({plain} if {value} is not None and {value} == {value} else {part})"
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

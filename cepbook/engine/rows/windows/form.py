@@ -80,7 +80,8 @@ def key(code: Code, spec: WindowSpec) -> list[str]:
 def timestamp(code: Code, spec: WindowSpec) -> list[str]:
     """The one operand of windows over a timestamp: the first parameter. Null is an error of the event."""
     value = lower.value(code.arriving("now"), spec.args[0])
-    return [f"{code.source.bind('_not_null', not_null)}({value}, {code.source.const(spec.name)})"]
+    checked = f"{code.source.bind('_not_null', not_null)}({value}, {code.source.const(spec.name)})"
+    return [f"({value} if {value} is not None else {checked})" if value.isidentifier() else checked]
 
 
 def not_null(stamp: int | None, window: str) -> int:

@@ -13,60 +13,55 @@ order leaves, of equals the oldest; a key that fell out is new again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
-
-from sortedcontainers import SortedDict
 
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.sorting import sort_key_code
 from cepbook.engine.rows.windows.form import General, size
-from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.engine.rows.windows.ordered import Entry, Ordered
+from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
 
 
-class Rank(View):
+class Rank(Ordered):
     """The view of ``rank``; key and sort key stand at positions `at` and `at` + 1 of items."""
 
-    __slots__ = ("at", "by_key", "ordered", "size")
+    __slots__ = ("at", "by_key", "size")
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__()
         self.at = at
         self.size = size
         self.by_key: dict[Any, Item] = {}
-        self.ordered: SortedDict[Any, Item] = SortedDict()  # by (sort key, ordinal)
+
+    def entry(self, item: Item) -> Entry:
+        return item[self.at + 1], item[0], item
 
     def arrive(self, item: Item, now: int) -> Change:
-        former = self.by_key.get(item[self.at])
+        ordered, at = self.ordered, self.at
+        former = self.by_key.pop(item[at], None)
         if former is not None:
-            self.discard(former)
-        self.by_key[item[self.at]] = item
-        self.ordered[item[self.at + 1], item[0]] = item
+            ordered.remove(self.entry(former))
+        self.by_key[item[at]] = item
+        ordered.add((item[at + 1], item[0], item))
         if former is not None:
             return (item,), (former,)
-        if len(self.ordered) <= self.size:
+        if len(ordered) <= self.size:
             return (item,), ()
-        last = self.ordered.peekitem()[0][0]
-        oldest = self.ordered.peekitem(self.ordered.bisect_left((last, -1)))[1]
+        oldest = self._oldest_of_the_last()
         self.discard(oldest)
         return (item,), (oldest,)
+
+    def _oldest_of_the_last(self) -> Item:
+        last: Entry = self.ordered[-1]
+        if self.ordered[-2][0] == last[0]:
+            last = next(self.ordered.irange((last[0],)))
+        return last[2]
 
     def discard(self, item: Item) -> None:
         if self.by_key.get(item[self.at]) is item:
             del self.by_key[item[self.at]]
-            del self.ordered[item[self.at + 1], item[0]]
-
-    def contents(self) -> Iterable[Item]:
-        found: Sequence[Item] = self.ordered.values()
-        return found
-
-    def retained(self) -> int:
-        return len(self.ordered)
-
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        """In the window's own order."""
-        return self.ordered.values(), 0
+            self.ordered.remove(self.entry(item))
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:

@@ -12,48 +12,36 @@ An event outside the range enters and leaves in one delivery. Of equals the newe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-from sortedcontainers import SortedDict
-
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.sorting import sort_key_code
 from cepbook.engine.rows.windows.form import General, size
-from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.engine.rows.windows.ordered import Entry, Ordered
+from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
 
 
-class Sort(View):
+class Sort(Ordered):
     """The view of ``sort``; the sort key stands at position `at` of items."""
 
-    __slots__ = ("at", "ordered", "size")
+    __slots__ = ("at", "size")
 
     def __init__(self, at: int, size: int) -> None:
         super().__init__()
         self.at = at
         self.size = size
-        self.ordered: SortedDict[Any, Item] = SortedDict()  # by (sort key, -ordinal)
+
+    def entry(self, item: Item) -> Entry:
+        return item[self.at], -item[0], item
 
     def arrive(self, item: Item, now: int) -> Change:
-        self.ordered[item[self.at], -item[0]] = item
-        if len(self.ordered) <= self.size:
+        ordered, entry = self.ordered, (item[self.at], -item[0], item)
+        if len(ordered) < self.size:
+            ordered.add(entry)
             return (item,), ()
-        return (item,), (self.ordered.popitem()[1],)
-
-    def discard(self, item: Item) -> None:
-        self.ordered.pop((item[self.at], -item[0]), None)
-
-    def contents(self) -> Iterable[Item]:
-        found: Sequence[Item] = self.ordered.values()
-        return found
-
-    def retained(self) -> int:
-        return len(self.ordered)
-
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        """In the window's own order."""
-        return self.ordered.values(), 0
+        if entry > ordered[-1]:
+            return (item,), (item,)
+        ordered.add(entry)
+        return (item,), (ordered.pop()[2],)
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:

@@ -12,57 +12,44 @@ An event whose time is over already enters and leaves in one delivery. Equal tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from sortedcontainers import SortedDict
-
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
 from cepbook.engine.rows.windows.form import General, period, timestamp
-from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.engine.rows.windows.ordered import Entry, Ordered
+from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
 
 
-class TimeOrder(View):
+class TimeOrder(Ordered):
     """The view of ``time_order`` and ``timetolive``; the timestamp stands at position `at` of items."""
 
-    __slots__ = ("at", "ordered", "period")
+    __slots__ = ("at", "period")
 
     def __init__(self, at: int, period: Duration) -> None:
         super().__init__()
         self.at = at
         self.period = period
-        self.ordered: SortedDict[tuple[int, int], Item] = SortedDict()  # by (timestamp, ordinal)
+
+    def entry(self, item: Item) -> Entry:
+        return item[self.at], item[0], item
 
     def arrive(self, item: Item, now: int) -> Change:
         stamp = item[self.at]
         if stamp <= self.period.before(now):
             return (item,), (item,)
-        self.ordered[stamp, item[0]] = item
-        self.due = min(self.due, self.period.after(stamp))
+        self.ordered.add((stamp, item[0], item))
+        due = self.period.after(stamp)
+        if due < self.due:
+            self.due = due
         return (item,), ()
 
     def advance(self, now: int) -> Change | None:
         limit, ordered, left = self.period.before(now), self.ordered, []
-        while ordered and ordered.peekitem(0)[0][0] <= limit:
-            left.append(ordered.popitem(0)[1])
-        self.due = self.period.after(ordered.peekitem(0)[0][0]) if ordered else NEVER
+        while ordered and ordered[0][0] <= limit:
+            left.append(ordered.pop(0)[2])
+        self.due = self.period.after(ordered[0][0]) if ordered else NEVER
         return ((), left) if left else None
-
-    def discard(self, item: Item) -> None:
-        self.ordered.pop((item[self.at], item[0]), None)
-
-    def contents(self) -> Iterable[Item]:
-        found: Sequence[Item] = self.ordered.values()
-        return found
-
-    def retained(self) -> int:
-        return len(self.ordered)
-
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        """In the window's own order."""
-        return self.ordered.values(), 0
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:
