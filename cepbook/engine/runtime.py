@@ -8,9 +8,7 @@ Time is an input: ``advance(t)`` fires everything due, statement by statement, a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cepbook.engine.batch import Batch
@@ -20,11 +18,13 @@ from cepbook.engine.config import Config
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Row
-from cepbook.engine.filters import Handler, Subscriber, dispatcher
-from cepbook.engine.flow import allocating
+from cepbook.engine.deployments import Deployment, dependants, listing, users
+from cepbook.engine.failures import ErrorListener, Failures, attribute
+from cepbook.engine.filters import Handler, dispatcher
 from cepbook.engine.naming import check_function_name
 from cepbook.engine.onset import as_select
 from cepbook.engine.ports import Holder
+from cepbook.engine.routing import takers
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
 from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
@@ -41,23 +41,8 @@ from cepbook.lang.types import OBJECT, Type
 
 __all__ = ["Config", "Deployment", "Runtime", "Statement"]
 
-ErrorListener = Callable[[StatementError], object]
 _Kept = TypeVar("_Kept")
-_ERRORS_KEPT = 1000
 _MOST_DERIVED = 1_000_000  # events that one event may lead to
-
-
-@dataclass(frozen=True, slots=True)
-class Deployment:
-    """What one module put into the runtime. `source` is its EPL."""
-
-    id: str
-    statements: tuple[Statement, ...]
-    event_types: tuple[str, ...]
-    contexts: tuple[str, ...]
-    source: str
-    plan: ModulePlan
-    variables: tuple[str, ...] = ()
 
 
 class Runtime:
@@ -75,7 +60,7 @@ class Runtime:
         self.clock = Clock(start)
         self.catalog = Catalog()
         self.functions: dict[str, Callable[..., Any]] = {}
-        self.errors: deque[StatementError] = deque(maxlen=_ERRORS_KEPT)
+        self._failures = Failures()
         self.version = 0
         self._statements: dict[str, Statement] = {}
         self._deployments: dict[str, Deployment] = {}
@@ -86,8 +71,6 @@ class Runtime:
         self._queue: deque[tuple[str, list[Row]]] = deque()
         self.holds = False  # whether statements hold their rows until all have seen the event
         self._held: list[Holder] = []
-        self._error_listeners: list[ErrorListener] = []
-        self._unraised: list[StatementError] = []
         self._serial = 0
         for name, function in (functions or {}).items():
             self.register_function(name, function)
@@ -120,10 +103,10 @@ class Runtime:
         """
         name = event_type.name
         if name in self.catalog.event_types:
-            users = self._users([("event type", name)])
-            if users and self.catalog.event_types[name] != event_type:
-                raise UsageError(f"event type `{name}` is used by {_listing(users)}; drop these first")
-            if not replace and not users:
+            found = users(self._deployments, [("event type", name)])
+            if found and self.catalog.event_types[name] != event_type:
+                raise UsageError(f"event type `{name}` is used by {listing(found)}; drop these first")
+            if not replace and not found:
                 raise UsageError(f"event type `{name}` exists already")
         self.catalog.event_types[name] = event_type
         self.rewired()
@@ -200,10 +183,10 @@ class Runtime:
         Errors: UsageError when there is none, or when others depend on it (named); `cascade` stops these too.
         """
         deployment = self._deployment(deployment_id)
-        dependants = self._dependants([deployment])
-        if dependants and not cascade:
-            raise UsageError(f"deployment `{deployment_id}` is used by {_listing(dependants)}; drop these first")
-        for each in (*reversed(dependants), deployment):
+        others = dependants(self._deployments, [deployment])
+        if others and not cascade:
+            raise UsageError(f"deployment `{deployment_id}` is used by {listing(others)}; drop these first")
+        for each in (*reversed(others), deployment):
             self._remove(each)
 
     def redeploy(self, deployment_id: str, epl: str) -> Deployment:
@@ -213,18 +196,18 @@ class Runtime:
         no longer fits) everything runs on as it was.
         """
         old = self._deployment(deployment_id)
-        dependants = self._dependants([old])
-        trial = self._catalog_without([old, *dependants])
-        gone = {s.name for d in (old, *dependants) for s in d.statements}
+        others = dependants(self._deployments, [old])
+        trial = self._catalog_without([old, *others])
+        gone = {s.name for d in (old, *others) for s in d.statements}
         names = {n for n in self._statements if n not in gone}
         variables = self._variables
         compiled: list[tuple[str, Compiled]] = []
-        for id_, source in [(deployment_id, epl), *((d.id, d.source) for d in dependants)]:
+        for id_, source in [(deployment_id, epl), *((d.id, d.source) for d in others)]:
             made = self._programs(bind_text(source, trial, self.config, names), trial, variables)
             compiled.append((id_, made))
             trial, variables = made.catalog, made.variables
             names |= set(made.programs)
-        for each in (*reversed(dependants), old):
+        for each in (*reversed(others), old):
             self._remove(each)
         installed = [self._install(made, id_) for id_, made in compiled]
         return installed[0]
@@ -330,22 +313,6 @@ class Runtime:
 
     def _deployment(self, id_: str) -> Deployment:
         return _known("deployment", id_, self._deployments)
-
-    def _users(self, provided: Sequence[tuple[str, str]]) -> list[Deployment]:
-        wanted = set(provided)
-        return [d for d in self._deployments.values() if wanted & set(d.plan.requires)]
-
-    def _dependants(self, deployments: list[Deployment]) -> list[Deployment]:
-        """Deployments that need what `deployments` create, directly or not, in deployment order."""
-        found = {d.id for d in deployments}
-        grew = True
-        while grew:
-            provided = [p for id_ in found for p in self._deployments[id_].plan.provides]
-            more = {d.id for d in self._users(provided)} - found
-            found |= more
-            grew = bool(more)
-        given = {d.id for d in deployments}
-        return [d for d in self._deployments.values() if d.id in found - given]
 
     def _fresh_id(self) -> str:
         number = len(self._deployments) + 1
@@ -470,7 +437,7 @@ class Runtime:
         def first(event: Any) -> None:
             if type_name not in self.catalog.event_types:
                 raise EventError(f"event type `{type_name}` was dropped")
-            route = self._routes[type_name] = dispatcher(self.takers(type_name), self._caught)
+            route = self._routes[type_name] = dispatcher(takers(self, self._trees, type_name), self._caught)
             route(event)
 
         return first
@@ -480,39 +447,6 @@ class Runtime:
         self.version += 1
         for name in self._routes:
             self._routes[name] = self._unbuilt_route(name)
-
-    def takers(self, type_name: str) -> list[Subscriber]:
-        """Everything that must see events of `type_name`: statements, and before them their contexts."""
-        readers = self.readers(type_name)
-        found = self._takers_in_trees(type_name)
-        listed_in = {context.name: listed for context, listed in allocating(self, type_name)}
-        for name, listed in listed_in.items():
-            context = self._contexts[name]
-            own = [s for s in readers if s.context is context]
-            handler = context.handler(listed, [(s, s.program["on_event"]) for s in own])
-            found.append(Subscriber(context.order, None, handler, handler))
-        for statement in readers:
-            if isinstance(statement.context, Tree):
-                continue
-            checked, matched = statement.handlers(listed_in.get(statement.plan.context or ""))
-            condition = statement.program.shape.source.filter
-            found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
-        return found
-
-    def _takers_in_trees(self, type_name: str) -> list[Subscriber]:
-        """Contexts other than plain keyed ones, and the statements in them, for events of `type_name`."""
-        found: list[Subscriber] = []
-        for context in self._trees.values():
-            if not context.active:
-                continue
-            own = [s for s in self._statements.values() if s.context is context and s.taker(type_name) is not None]
-            if own or context.handles(type_name):
-                looks: Handler = partial(context.on_event, type_name)
-                found.append(Subscriber(context.order, None, looks, looks))
-            for statement in own:
-                handler = statement.in_tree(context, type_name)
-                found.append(Subscriber(statement.order, None, handler, handler, statement.plan.drop))
-        return found
 
     def readers(self, type_name: str) -> list[Statement]:
         """The statements that read events of `type_name`, in delivery order."""
@@ -593,46 +527,30 @@ class Runtime:
         return found.inspect(self.now)
 
     # -------------------------------------------------------------- errors
+    @property
+    def errors(self) -> deque[StatementError]:
+        """The last run-time failures of statements."""
+        return self._failures.recorded
+
     def add_error_listener(self, listener: ErrorListener) -> None:
         """Call ``listener(StatementError)`` for run-time failures; `send` and `advance` then do not raise them."""
-        self._error_listeners.append(listener)
+        self._failures.listeners.append(listener)
 
     def remove_error_listener(self, listener: ErrorListener) -> None:
         """Errors: ValueError if `listener` was not added."""
-        self._error_listeners.remove(listener)
+        self._failures.listeners.remove(listener)
 
     def report(self, error: StatementError) -> None:
         """Record a statement's failure and tell whoever listens."""
-        self.errors.append(error)
-        if not self._error_listeners:
-            self._unraised.append(error)
+        if self._failures.report(error):
             self._queue.append(("", []))  # so that send looks here when the round is over
-        for listener in list(self._error_listeners):
-            listener(error)
 
     def raise_unraised(self) -> None:
         """Raise the first failure that no error listener was told of."""
-        if self._unraised:
-            first, self._unraised = self._unraised[0], []
-            raise first from first.cause
+        self._failures.raise_unraised()
 
     def _caught(self, failure: Exception) -> None:
-        """Attribute an exception to the statement whose generated code it passed; our own errors go on."""
-        passed = list(_namespaces(failure))
-        for statement in self._statements.values():
-            if any(statement.program.namespace is namespace for namespace in passed):
-                statement.failed(failure)
-                return
-        # a listener may drop a statement that was still to see the event
-        if not any("stopped" in namespace for namespace in passed):
-            raise failure
-
-
-def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
-    trace = failure.__traceback__
-    while trace is not None:
-        yield trace.tb_frame.f_globals
-        trace = trace.tb_next
+        attribute(failure, self._statements.values())
 
 
 def _known(what: str, name: str, known: Mapping[str, _Kept]) -> _Kept:
@@ -640,8 +558,3 @@ def _known(what: str, name: str, known: Mapping[str, _Kept]) -> _Kept:
     if found is None:
         raise UsageError(f"there is no {what} `{name}`{hint_line(name, known)}")
     return found
-
-
-def _listing(deployments: Sequence[Deployment]) -> str:
-    names = [f"`{s.name}`" for d in deployments for s in d.statements] or [f"`{d.id}`" for d in deployments]
-    return ", ".join(names)

@@ -1,0 +1,47 @@
+"""Deployments: what a module put into a runtime, and which of them need each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from cepbook.engine.statement import Statement
+from cepbook.lang.plan import ModulePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What one module put into the runtime. `source` is its EPL."""
+
+    id: str
+    statements: tuple[Statement, ...]
+    event_types: tuple[str, ...]
+    contexts: tuple[str, ...]
+    source: str
+    plan: ModulePlan
+    variables: tuple[str, ...] = ()
+
+
+def users(deployments: Mapping[str, Deployment], provided: Collection[tuple[str, str]]) -> list[Deployment]:
+    """The deployments that need one of the names in `provided`: (kind, name)."""
+    wanted = set(provided)
+    return [d for d in deployments.values() if wanted & set(d.plan.requires)]
+
+
+def dependants(deployments: Mapping[str, Deployment], of: Sequence[Deployment]) -> list[Deployment]:
+    """Deployments that need what those in `of` create, directly or not, in deployment order."""
+    found = {d.id for d in of}
+    grew = True
+    while grew:
+        provided = [p for id_ in found for p in deployments[id_].plan.provides]
+        more = {d.id for d in users(deployments, provided)} - found
+        found |= more
+        grew = bool(more)
+    given = {d.id for d in of}
+    return [d for d in deployments.values() if d.id in found - given]
+
+
+def listing(deployments: Sequence[Deployment]) -> str:
+    """The names of their statements, for messages."""
+    names = [f"`{s.name}`" for d in deployments for s in d.statements] or [f"`{d.id}`" for d in deployments]
+    return ", ".join(names)

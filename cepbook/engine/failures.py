@@ -1,0 +1,57 @@
+"""Failures of statements at run time: recorded, told to who listens, or raised when the round is over."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from cepbook.engine.statement import Statement
+from cepbook.errors import StatementError
+
+ErrorListener = Callable[[StatementError], object]
+_KEPT = 1000
+
+
+class Failures:
+    """`recorded` holds the last failures. Without listeners the first of a round is raised at its end."""
+
+    def __init__(self) -> None:
+        self.recorded: deque[StatementError] = deque(maxlen=_KEPT)
+        self.listeners: list[ErrorListener] = []
+        self._unraised: list[StatementError] = []
+
+    def report(self, error: StatementError) -> bool:
+        """Record a failure and tell whoever listens; whether it is to be raised later."""
+        self.recorded.append(error)
+        if not self.listeners:
+            self._unraised.append(error)
+            return True
+        for listener in list(self.listeners):
+            listener(error)
+        return False
+
+    def raise_unraised(self) -> None:
+        """Raise the first failure that no listener was told of."""
+        if self._unraised:
+            first, self._unraised = self._unraised[0], []
+            raise first from first.cause
+
+
+def attribute(failure: Exception, statements: Iterable[Statement]) -> None:
+    """Report an exception as the failure of the statement whose generated code it passed; our own errors go on."""
+    passed = list(_namespaces(failure))
+    for statement in statements:
+        if any(statement.program.namespace is namespace for namespace in passed):
+            statement.failed(failure)
+            return
+    # a listener may drop a statement that was still to see the event
+    if not any("stopped" in namespace for namespace in passed):
+        raise failure
+
+
+def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:
+    trace = failure.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_globals
+        trace = trace.tb_next
