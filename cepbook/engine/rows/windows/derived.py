@@ -84,32 +84,44 @@ class Derive(Behind):
     def _group(self, key: Any, keys: Sequence[Any], now: int) -> _Group:
         """A new group, with what stands for it before any event."""
         group = self.by_key[key] = _Group(self.make(), keys, (None,) * len(self.extra))
-        self._renew(group, now, False)
+        self._renew(group, now, False, group.statistic.fields())
         return group
 
-    def _renew(self, group: _Group, now: int, posted: bool) -> None:
-        group.fields = group.statistic.fields()
-        event = {**dict(zip(self.keys, group.keys, strict=True)), **group.fields}
-        event.update(zip(self.extra, group.extra, strict=True))
+    def _renew(self, group: _Group, now: int, posted: bool, fields: dict[str, Any]) -> None:
+        event = group.fields = fields
+        if self.keys or self.extra or self.counts:
+            event = dict(zip(self.keys, group.keys, strict=True))
+            event.update(fields)
+            event.update(zip(self.extra, group.extra, strict=True))
         group.item = self.pack(event, now, posted)
 
     def take(self, change: Change, now: int) -> Change | None:
-        first, last = self.at + self.width, self.at + self.width + len(self.extra)
+        if self._first is None:
+            return self._take_by_key(change, now)
+        self._move(self._first, change[0], change[1])
+        return self._post([self._first], now) if change[0] or change[1] else None
+
+    def _take_by_key(self, change: Change, now: int) -> Change | None:
         touched: dict[int, _Group] = {}
         for item in change[0]:
             group = self._of(item, now)
-            group.statistic.enter(*item[self.at : first])
-            group.extra = item[first:last]
+            self._move(group, (item,), ())
             touched[id(group)] = group
         for item in change[1]:
             group = self._of(item, now)
-            group.statistic.leave(*item[self.at : first])
+            self._move(group, (), (item,))
             touched[id(group)] = group
-        entered: list[Item] = []
-        left: list[Item] = []
-        for group in touched.values():
-            self._post(group, entered, left, now)
-        return (entered, left) if entered else None
+        return self._post(touched.values(), now)
+
+    def _move(self, group: _Group, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        """Count items of a group in and out."""
+        at, end = self.at, self.at + self.width
+        for item in entered:
+            group.statistic.enter(*item[at:end])
+            if self.extra:
+                group.extra = item[end : end + len(self.extra)]
+        for item in left:
+            group.statistic.leave(*item[at:end])
 
     def _of(self, item: Item, now: int) -> _Group:
         if self._first is not None:
@@ -120,12 +132,17 @@ class Derive(Behind):
         group = self.by_key.get(key)
         return self._group(key, keys, now) if group is None else group
 
-    def _post(self, group: _Group, entered: list[Item], left: list[Item], now: int) -> None:
-        if self.counts and group.fields == group.statistic.fields():
-            return
-        left.append(group.item)
-        self._renew(group, now, True)
-        entered.append(group.item)
+    def _post(self, groups: Iterable[_Group], now: int) -> Change | None:
+        entered: list[Item] = []
+        left: list[Item] = []
+        for group in groups:
+            fields = group.statistic.fields()
+            if self.counts and group.fields == fields:
+                continue
+            left.append(group.item)
+            self._renew(group, now, True, fields)
+            entered.append(group.item)
+        return (entered, left) if entered else None
 
     def discard(self, item: Item) -> None:
         """What leaves a derived-value window is no event of the windows before it."""

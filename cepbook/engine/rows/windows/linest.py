@@ -30,10 +30,11 @@ class Linest(Pairs):
 
 
 def _spread(prefix: str, of: Moments) -> dict[str, Any]:
+    variance, deviation, of_population = of.deviations()
     return {
         f"{prefix}Average": of.average,
-        f"{prefix}StandardDeviationPop": of.population_deviation,
-        f"{prefix}StandardDeviationSample": of.deviation,
+        f"{prefix}StandardDeviationPop": of_population,
+        f"{prefix}StandardDeviationSample": deviation,
         f"{prefix}Sum": of.total,
-        f"{prefix}Variance": of.variance,
+        f"{prefix}Variance": variance,
     }

@@ -35,46 +35,43 @@ class Moments:
         if not self.count:
             self.origin = float(x)
         self.count += 1
-        self._move(x, 1)
+        d = x - self.origin
+        self.total += x
+        self.total_squares += x * x
+        self.shifted += d
+        self.squares += d * d
 
     def remove(self, x: float) -> None:
         """Take `x`, which was counted, out again."""
         self.count -= 1
-        if self.count:
-            self._move(x, -1)
-        else:
+        if not self.count:
             self._reset()
-
-    def _move(self, x: float, sign: int) -> None:
+            return
         d = x - self.origin
-        self.total += sign * x
-        self.total_squares += sign * x * x
-        self.shifted += sign * d
-        self.squares += sign * d * d
+        self.total -= x
+        self.total_squares -= x * x
+        self.shifted -= d
+        self.squares -= d * d
 
     @property
     def average(self) -> float:
-        return ratio(self.total, self.count)
+        return self.total / self.count if self.count else nan
 
     @property
     def spread(self) -> float:
         """The sum of squared differences from the average, not below zero."""
         return max(0.0, self.squares - self.shifted * self.shifted / self.count) if self.count else nan
 
-    @property
-    def variance(self) -> float:
-        """Of the sample; NaN below two values."""
-        return self.spread / (self.count - 1) if self.count > 1 else nan
+    def deviations(self) -> tuple[float, float, float]:
+        """Variance and standard deviation of the sample, and standard deviation of the population.
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the sample; NaN below two values."""
-        return sqrt(self.variance) if self.count > 1 else nan
-
-    @property
-    def population_deviation(self) -> float:
-        """Standard deviation of the population; NaN without values."""
-        return sqrt(self.spread / self.count) if self.count else nan
+        NaN without values, those of the sample below two.
+        """
+        count, spread = self.count, self.spread
+        if count < 2:
+            return nan, nan, 0.0 if count else nan
+        variance = spread / (count - 1)
+        return variance, sqrt(variance), sqrt(spread / count)
 
 
 class Pairs:
@@ -94,22 +91,20 @@ class Pairs:
             return
         self.x.add(x)
         self.y.add(y)
-        self._move(x, y, 1)
+        self.products += x * y
+        self._shifted += (x - self.x.origin) * (y - self.y.origin)
 
     def leave(self, x: float | None, y: float | None) -> None:
         """Take a pair, which was counted, out again."""
         if x is None or y is None:
             return
         if self.x.count > 1:
-            self._move(x, y, -1)
+            self.products -= x * y
+            self._shifted -= (x - self.x.origin) * (y - self.y.origin)
         else:
             self.products = self._shifted = 0.0
         self.x.remove(x)
         self.y.remove(y)
-
-    def _move(self, x: float, y: float, sign: int) -> None:
-        self.products += sign * x * y
-        self._shifted += sign * (x - self.x.origin) * (y - self.y.origin)
 
     @property
     def joint(self) -> float:

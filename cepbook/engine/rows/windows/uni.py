@@ -21,11 +21,12 @@ class Uni(Moments):
             self.remove(values[0])
 
     def fields(self) -> dict[str, Any]:
+        variance, deviation, of_population = self.deviations()
         return {
             "datapoints": self.count,
             "total": self.total,
-            "stddev": self.deviation,
-            "stddevpa": self.population_deviation,
-            "variance": self.variance,
+            "stddev": deviation,
+            "stddevpa": of_population,
+            "variance": variance,
             "average": self.average,
         }
