@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 
 from cepbook.errors import NOWHERE, Span
 
@@ -10,6 +11,17 @@ from cepbook.errors import NOWHERE, Span
 @dataclass(frozen=True, slots=True)
 class Node:
     span: Span = field(default=NOWHERE, kw_only=True, compare=False)
+
+
+def walk(value: object) -> Iterator[Node]:
+    """All nodes of a tree, parents first; `value` may also be a tuple of nodes, plain values have none."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from walk(item)
+    elif isinstance(value, Node):
+        yield value
+        for one in fields(value):
+            yield from walk(getattr(value, one.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import Any
 from cepbook.errors import BindError, Span
 from cepbook.lang import ast, plan
 from cepbook.lang.bind.annotations import Heading, bind_annotations
-from cepbook.lang.bind.create import bind_context, bind_schema
+from cepbook.lang.bind.context import bind_context
+from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
@@ -119,9 +120,10 @@ def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module
         return None
     text = state.text(node.span)
     context, spec = found
-    return plan.CreateContextStatement(
-        name, heading.name is not None, text, heading.annotations, context, spec, span=node.span
-    )
+    given = heading.name is not None
+    if isinstance(spec, plan.KeyedContextSpec):
+        return plan.CreateContextStatement(name, given, text, heading.annotations, context, spec, span=node.span)
+    return plan.CreateContextTreeStatement(name, given, text, heading.annotations, context, spec, span=node.span)
 
 
 def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:

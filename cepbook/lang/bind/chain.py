@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from cepbook.lang import ast
 from cepbook.lang import expr as x
@@ -144,6 +145,9 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     position = _stream_named(step.name, scope)
     if position is not None:
         return _event(position, scope.streams[position], step)
+    correlated = scope.correlated.get(step.name)
+    if correlated is not None:
+        return _indexed(replace(correlated, span=step.span), step, scope, bind)
     variable = scope.module.catalog.variables.get(step.name)
     if variable is not None:
         return _indexed(_variable(variable, step, scope), step, scope, bind)
@@ -153,7 +157,12 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if scope.open_ or step.name in scope.module.dropped or any(s.event_type is None for s in scope.streams):
         return error_at(step.span)
     _refuse_java_call(step, rest, scope)
-    names = [*scope.property_names(), *(s.alias or s.name for s in scope.streams if more), *scope.aliases]
+    names = [
+        *scope.property_names(),
+        *(s.alias or s.name for s in scope.streams if more),
+        *scope.aliases,
+        *scope.correlated,
+    ]
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
     scope.problems.fail(
@@ -223,7 +232,7 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
             "unknown-property",
             f"no property `{step.name}` in context `{scope.context.name}`",
             step.span,
-            did_you_mean(step.name, scope.context.properties),
+            did_you_mean(step.name, scope.context.properties) or f"it has {', '.join(scope.context.properties)}",
         )
     found = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
     return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)

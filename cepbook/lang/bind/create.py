@@ -1,4 +1,4 @@
-"""``create schema`` and ``create context … partition by`` (Esper reference, Event Representations and Context)."""
+"""``create schema`` (Esper reference, chapter Event Representations)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean, resolve_type
-from cepbook.lang.catalog import ContextType, EventType
-from cepbook.lang.plan import KeyedContextSpec, KeyedStream
+from cepbook.lang.bind.names import ERROR, Module, did_you_mean, resolve_type
+from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type
 
 
@@ -92,88 +90,6 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
     elif type_ not in (t.LONG, t.TIMESTAMP, ERROR):
         module.problems.add("type-mismatch", f"the timestamp `{name}` must be long, found {type_}", span)
     return name
-
-
-# ---------------------------------------------------------------- contexts
-def bind_context(node: ast.CreateContext, module: Module) -> tuple[ContextType, KeyedContextSpec] | None:
-    """The keyed context, entered into the module's catalog; None when refused."""
-    if node.name in module.catalog.contexts:
-        module.problems.add(
-            "duplicate-name", f"context `{node.name}` exists already", module.word(node.name, node.span)
-        )
-    if not isinstance(node.spec, ast.KeyedContext):
-        kind = type(node.spec).__name__.removesuffix("Context").lower()
-        shown = {"nonoverlapping": "start/end", "overlapping": "initiated/terminated"}.get(kind, kind)
-        module.problems.unsupported(f"{shown} contexts", node.span)
-        module.dropped.add(node.name)
-        return None
-    for condition in (*node.spec.initiated_by, node.spec.terminated_by):
-        if condition is not None:
-            module.problems.unsupported("conditions that begin or end the partitions of keyed contexts", condition.span)
-            module.dropped.add(node.name)
-    streams = [_keyed_stream(item, module) for item in node.spec.items]
-    _check_keys(node.spec.items, streams, module)
-    if any(s is None for s in streams) or node.name in module.dropped:
-        module.dropped.add(node.name)
-        return None
-    bound = [s for s in streams if s is not None]
-    properties: dict[str, Type] = {"name": t.STRING, "id": t.INT}
-    properties.update({f"key{i}": key.type for i, key in enumerate(bound[0].keys, 1)})
-    context = ContextType(
-        node.name,
-        "keyed",
-        properties,
-        tuple(s.event_type for s in bound),
-        {s.event_type: s.keys for s in bound},
-    )
-    module.catalog.contexts[node.name] = context
-    module.provides["context", node.name] = None
-    return context, KeyedContextSpec(tuple(bound), span=node.spec.span)
-
-
-def _keyed_stream(item: ast.KeyedItem, module: Module) -> KeyedStream | None:
-    event_type = module.event_type(item.stream.type_name, item.stream.span)
-    if item.stream.contained:
-        module.problems.unsupported("contained-event selection", item.stream.span)
-    if event_type is None:
-        return None
-    scope = Scope(module, (Stream(None, event_type, event_type.name),), no_aggregates="a context")
-    keys = tuple(_key(key, scope) for key in item.keys)
-    filters = [bind_condition(f, scope, "the filter") for f in item.stream.filters]
-    if any(key.type == ERROR for key in keys):
-        return None
-    return KeyedStream(event_type.name, keys, conjunction(filters), item.alias, span=item.span)
-
-
-def _key(node: ast.Expr, scope: Scope) -> x.Expr:
-    bound = bind_expr(node, scope)
-    if bound.type != ERROR and not isinstance(bound, (x.Prop, x.Member, x.Index)):
-        scope.problems.add("wrong-parameter", "the key of a context must be a property", node.span)
-    return bound
-
-
-def _check_keys(items: Sequence[ast.KeyedItem], streams: Sequence[KeyedStream | None], module: Module) -> None:
-    """Each event type once, with as many keys as the first, of exactly the same types."""
-    seen: set[str] = set()
-    model = streams[0]
-    for item, stream in zip(items, streams, strict=True):
-        name = item.stream.type_name
-        if name in seen:
-            module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span)
-            continue
-        seen.add(name)
-        if stream is None or model is None:
-            continue
-        if len(stream.keys) != len(model.keys):
-            message = f"number of keys: {len(stream.keys)} for `{name}`, {len(model.keys)} for `{model.event_type}`"
-            module.problems.add("type-mismatch", message, item.span)
-            continue
-        for key, other in zip(stream.keys, model.keys, strict=True):
-            if key.type != other.type and ERROR not in (key.type, other.type):
-                message = (
-                    f"the key of `{name}` is {describe(key.type)}, that of `{model.event_type}` {describe(other.type)}"
-                )
-                module.problems.add("type-mismatch", message, key.span)
 
 
 def conjunction(conditions: Sequence[x.Expr]) -> x.Expr | None:

@@ -149,10 +149,16 @@ def _context_keys(scope: Scope) -> dict[x.Expr, x.Expr]:
     if context is None or len(scope.streams) != 1 or scope.streams[0].event_type is None:
         return {}
     name = scope.streams[0].event_type.name
-    for listed, keys in context.keys.items():
-        if scope.module.catalog.is_a(name, listed):
-            return {key: x.ContextProp(key.type, f"key{i}") for i, key in enumerate(keys, 1)}
-    return {}
+    found: dict[x.Expr, x.Expr] = {}
+    for level in (*context.levels, context):
+        keys = next((keys for of, keys in level.keys.items() if scope.module.catalog.is_a(name, of)), ())
+        for number, key in enumerate(keys, 1):
+            if level is context:
+                found[key] = x.ContextProp(key.type, f"key{number}")
+            else:
+                of_level = x.ContextProp(context.properties[level.name], level.name)
+                found[key] = x.Member(key.type, of_level, f"key{number}")
+    return found
 
 
 def _substituted(written: Shape, mapping: _Mapping) -> Shape:

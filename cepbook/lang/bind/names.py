@@ -9,8 +9,10 @@ from typing import NoReturn
 
 from cepbook.errors import NOWHERE, Diagnostic, Span
 from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
+from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.ast.node import walk
 from cepbook.lang.catalog import Catalog, ContextType, EventType
 from cepbook.lang.plan import AggregateCall, Selector
 from cepbook.lang.types import Type
@@ -121,7 +123,8 @@ class Scope:
     """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none.
 
     `data_windows` are those that prev looks at, `no_rows` names a place that allows neither prev nor prior nor istream.
-    `grouping_keys` are the group by keys of a clause with grouping sets.
+    `grouping_keys` are the group by keys of a clause with grouping sets. `correlated` are names of what began the
+    context partition, for the conditions that end it; properties and streams come first.
     """
 
     module: Module
@@ -136,6 +139,7 @@ class Scope:
     data_windows: tuple[str, ...] = ()
     no_rows: str | None = "this place"
     grouping_keys: tuple[x.Expr, ...] | None = None
+    correlated: Mapping[str, x.Expr] = field(default_factory=dict)
 
     @property
     def problems(self) -> Problems:
@@ -162,21 +166,22 @@ def statement_context(name: str | None, span: Span, module: Module) -> tuple[Con
     return found, found is None
 
 
-def check_context(context: ContextType | None, names: Sequence[str | None], span: Span, module: Module) -> None:
-    """A keyed context must list an event type of the statement (recorded: invalid_keyed_statement).
+def check_context(context: ContextType | None, node: ast.Node, span: Span, module: Module) -> None:
+    """A keyed or hash context must list an event type that the statement reads anywhere (invalid_keyed_statement)."""
+    if context is not None:
+        names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
+        if names and all(name in module.catalog.event_types for name in names):
+            _check_listed(context, names, span, module)
 
-    `names` are the event types that the statement reads; None for one that is unknown.
-    """
-    known = [name for name in names if name is not None and name in module.catalog.event_types]
-    if context is None or not known or len(known) < len(names):
-        return
+
+def _check_listed(context: ContextType, names: Sequence[str], span: Span, module: Module) -> None:
     listed = context.event_types
-    if context.kind == "keyed" and not any(module.catalog.is_a(name, of) for name in known for of in listed):
-        shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (known, listed))
+    if context.kind in ("keyed", "hash") and not any(module.catalog.is_a(name, of) for name in names for of in listed):
+        shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
         fact = f"context `{context.name}` does not partition {shown}, only {only}"
         module.problems.add("wrong-context", fact, span)
     for level in context.levels:
-        check_context(level, names, span, module)
+        _check_listed(level, names, span, module)
 
 
 _DATE_TYPES = ("localdate", "localdatetime", "localtime", "zoneddatetime", "offsetdatetime")

@@ -117,7 +117,6 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
     open_ = not node.sources or node.match_recognize is not None
     streams: list[Stream] = []
     patterns: list[Pattern | None] = []
-    names: list[str | None] = []  # of the event types that are read
     for source in node.sources:
         event_type: EventType | None = None
         pattern: Pattern | None = None
@@ -125,13 +124,11 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
         if isinstance(source.stream, ast.FilterStream):
             name = source.stream.type_name
             event_type = module.event_type(name, source.stream.span)
-            names.append(None if event_type is None else name)
             if source.stream.contained or is_derived(source.windows):
                 event_type = None
         elif isinstance(source.stream, ast.PatternStream):
             own = Scope(module, (), context, open_context=open_context)
             pattern = bind_pattern(source.stream.pattern, source.stream.annotations, own)
-            names += [atom.event_type for atom in pattern.atoms]
             event_type = None if is_derived(source.windows) else pattern.match_type
         patterns.append(pattern)
         open_ = open_ or event_type is None
@@ -139,7 +136,7 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
     unwindowed = len(node.sources) == 1 and not node.sources[0].windows
     scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
     if node.sources:
-        check_context(context, names, node.sources[0].stream.span, module)
+        check_context(context, node, node.sources[0].stream.span, module)
     return scope, tuple(patterns)
 
 

@@ -87,7 +87,7 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
     event_type = _trigger_type(node.trigger, module)
     stream = Stream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
     scope = Scope(module, (stream,), context, True, open_=event_type is None, open_context=open_context)
-    check_context(context, [None if event_type is None else event_type.name], node.trigger.stream.span, module)
+    check_context(context, node, node.trigger.stream.span, module)
     filters: list[x.Expr] = []
     if isinstance(node.trigger.stream, ast.FilterStream):
         inner = scope.without_aggregates("a filter")

@@ -1,0 +1,276 @@
+"""``create context`` (Esper reference, chapter "Context and Context Partitions").
+
+Conditions that end a partition see what began it: ``terminated by End(id = s.id)`` reads the built-in property `s`.
+Conditions of a nested context see their own level only (recorded: nested_initiated_initiated).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import contexts as c
+from cepbook.lang import expr as x
+from cepbook.lang import patterns as p
+from cepbook.lang import types as t
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.crontab import bind_crontab
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.keyed import bind_hash, bind_keys, category_stream, of_context
+from cepbook.lang.bind.names import ERROR, Module, Scope, Stream
+from cepbook.lang.bind.pattern import bind_pattern
+from cepbook.lang.bind.period import duration
+from cepbook.lang.catalog import ContextType
+from cepbook.lang.plan import KeyedContextSpec
+from cepbook.lang.rewrite.expressions import fold, substitute
+from cepbook.lang.types import Type
+
+NAMED: Mapping[str, Type] = {"name": t.STRING, "id": t.INT}
+TIMED: Mapping[str, Type] = {**NAMED, "startTime": t.LONG, "endTime": t.LONG}
+
+_Spec = c.ContextSpec | KeyedContextSpec
+
+
+def bind_context(node: ast.CreateContext, module: Module) -> tuple[ContextType, _Spec] | None:
+    """The context, entered into the module's catalog, and its spec; None when the report says why not."""
+    before = len(module.problems.found)
+    if node.name in module.catalog.contexts:
+        at = module.word(node.name, node.span)
+        module.problems.add("duplicate-name", f"context `{node.name}` exists already", at)
+    context, spec = _bind(node.name, node.spec, module)
+    if len(module.problems.found) > before:
+        module.dropped.add(node.name)
+        return None
+    module.catalog.contexts[node.name] = context
+    module.provides["context", node.name] = None
+    if isinstance(spec, c.Keyed) and not spec.initiated and spec.terminated is None:
+        return context, spec.streams
+    return context, spec
+
+
+def _bind(name: str, node: ast.ContextSpec, module: Module) -> tuple[ContextType, c.ContextSpec]:
+    match node:
+        case ast.KeyedContext():
+            return _keyed(name, node, module)
+        case ast.HashContext():
+            spec = bind_hash(node, module)
+            return ContextType(name, "hash", NAMED, tuple(s.event_type for s in spec.streams)), spec
+        case ast.CategoryContext():
+            return _category(name, node, module)
+        case ast.NonOverlappingContext():
+            return _non_overlapping(name, node, module)
+        case ast.OverlappingContext():
+            return _overlapping(name, node, module)
+        case ast.NestedContext():
+            return _nested(name, node, module)
+    raise TypeError(f"no rule for {type(node).__name__}")
+
+
+# ---------------------------------------------------------------- conditions
+@dataclass(slots=True)
+class _Life:
+    """What is known of a partition while its conditions are bound: its context so far, and who has named what."""
+
+    context: ContextType
+    module: Module
+    begun: bool = False
+    names: dict[str, Type] = field(default_factory=dict)  # of the events and matches that began it
+
+    def scope(self, stream: Stream | None = None) -> Scope:
+        streams = () if stream is None else (stream,)
+        correlated = {name: x.ContextProp(type_, name) for name, type_ in self.names.items()}
+        context = self.context if self.begun else None
+        return replace(of_context(self.module, streams), context=context, correlated=correlated)
+
+    def add(self, names: Mapping[str, Type], span: Span) -> None:
+        """Built-in properties of the partition, from now on."""
+        for name in names:
+            if name in self.context.properties:
+                at = self.module.word(name, span)
+                self.module.problems.add("duplicate-name", f"`{name}` is a property of the context already", at)
+        self.context = replace(self.context, properties={**self.context.properties, **names})
+
+    def begin(self, names: Mapping[str, Type], span: Span) -> None:
+        """The names of what begins it, which its end may refer to."""
+        self.add(names, span)
+        self.names.update(names)
+
+    def condition(self, node: ast.ContextCondition) -> tuple[c.Condition, dict[str, Type]]:
+        """The condition and the built-in properties that it gives."""
+        problems = self.module.problems
+        if node.stream is not None:
+            return self.event(node, node.stream)
+        if node.pattern is not None:
+            pattern = bind_pattern(node.pattern, (), self.scope())
+            tags = dict(pattern.match_type.properties)
+            names = tags if node.alias is None else {node.alias: t.struct_of(tuple(tags.items()))}
+            if node.inclusive and not tags:
+                problems.add(
+                    "wrong-parameter",
+                    "`@inclusive` without a tag: only tagged events count",
+                    node.span,
+                    "such as pattern [a=Start -> b=Next] @inclusive",
+                )
+            return c.OnPattern(pattern, node.inclusive, node.alias, span=node.span), names
+        if node.period is not None:
+            period = duration(fold(bind_expr(node.period, self.scope())), "the time of `after`", self.scope())
+            return c.After(period, span=node.span), {}
+        if node.crontabs:
+            crontabs = [bind_crontab(crontab.fields, crontab.span, self.scope()) for crontab in node.crontabs]
+            return c.OnCrontab(tuple(one for one in crontabs if one is not None), span=node.span), {}
+        return c.Now(span=node.span), {}
+
+    def event(self, node: ast.ContextCondition, stream: ast.FilterStream) -> tuple[c.OnEvent, dict[str, Type]]:
+        event_type = self.module.event_type(stream.type_name, stream.span)
+        if stream.contained:
+            self.module.problems.unsupported("contained-event selection", stream.span)
+        scope = self.scope(Stream(node.alias, event_type, stream.type_name))
+        filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
+        type_ = ERROR if event_type is None else t.event_of(event_type.name)
+        names = {} if node.alias is None else {node.alias: type_}
+        return c.OnEvent(stream.type_name, conjunction(filters), node.alias, span=node.span), names
+
+    def end(self, node: ast.ContextCondition | None, word: str) -> c.Condition | None:
+        if node is None:
+            return None
+        self.begun = True
+        found, names = self.condition(node)
+        if isinstance(found, c.Now):
+            fact = f"a partition cannot be {word} `@now`"
+            self.module.problems.add("wrong-parameter", fact, node.span, "leave it out: then it lasts")
+        self.add(names, node.span)
+        return found
+
+
+def _non_overlapping(
+    name: str, node: ast.NonOverlappingContext, module: Module
+) -> tuple[ContextType, c.NonOverlapping]:
+    life = _Life(ContextType(name, "nonoverlapping", TIMED, ()), module)
+    start, names = life.condition(node.start)
+    life.begin(names, node.start.span)
+    end = life.end(node.end, "ended")
+    return life.context, c.NonOverlapping(start, end, span=node.span)
+
+
+def _overlapping(name: str, node: ast.OverlappingContext, module: Module) -> tuple[ContextType, c.Overlapping]:
+    life = _Life(ContextType(name, "overlapping", TIMED, ()), module)
+    initiated, names = life.condition(node.initiated)
+    if isinstance(initiated, c.Now):
+        fact, hint = "`initiated @now` alone begins one partition only", "write `start @now`, or `@now and …`"
+        module.problems.add("wrong-parameter", fact, node.initiated.span, hint)
+    if node.also_now and isinstance(initiated, c.OnEvent):
+        fact = "`@now and` does not go with an event"
+        hint = "it goes with a pattern, a crontab or a time period"
+        module.problems.add("wrong-parameter", fact, node.initiated.span, hint)
+    distinct = _distinct(node, initiated, module)
+    life.begin(names, node.initiated.span)
+    terminated = life.end(node.terminated, "terminated")
+    return life.context, c.Overlapping(initiated, terminated, distinct, node.also_now, span=node.span)
+
+
+def _distinct(node: ast.OverlappingContext, initiated: c.Condition, module: Module) -> tuple[x.Expr, ...]:
+    """The keys, which read the built-in property of the initiating event."""
+    if not node.distinct:
+        return ()
+    span = node.distinct[0].span.to(node.distinct[-1].span)
+    if not isinstance(initiated, c.OnEvent) or initiated.alias is None:
+        fact = "`distinct` needs an initiating event with a name"
+        hint = "such as initiated by distinct(o.id) Order as o"
+        module.problems.add("wrong-parameter", fact, span, hint)
+        return ()
+    event_type = module.catalog.event_types.get(initiated.event_type)
+    scope = of_context(module, (Stream(initiated.alias, event_type, initiated.event_type),))
+    event = x.ContextProp(t.event_of(initiated.event_type), initiated.alias)
+    mapping: dict[x.Expr, x.Expr] = {x.EventOf(event.type, p.EVENT): event}
+    for name, type_ in (event_type.properties if event_type is not None else {}).items():
+        mapping[x.Prop(type_, p.EVENT, name)] = x.Member(type_, event, name)
+    return tuple(substitute(bind_expr(key, scope), mapping) for key in node.distinct)
+
+
+# ---------------------------------------------------------------- segmented contexts
+def _keyed(name: str, node: ast.KeyedContext, module: Module) -> tuple[ContextType, c.Keyed]:
+    streams = bind_keys(node.items, module)
+    properties = dict(NAMED)
+    if streams:
+        properties.update({f"key{i}": key.type for i, key in enumerate(streams[0].keys, 1)})
+    listed = tuple(s.event_type for s in streams)
+    context = ContextType(name, "keyed", properties, listed, {s.event_type: s.keys for s in streams})
+    life = _Life(context, module)
+    initiated = [_initiating(on, node.items, life) for on in node.initiated_by]
+    named = [item for item in node.items if item.alias is not None]
+    if named and any(on.alias is not None for on in node.initiated_by):
+        fact = "names of events stand either in `partition by` or in `initiated by`"
+        module.problems.add("wrong-parameter", fact, named[0].span)
+    kind = None if node.terminated_by is None else node.terminated_by.kind
+    for item in named:
+        names = {item.alias or "": t.event_of(item.stream.type_name)}
+        if kind in ("filter", "pattern"):  # known to statements, too (recorded: keyed_as_name)
+            life.begin(names, item.span)
+        else:
+            life.names.update(names)
+    terminated = life.end(node.terminated_by, "terminated")
+    spec = KeyedContextSpec(streams, span=node.span)
+    return life.context, c.Keyed(spec, tuple(initiated), terminated, span=node.span)
+
+
+def _initiating(node: ast.ContextCondition, items: Sequence[ast.KeyedItem], life: _Life) -> c.OnEvent:
+    module = life.module
+    found, names = life.condition(node)
+    life.begin(names, node.span)
+    if not isinstance(found, c.OnEvent):
+        module.problems.add("wrong-parameter", "only events initiate the partitions of a keyed context", node.span)
+        return c.OnEvent("", None, None, span=node.span)
+    known = module.catalog.event_types
+    listed = [item.stream.type_name for item in items]
+    if found.event_type in known and not any(module.catalog.is_a(found.event_type, of) for of in listed):
+        fact = f"`{found.event_type}` has no key: it is not listed in `partition by`"
+        hint = f"listed is {', '.join(f'`{one}`' for one in listed)}"
+        module.problems.add("wrong-context", fact, node.span, hint)
+    return found
+
+
+def _category(name: str, node: ast.CategoryContext, module: Module) -> tuple[ContextType, c.Category]:
+    scope, condition = category_stream(node, module)
+    categories: dict[str, x.Expr] = {}
+    for predicate, label in node.groups:
+        if label in categories:
+            at = module.word(label, node.span)
+            module.problems.add("duplicate-name", f"the category `{label}` occurs twice", at)
+        categories[label] = bind_condition(predicate, scope, f"the condition of category `{label}`")
+    listed = node.stream.type_name
+    context = ContextType(name, "category", {**NAMED, "label": t.STRING}, (listed,))
+    return context, c.Category(listed, condition, tuple(categories.items()), span=node.span)
+
+
+def _nested(name: str, node: ast.NestedContext, module: Module) -> tuple[ContextType, c.Nested]:
+    if len(node.contexts) < 2:
+        module.problems.add(
+            "wrong-parameter",
+            "a nested context has at least two levels",
+            node.span,
+            "such as context A start @now, context B partition by id from Tick",
+        )
+    properties: dict[str, Type] = dict(NAMED)
+    levels: list[ContextType] = []
+    specs: list[tuple[str, c.ContextSpec]] = []
+    for position, (level_name, level) in enumerate(node.contexts):
+        if level_name in properties:
+            at = module.word(level_name, node.span)
+            known = "name of a level" if level_name not in NAMED else "property of every context"
+            module.problems.add("duplicate-name", f"`{level_name}` is the {known} already", at)
+        if isinstance(level, ast.NestedContext):
+            fact, hint = "a level of a nested context cannot be nested itself", "list all levels, outermost first"
+            module.problems.add("wrong-parameter", fact, level.span, hint)
+            continue
+        context, spec = _bind(level_name, level, module)
+        own = dict(context.properties)
+        if position < len(node.contexts) - 1:
+            del own["id"]  # partitions are leaves of the tree
+        properties[level_name] = t.struct_of(tuple(own.items()))
+        levels.append(replace(context, properties=own))
+        specs.append((level_name, spec))
+    listed = tuple(dict.fromkeys(one for level in levels for one in level.event_types))
+    context_type = ContextType(name, "nested", properties, listed, levels=tuple(levels))
+    return context_type, c.Nested(tuple(specs), span=node.span)

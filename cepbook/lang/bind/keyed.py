@@ -1,0 +1,140 @@
+"""Contexts that look at each event to find its partition: by key, by hash, by category."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import contexts as c
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import whole_event
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean
+from cepbook.lang.plan import KeyedStream
+from cepbook.lang.rewrite.expressions import fold
+
+HASH_FUNCTIONS = ("consistent_hash_crc32", "hash_code")
+
+
+def of_context(module: Module, streams: tuple[Stream, ...]) -> Scope:
+    """The scope of the expressions of ``create context``."""
+    return Scope(module, streams, no_aggregates="a context", no_rows="a context")
+
+
+def _listed(node: ast.FilterStream, module: Module) -> tuple[Scope, x.Expr | None]:
+    """The scope of what is said about a listed event type, and its filter."""
+    event_type = module.event_type(node.type_name, node.span)
+    if node.contained:
+        module.problems.unsupported("contained-event selection", node.span)
+    scope = of_context(module, (Stream(None, event_type, node.type_name),))
+    filters = [bind_condition(condition, scope, "the filter") for condition in node.filters]
+    return scope, conjunction(filters)
+
+
+def category_stream(node: ast.CategoryContext, module: Module) -> tuple[Scope, x.Expr | None]:
+    """The scope of the predicates, and the filter of their stream."""
+    return _listed(node.stream, module)
+
+
+def _check_unrelated(items: Sequence[ast.KeyedItem], module: Module) -> None:
+    """No event type is listed twice, nor beside a supertype of it."""
+    seen: list[str] = []
+    for item in items:
+        name = item.stream.type_name
+        if name in seen:
+            module.problems.add("duplicate-name", f"event type `{name}` is listed twice", item.stream.span)
+        for other in seen:
+            above, below = (other, name) if module.catalog.is_a(name, other) else (name, other)
+            if name != other and module.catalog.is_a(below, above):
+                fact = f"`{below}` is a subtype of `{above}`, only one of them can be listed"
+                module.problems.add("wrong-context", fact, item.stream.span)
+        seen.append(name)
+
+
+# ---------------------------------------------------------------- keys
+def bind_keys(items: Sequence[ast.KeyedItem], module: Module) -> tuple[KeyedStream, ...]:
+    """The streams of ``partition by``: each event type once, with as many keys as the first, of the same types."""
+    streams = [_keyed_stream(item, module) for item in items]
+    _check_unrelated(items, module)
+    model = streams[0]
+    for item, stream in zip(items[1:], streams[1:], strict=True):
+        if stream.event_type != model.event_type:
+            _check_keys(item.span, stream, model, module)
+    return tuple(streams)
+
+
+def _keyed_stream(item: ast.KeyedItem, module: Module) -> KeyedStream:
+    scope, condition = _listed(item.stream, module)
+    keys = tuple(_key(key, scope) for key in item.keys)
+    return KeyedStream(item.stream.type_name, keys, condition, item.alias, span=item.span)
+
+
+def _key(node: ast.Expr, scope: Scope) -> x.Expr:
+    bound = bind_expr(node, scope)
+    if bound.type != ERROR and not isinstance(bound, (x.Prop, x.Member, x.Index)):
+        scope.problems.add("wrong-parameter", "the key of a context must be a property", node.span)
+    return bound
+
+
+def _check_keys(span: Span, stream: KeyedStream, model: KeyedStream, module: Module) -> None:
+    name, other = stream.event_type, model.event_type
+    if len(stream.keys) != len(model.keys):
+        fact = f"number of keys: {len(stream.keys)} for `{name}`, {len(model.keys)} for `{other}`"
+        module.problems.add("type-mismatch", fact, span)
+        return
+    for key, of in zip(stream.keys, model.keys, strict=True):
+        if key.type != of.type and ERROR not in (key.type, of.type):
+            fact = f"the key of `{name}` is {describe(key.type)}, that of `{other}` {describe(of.type)}"
+            module.problems.add("type-mismatch", fact, key.span)
+
+
+# ---------------------------------------------------------------- hashes
+def bind_hash(node: ast.HashContext, module: Module) -> c.Hash:
+    """``coalesce by …``."""
+    streams = tuple(_hashed_stream(item, module) for item in node.items)
+    _check_unrelated(node.items, module)
+    granularity = fold(bind_expr(node.granularity, of_context(module, ())))
+    number = granularity.value if isinstance(granularity, x.Const) else None
+    if granularity.type != ERROR and (not isinstance(number, int) or isinstance(number, bool) or number <= 0):
+        fact = "the granularity must be a constant int above 0"
+        module.problems.add("wrong-parameter", fact, node.granularity.span, "it is the number of partitions")
+    return c.Hash(streams, number if isinstance(number, int) else 1, node.preallocate, span=node.span)
+
+
+def _hashed_stream(item: ast.KeyedItem, module: Module) -> c.HashedStream:
+    scope, condition = _listed(item.stream, module)
+    if item.alias is not None:
+        module.problems.add("wrong-parameter", "a stream of a hash context takes no name", item.span)
+    try:
+        function, args = _hash_call(item.keys[0], scope)
+    except Refused:
+        return c.HashedStream(item.stream.type_name, "", (), condition, span=item.span)
+    return c.HashedStream(item.stream.type_name, function, args, condition, span=item.span)
+
+
+def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.Expr, ...]]:
+    step = node.steps[0] if isinstance(node, ast.Chain) and len(node.steps) == 1 else None
+    if step is None or (step.args is None and not step.wildcard) or step.index is not None:
+        fact, hint = "a hash context needs a hash function", "such as consistent_hash_crc32(id) or hash_code(id)"
+        scope.problems.fail("wrong-parameter", fact, node.span, hint)
+    name, functions = step.name, scope.module.catalog.functions
+    if step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+    args = tuple(bind_expr(arg, scope) for arg in step.args or ())
+    if name.lower() in HASH_FUNCTIONS:
+        if not args or step.wildcard:
+            scope.problems.fail("wrong-parameter", f"`{name}` needs properties", step.span, f"such as {name}(id)")
+        return name.lower(), args
+    if name not in functions:
+        known = did_you_mean(name, [*HASH_FUNCTIONS, *functions])
+        scope.problems.fail("unknown-function", f"no hash function `{name}`", step.span, known)
+    scope.module.need("function", name)
+    if functions[name] not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):
+        fact = f"a hash function must return an int, `{name}` returns {describe(functions[name])}"
+        scope.problems.fail("type-mismatch", fact, step.span)
+    if step.wildcard:
+        args = (whole_event(scope, None, step.span), *args)
+    return name, args
