@@ -47,11 +47,16 @@ class PlanNode:
     span: Span = field(default=NOWHERE, kw_only=True, compare=False)
 
 
+NOTHING = ""  # the event type that a statement without a from-clause reads: no event is of it
+
+
 @dataclass(frozen=True, slots=True)
 class Source(PlanNode):
     """Events of `event_type` (and its subtypes) that pass `filter`; or the matches of `pattern`.
 
-    With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter.
+    With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter. A select
+    without a from-clause reads `NOTHING`: it has one row per context partition, at its allocation, or at its end under
+    ``output when terminated``, and its iterator one for each that lives.
     """
 
     event_type: str
@@ -397,6 +402,7 @@ class CreateContextStatement(StatementPlan):
 
     context: ContextType
     spec: KeyedContextSpec
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +411,7 @@ class CreateContextTreeStatement(StatementPlan):
 
     context: ContextType
     spec: ContextSpec
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
