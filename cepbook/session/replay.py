@@ -66,6 +66,7 @@ class Replay:
         speed: float | None = None,
         late: Late = "error",
         paused: bool = False,
+        stepping: bool = False,
     ) -> None:
         if speed is not None and not (isinstance(speed, int | float) and speed > 0):
             raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")
@@ -76,6 +77,7 @@ class Replay:
         self._until = until
         self._limit = limit
         self._speed = speed
+        self._stepping = stepping
         self._late_rule = late
         if late == "error":
             for source in sources:
@@ -329,9 +331,10 @@ class Replay:
             most = min(most, self._limit - self._events)
         real_time = self._speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
-        parts = self._merge.take(1 if real_time else most, upto) if most > 0 else []
+        visiting = real_time or self._stepping
+        parts = self._merge.take(1 if visiting else most, upto) if most > 0 else []
         if parts:
-            if real_time:
+            if visiting:
                 self._visit_due_times(parts[0].times[0])
             return self._feed(parts, most), 0.0
         following = self._merge.peek() if most > 0 else None
@@ -400,7 +403,7 @@ class Replay:
     def _finish(self, state: str) -> None:
         stage = self._stage
         if state == "finished" and self._until is not None and self._until > stage.now:
-            if self._speed is not None:
+            if self._speed is not None or self._stepping:
                 self._visit_due_times(self._until)
             stage.advance_to(self._until)
         self._end = state

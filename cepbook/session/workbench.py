@@ -361,6 +361,7 @@ class Workbench:
         sort: bool = True,
         late: Late = "error",
         paused: bool = False,
+        stepping: bool = False,
     ) -> Replay:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
@@ -370,9 +371,10 @@ class Workbench:
 
         Order: (time, order of `events`, order of rows); `sort=False` refuses DataFrames whose rows are not in order.
         `until` ends the replay: later events are left out and the clock advances to it. `limit` is the most events.
-        `speed` replays at so many times real time, visiting due times in between. ``late="drop"`` leaves out what
-        goes back in time. `paused` waits for `step` or `resume`. Raises EventError for unknown types, lacking
-        columns, values that do not fit, before any event was sent; events of iterables are checked as they come.
+        `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
+        in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
+        leaves out what goes back in time. `paused` waits for `step` or `resume`. Raises EventError for unknown types,
+        lacking columns, values that do not fit, before any event was sent; events of iterables are checked as they come.
         """
         if late not in ("error", "drop"):
             raise UsageError(f'late is "error" or "drop", not {late!r}')
@@ -388,7 +390,9 @@ class Workbench:
                 column = _time_column(event_type, time)
                 wanted = Wanted(event_type, column, types, sort, late, end)
                 sources.append(open_source(source, wanted))
-            self._replay = Replay(self._stage, sources, until=end, limit=limit, speed=speed, late=late, paused=paused)
+            self._replay = Replay(
+                self._stage, sources, until=end, limit=limit, speed=speed, late=late, paused=paused, stepping=stepping
+            )
             return self._replay
 
     @property

@@ -288,6 +288,19 @@ def test_real_time_visits_due_times_in_order_whatever_the_wall_clock_does(monkey
         assert engine.log == expected
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_stepping_visits_due_times_without_real_time(paused: bool) -> None:
+    engine = FakeEngine(due=(500, 1500, 2500, 3500, 9000))
+    replay = Replay(engine, [source(1000, 3000, 3000)], until=4000, stepping=True, paused=paused)
+    if paused:
+        replay.step(3)
+    replay.run()
+    assert engine.log == [
+        ("clock", 500), ("E", 1000, 0), ("clock", 1500), ("clock", 2500), ("E", 3000, 1), ("E", 3000, 2),
+        ("clock", 3500), ("clock", 4000),
+    ]  # fmt: skip
+
+
 def test_what_waits_for_the_next_advance_hides_no_later_due_time() -> None:
     engine = FakeEngine(due=(700,))
     engine.on_event = lambda: setattr(engine, "due", [engine.now, 700]) if engine.now == 200 else None
