@@ -374,7 +374,7 @@ class Workbench:
         `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
         in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
         leaves out what goes back in time. `paused` waits for `step` or `resume`. Raises EventError for unknown types,
-        lacking columns, values that do not fit, before any event was sent; events of iterables are checked as they come.
+        lacking columns, values that do not fit, before any event was sent; iterables are checked as their events come.
         """
         if late not in ("error", "drop"):
             raise UsageError(f'late is "error" or "drop", not {late!r}')
