@@ -97,7 +97,6 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("create schema X(a localdatetime)", "the type localdatetime"),
         ("on Tick delete from W", "on-triggers"),
         ("update istream Tick set price = 1", "update istream"),
-        ("context PerSymbol select context.id", "select without a from-clause"),
     ],
 )
 def test_not_supported_yet(clause: str, what: str) -> None:

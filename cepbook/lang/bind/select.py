@@ -97,7 +97,7 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
         problems.unsupported("expression declarations", declaration.span)
         module.dropped.add(declaration.name)
     if not node.sources:
-        problems.unsupported("select without a from-clause", node.span)
+        _check_sourceless(node, module)
     if len(node.sources) > 1:
         problems.unsupported("joins", node.sources[0].span.to(node.sources[-1].span))
     for source in node.sources:
@@ -111,10 +111,22 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
         problems.unsupported("match_recognize", node.match_recognize.span)
 
 
+def _check_sourceless(node: ast.Select, module: Module) -> None:
+    """Without a from-clause a statement tells of its context's partitions: there are no events."""
+    if node.context is None:
+        fact, hint = "a select without a from-clause needs a context", "begin the statement with `context NAME`"
+        module.problems.add("wrong-context", fact, node.span, hint)
+    for item in node.items:
+        if item.expr is None:
+            module.problems.add("wrong-parameter", "`*` without a from-clause selects nothing", item.span)
+    if node.group_by is not None:
+        module.problems.add("invalid-group-by", "group by without a from-clause", node.group_by.span)
+
+
 def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | None, ...]]:
     """The scope of the clauses, and the patterns among the streams, by position."""
     context, open_context = statement_context(node.context, node.span, module)
-    open_ = not node.sources or node.match_recognize is not None
+    open_ = node.match_recognize is not None
     streams: list[Stream] = []
     patterns: list[Pattern | None] = []
     for source in node.sources:
@@ -137,12 +149,14 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
     scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
     if node.sources:
         check_context(context, node, node.sources[0].stream.span, module)
+    else:
+        scope.no_aggregates = "a statement without a from-clause"
     return scope, tuple(patterns)
 
 
 def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> plan.StreamNode | None:
     """The stream with its windows; `scope` then sees their events, too. None: refused."""
-    found: plan.StreamNode | None = None
+    found: plan.StreamNode | None = None if node.sources else plan.Source(plan.NOTHING, None, None, span=node.span)
     grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
     reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
     for position, source in enumerate(node.sources):

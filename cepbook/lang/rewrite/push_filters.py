@@ -26,7 +26,7 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
         if statement.output is not None or any(isinstance(e, _OF_ROWS) for e in x.walk(inner.predicate)):
             return statement  # rows that having rejects count for the output clause
         pushed = _pushed(inner.input)
-        if isinstance(pushed, plan.Source) and pushed.pattern is None:
+        if isinstance(pushed, plan.Source) and _filters(pushed):
             return replace(statement, root=replace(root, input=_narrowed(pushed, inner.predicate)))
         return statement
     if isinstance(inner, plan.Having) and isinstance(inner.input, plan.Aggregation):
@@ -41,12 +41,15 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
 
 def _pushed(node: plan.SelectionNode) -> plan.SelectionNode:
     if isinstance(node, plan.Selection) and isinstance(node.input, plan.Source):
-        if node.input.pattern is not None:  # its matches pass no filter index
-            return node
-        if any(isinstance(e, _OF_ROWS) for e in x.walk(node.predicate)):
+        if not _filters(node.input) or any(isinstance(e, _OF_ROWS) for e in x.walk(node.predicate)):
             return node
         return _narrowed(node.input, node.predicate)
     return node
+
+
+def _filters(source: plan.Source) -> bool:
+    """Whether its events pass a filter: matches of a pattern do not, nor do the partitions of a context."""
+    return source.pattern is None and source.event_type != plan.NOTHING
 
 
 def _narrowed(source: plan.Source, condition: x.Expr) -> plan.Source:
