@@ -30,11 +30,12 @@ class Cell(Protocol):
 class Scope:
     """Where the parts of an expression are found at the place that the code is written for.
 
-    `props` maps property names of the stream to code, `event` is the whole event, `aggregates` and `keys` hold the
-    code of aggregate values and group keys, `partition` the context partition and `now` engine time. `variables` has
-    the cells of variables, `assigned` the code of new values that are not in their cells yet. `window` maps the
-    built-ins of window conditions to code; `row` gives the code of what depends on the place of the row (``prev``,
-    ``prior``, ``istream``, ``grouping``). `second` is how many units of the clock a second has.
+    `props` maps property names of the stream to code, `others` those of other streams (tags of a match),
+    `event` is the whole event, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
+    the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
+    values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
+    code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
+    units of the clock a second has.
     """
 
     source: Source
@@ -54,6 +55,7 @@ class Scope:
 
     window: Mapping[str, str] = field(default_factory=dict)
     row: Callable[[x.Expr], str] | None = None
+    others: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def at(self, **changes: object) -> Scope:
         """The same scope with other places."""
@@ -179,7 +181,7 @@ def _const(scope: Scope, e: x.Const) -> str:
 
 
 def _prop(scope: Scope, e: x.Prop) -> str:
-    return scope.props[e.name]
+    return scope.others[e.stream][e.name] if e.stream in scope.others else scope.props[e.name]
 
 
 def _event(scope: Scope, e: x.EventOf) -> str:

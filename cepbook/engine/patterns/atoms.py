@@ -1,0 +1,147 @@
+"""Atoms: waiting for an event of a type that passes a filter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.patterns.index import Function, new_index
+from cepbook.engine.patterns.node import Match, Parent, Started
+
+if TYPE_CHECKING:
+    from cepbook.engine.patterns.matcher import Matcher
+
+_NOWHERE = type("Nowhere", (), {"__repr__": lambda self: "NOWHERE", "__slots__": ()})()
+
+
+@dataclass(frozen=True, slots=True)
+class AtomSpec:
+    """`position` is that of the tag in matches. A `stays` atom stands directly under every and goes on waiting.
+
+    Functions of the filter's parts: `test` of the event only, `event_key` and `match_key` (None: no such key can
+    match), `event_bound` and `match_bound` likewise, `rest`. None where there is no such part.
+    """
+
+    number: int
+    shown: str
+    position: int | None
+    consume: int
+    stays: bool
+    test: Function | None
+    event_key: Function | None
+    match_key: Function | None
+    event_bound: Function | None
+    match_bound: Function | None
+    op: str | None
+    rest: Function | None
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Waiter:
+        return Waiter(matcher.atoms[self.number], parent, place)
+
+
+class Atoms:
+    """The waiters of one atom in one matcher."""
+
+    __slots__ = ("index", "matcher", "spec")
+
+    def __init__(self, spec: AtomSpec, matcher: Matcher) -> None:
+        self.spec = spec
+        self.matcher = matcher
+        self.index = new_index(spec.match_key is not None, spec.op)
+
+    def find(self, event: Any) -> list[Waiter]:
+        """The waiters that the event satisfies; it has passed `test`."""
+        spec, matcher = self.spec, self.matcher
+        key = bound = None
+        try:
+            if spec.event_key is not None:
+                key = spec.event_key(event, None, matcher.partition, matcher.now)
+                if key is None:
+                    return []
+            if spec.event_bound is not None:
+                bound = spec.event_bound(event, None, matcher.partition, matcher.now)
+                if bound is None:
+                    return []
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            matcher.failed(failure)
+            return []
+        found = self.index.find(key, bound)
+        return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
+
+    def _passes(self, rest: Function, event: Any, waiter: Waiter) -> bool:
+        try:
+            return bool(rest(event, waiter.begin, self.matcher.partition, self.matcher.now))
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.matcher.failed(failure)
+            return False
+
+    def enter(self, waiter: Waiter) -> None:
+        """Add a waiter under its key. Where null (or a failure) is in the way no event will ever find it."""
+        spec, matcher = self.spec, self.matcher
+        waiter.key, waiter.bound = _NOWHERE, None
+        key = bound = None
+        try:
+            if spec.match_key is not None:
+                key = spec.match_key(None, waiter.begin, matcher.partition, matcher.now)
+                if key is None:
+                    return
+            if spec.match_bound is not None:
+                bound = spec.match_bound(None, waiter.begin, matcher.partition, matcher.now)
+                if bound is None:
+                    return
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            matcher.failed(failure)
+            return
+        waiter.key, waiter.bound = key, bound
+        self.index.add(waiter, key, bound)
+
+    def leave(self, waiter: Waiter) -> None:
+        if waiter.key is not _NOWHERE:
+            self.index.remove(waiter, waiter.key, waiter.bound)
+
+
+class Waiter(Started):
+    """An atom that waits. `serial` tells the order of starts, `since` the time."""
+
+    __slots__ = ("bound", "home", "key", "serial", "since")
+
+    key: Any
+    bound: Any
+
+    def __init__(self, home: Atoms, parent: Parent, place: int) -> None:
+        self.matcher = home.matcher
+        self.parent = parent
+        self.place = place
+        self.alive = False
+        self.home = home
+
+    def start(self, match: Match) -> None:
+        matcher = self.matcher
+        self.begin = match
+        self.alive = True
+        self.since = matcher.now
+        matcher.serial += 1
+        self.serial = matcher.serial
+        matcher.size += 1
+        self.home.enter(self)
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.size -= 1
+            self.home.leave(self)
+
+    def fire(self, event: Any) -> None:
+        """The event is the one: tell the parent."""
+        spec = self.home.spec
+        match = self.begin.copy()
+        if spec.position is not None:
+            match[spec.position] = event
+        if spec.stays:
+            self.parent.on_true(self, match, False)
+            return
+        self.stop()
+        self.parent.on_true(self, match, True)
+
+    def waiting(self) -> dict[str, Any]:
+        return {"waiting_for": self.home.spec.shown, "since": self.since, "until": None}

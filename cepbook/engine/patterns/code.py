@@ -1,0 +1,339 @@
+"""A pattern of the plan as functions in generated source, and as the tree of specs that calls them.
+
+`PatternCode` writes into the source of a statement (or into one of its own); when that is loaded, `program` puts the
+functions where the tree needs them. Generated functions take (event, match, context partition, now).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cepbook.engine.crontab import Schedule as Crontab
+from cepbook.engine.patterns.atoms import AtomSpec
+from cepbook.engine.patterns.filters import Parts, split
+from cepbook.engine.patterns.index import Function
+from cepbook.engine.patterns.matcher import Group, PatternProgram
+from cepbook.engine.patterns.node import Spec
+from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
+from cepbook.engine.patterns.timers import Cron, ObserverSpec, ScheduleSpec, WhileSpec, WithinSpec, moment
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.frozen import hashable, is_hashable
+from cepbook.engine.rows.source import Source
+from cepbook.errors import Span
+from cepbook.lang import expr as x
+from cepbook.lang import patterns as p
+from cepbook.lang.explain_plan import show_expr
+from cepbook.lang.types import BOOLEAN
+
+_EXACT = frozenset(("string", "char", "boolean", "byte", "short", "int", "long"))  # equal to themselves, always
+
+
+class PatternCode:
+    """Writes the functions of one pattern; names begin with `prefix`."""
+
+    def __init__(self, pattern: p.Pattern, scope: Scope, prefix: str = "pattern") -> None:
+        self.pattern = pattern
+        self.source: Source = scope.source
+        self.tags = tuple(pattern.match_type.properties)
+        self._positions = {tag: i for i, tag in enumerate(self.tags)}
+        places = {tag: f"m[{i}]" for tag, i in self._positions.items()}
+        self._scope = scope.at(others={p.MATCH: places}, partition="P", now="now", event="e")
+        self._prefix = prefix
+        self._count = 0
+        self._parts = [split(atom.filter) for atom in pattern.atoms]
+        self._namespace: Mapping[str, Any] = {}
+        self._moment = self.source.bind("_moment", moment)
+        self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._parts, strict=True)]
+        self._selects = {name: self._select(name) for name in self.types}
+        self._root = self._build(pattern.root)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The event types of the atoms, each once."""
+        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+
+    def condition(self, event_type: str) -> x.Expr | None:
+        """What an event of `event_type` must pass to be of use to any atom; None if that cannot be told in one."""
+        of_type = [i for i, atom in enumerate(self.pattern.atoms) if atom.event_type == event_type]
+        parts = self._parts[of_type[0]].event if len(of_type) == 1 else ()
+        return None if not parts else _all(parts)
+
+    def program(self, namespace: Mapping[str, Any]) -> PatternProgram:
+        """The pattern, with the functions of the loaded source."""
+        self._namespace = namespace
+        atoms = tuple(make() for make in self._atoms)
+        groups = []
+        for name, select in self._selects.items():
+            own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
+            groups.append(Group(name, namespace[select], own, {}))
+        of_pattern = self.pattern
+        return PatternProgram(
+            self._root(atoms),
+            self.tags,
+            atoms,
+            tuple(groups),
+            of_pattern.suppress_overlapping,
+            of_pattern.discard_partials,
+        )
+
+    # -------------------------------------------------------------- functions
+    def _function(self, exprs: Sequence[x.Expr], write: Callable[[Scope], None], span: Span) -> Callable[[], Function]:
+        """Write a function over the events and tags that `exprs` read; returns what finds it when it is loaded."""
+        name = f"{self._prefix}_{self._count}"
+        self._count += 1
+        with self.source.block(f"def {name}(e, m, P, now):", span):
+            write(self._reading(exprs))
+        return lambda: self._namespace[name]
+
+    def _reading(self, exprs: Sequence[x.Expr]) -> Scope:
+        """Properties of the event into locals."""
+        names = _event_properties(exprs)
+        keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
+        if keys:
+            with self.source.block("try:"):
+                for target, key in keys:
+                    self.source.line(f"{target} = e[{key}]")
+            with self.source.block("except KeyError:"):
+                for target, key in keys:
+                    self.source.line(f"{target} = e.get({key})")
+        return self._scope.at(props={name: f"p{i}" for i, name in enumerate(names)})
+
+    def _returning(self, exprs: Sequence[x.Expr], code: Callable[[Scope], str], span: Span) -> Callable[[], Function]:
+        return self._function(exprs, lambda scope: self.source.line(f"return {code(scope)}", span), span)
+
+    def _condition(self, exprs: Sequence[x.Expr]) -> Callable[[], Function] | None:
+        if not exprs:
+            return None
+        condition = _all(exprs)
+        return self._returning(exprs, lambda scope: lower.truth(scope, condition), condition.span)
+
+    def _value(self, e: x.Expr) -> Callable[[], Function]:
+        return self._returning([e], lambda scope: lower.value(scope, e), e.span)
+
+    def _key(self, exprs: Sequence[x.Expr]) -> Callable[[], Function] | None:
+        """A key for a look-up; None where a part is null, or NaN, which equal nothing."""
+        if not exprs:
+            return None
+
+        def write(scope: Scope) -> None:
+            for i, e in enumerate(exprs):
+                self.source.line(f"k{i} = {lower.value(scope, e)}", e.span)
+                strange = "" if e.type.name in _EXACT else f" or k{i} != k{i}"
+                with self.source.block(f"if k{i} is None{strange}:"):
+                    self.source.line("return None")
+            names = [f"k{i}" for i in range(len(exprs))]
+            self.source.line(f"return {names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}")
+
+        return self._function(exprs, write, exprs[0].span)
+
+    def _time(self, period: x.Expr) -> Callable[[], Function]:
+        """The time a period after now."""
+        parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
+
+        def code(scope: Scope) -> str:
+            months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
+            return f"{self._moment}(now, {months}, {units}, {scope.second})"
+
+        return self._returning([period], code, period.span)
+
+    def _select(self, event_type: str) -> str:
+        """``select(e, P, now)``: which atoms of a type an event may satisfy, as bits."""
+        conditions = [
+            parts.event
+            for atom, parts in zip(self.pattern.atoms, self._parts, strict=True)
+            if atom.event_type == event_type
+        ]
+        name = f"{self._prefix}_select_{len(self._selects) if hasattr(self, '_selects') else self._count}"
+        self._count += 1
+        source = self.source
+        with source.block(f"def {name}(e, P, now):"):
+            scope = self._reading([e for parts in conditions for e in parts])
+            if len(conditions) == 1:
+                code = lower.truth(scope, _all(conditions[0])) if conditions[0] else "True"
+                source.line(f"return 1 if {code} else 0")
+                return name
+            source.line(f"found = {sum(1 << i for i, parts in enumerate(conditions) if not parts)}")
+            for i, parts in enumerate(conditions):
+                if parts:
+                    with source.block(f"if {lower.truth(scope, _all(parts))}:", parts[0].span):
+                        source.line(f"found |= {1 << i}")
+            source.line("return found")
+        return name
+
+    # -------------------------------------------------------------- atoms
+    def _atom(self, atom: p.Atom, parts: Parts) -> Callable[[], AtomSpec]:
+        test = self._condition(parts.event)
+        event_key = self._key([event for event, _ in parts.keys])
+        match_key = self._key([match for _, match in parts.keys])
+        bound = parts.bound
+        event_bound = None if bound is None else self._key([bound.event])
+        match_bound = None if bound is None else self._key([bound.match])
+        rest = self._condition(parts.rest)
+        stays = any(isinstance(n, p.Every) and n.operand is atom for n in p.walk(self.pattern.root))
+        return lambda: AtomSpec(
+            atom.number,
+            _shown_atom(atom),
+            None if atom.tag is None else self._positions[atom.tag],
+            atom.consume,
+            stays,
+            _found(test),
+            _found(event_key),
+            _found(match_key),
+            _found(event_bound),
+            _found(match_bound),
+            None if bound is None else bound.op,
+            _found(rest),
+        )
+
+    # -------------------------------------------------------------- the tree
+    def _build(self, node: p.PatternNode) -> _Make:
+        """Write what `node` needs; returns what makes its spec, given those of the atoms."""
+        match node:
+            case p.Atom():
+                return lambda atoms: atoms[node.number]
+            case p.FollowedBy():
+                steps = [self._build(operand) for operand in node.operands]
+                maxima = [None, *(None if e is None else self._value(e) for e in node.maxima)]
+                return lambda atoms: FollowedBySpec(
+                    tuple(step(atoms) for step in steps), tuple(_found(maximum) for maximum in maxima)
+                )
+            case p.Logical():
+                return self._logical(node)
+            case p.Not():
+                below = self._build(node.operand)
+                return lambda atoms: NotSpec(below(atoms))
+            case p.Every():
+                return self._every(node)
+            case p.Repeat():
+                return self._repeat(node)
+            case p.Within():
+                below, due = self._build(node.operand), self._time(node.period)
+                most = None if node.count is None else self._value(node.count)
+                return lambda atoms: WithinSpec(below(atoms), due(), _found(most))
+            case p.While():
+                below, condition = self._build(node.operand), self._condition([node.condition])
+                assert condition is not None
+                return lambda atoms: WhileSpec(below(atoms), condition())
+        return self._observer(node)
+
+    def _logical(self, node: p.Logical) -> _Make:
+        operands = [self._build(operand) for operand in node.operands]
+        if node.op == "or":
+            return lambda atoms: OrSpec(tuple(operand(atoms) for operand in operands))
+        tags = tuple(self._tags(operand) for operand in node.operands)
+        negated = tuple(isinstance(operand, p.Not) for operand in node.operands)
+        return lambda atoms: AndSpec(tuple(operand(atoms) for operand in operands), tags, negated)
+
+    def _tags(self, node: p.PatternNode) -> tuple[int, ...]:
+        below = [n.tag for n in p.walk(node) if isinstance(n, p.Atom)]
+        return tuple(self._positions[tag] for tag in below if tag is not None)
+
+    def _every(self, node: p.Every) -> _Make:
+        below = self._build(node.operand)
+        respawns = not isinstance(node.operand, (p.Atom, p.Schedule))
+        restarts = not isinstance(node.operand, p.Schedule)
+        keys = expiry = None
+        if node.keys is not None:
+            keys = self._returning(node.keys, lambda scope: self._frozen(scope, node.keys or ()), node.span)
+            expiry = None if node.expiry is None else self._time(node.expiry)
+        return lambda atoms: EverySpec(below(atoms), respawns, restarts, _found(keys), _found(expiry))
+
+    def _frozen(self, scope: Scope, exprs: Sequence[x.Expr]) -> str:
+        """A tuple of values as a key; arrays count by content, null is a value."""
+        freeze = self.source.bind("_hashable", hashable)
+        codes = [(lower.value(scope, e), is_hashable(e.type)) for e in exprs]
+        return "(" + "".join(f"{code if plain else f'{freeze}({code})'}, " for code, plain in codes) + ")"
+
+    def _repeat(self, node: p.Repeat) -> _Make:
+        below = self._build(node.operand)
+        until = None if node.until is None else self._build(node.until)
+        check = self.source.bind("_bounds", bounds)
+        given = [e for e in (node.low, node.high) if e is not None]
+
+        def code(scope: Scope) -> str:
+            low = "1" if node.low is None else lower.value(scope, node.low)  # checked like a given one
+            high = "_ABSENT" if node.high is None else lower.value(scope, node.high)
+            return f"{check}({low}, {high}, {node.low is not None})"
+
+        self.source.bind("_ABSENT", ABSENT)
+        limits = self._returning(given, code, node.span)
+        tags = tuple(self._positions[tag] for tag in node.tags)
+        return lambda atoms: RepeatSpec(below(atoms), None if until is None else until(atoms), limits(), tags)
+
+    def _observer(self, node: p.PatternNode) -> _Make:
+        if isinstance(node, p.Interval):
+            due = self._time(node.period)
+            interval = f"timer:interval({_shown(node.period)})"
+            return lambda _: ObserverSpec(interval, due())
+        if isinstance(node, p.At):
+            schedule = Crontab(node.crontab, self._scope.second)
+            numbers = schedule.operands
+            operands = self._returning(numbers, lambda scope: self._values(scope, numbers), node.span)
+            return lambda _: ObserverSpec("timer:at", Cron(schedule, operands()))
+        if not isinstance(node, p.Schedule):
+            raise TypeError(f"no rule for {type(node).__name__}")
+        points = [node.date, node.repetitions]
+        given = self._returning(
+            [e for e in points if e is not None],
+            lambda scope: "(" + ", ".join("None" if e is None else lower.value(scope, e) for e in points) + ")",
+            node.span,
+        )
+        after = None if node.period is None else self._time(node.period)
+        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after))
+
+    def _values(self, scope: Scope, exprs: Sequence[x.Expr]) -> str:
+        return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"
+
+
+_Make = Callable[[Sequence[AtomSpec]], Spec]
+ABSENT = -1
+
+
+def bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int, int | None]:
+    """(lowest, highest) number of matches of a repeat. Errors: ValueError for null, below 1, and backwards."""
+    if low is None or high is None:
+        raise ValueError("a bound of a repeat is null")
+    if low < 1 or (high != ABSENT and high < 1):
+        raise ValueError(f"a bound of a repeat is below 1: {low if low < 1 else high}")
+    if high != ABSENT and has_low and low > high:
+        raise ValueError(f"the bounds of a repeat run backwards: {low} to {high}")
+    return low if has_low else 0, None if high == ABSENT else high
+
+
+def compile_pattern(pattern: p.Pattern, scope_in: ScopeIn, prefix: str = "pattern") -> PatternProgram:
+    """A pattern in a module of its own: what conditions of contexts use. Errors: Refusal."""
+    source = Source()
+    code = PatternCode(pattern, scope_in(source), prefix)
+    return code.program(source.load())
+
+
+def _found(function: Callable[[], Function] | None) -> Function | None:
+    return None if function is None else function()
+
+
+def _all(exprs: Sequence[x.Expr]) -> x.Expr:
+    first = exprs[0]
+    if len(exprs) == 1:
+        return first
+    return x.Logic(BOOLEAN, "and", tuple(exprs), span=first.span)
+
+
+def _event_properties(exprs: Sequence[x.Expr]) -> list[str]:
+    """Names of the properties of the arriving event that are read, in order of first use."""
+    parts = [part for e in exprs for part in x.walk(e)]
+    return list(dict.fromkeys(q.name for q in parts if isinstance(q, x.Prop) and q.stream == p.EVENT))
+
+
+def _shown(e: x.Expr) -> str:
+    return show_expr(e).replace(f"[{p.MATCH}].", "")
+
+
+def _shown_atom(atom: p.Atom) -> str:
+    """The atom as a user would write it."""
+    tag = "" if atom.tag is None else f"{atom.tag}="
+    condition = "" if atom.filter is None else f"({_shown(atom.filter)})"
+    return f"{tag}{atom.event_type}{condition}"
+
+

@@ -1,0 +1,305 @@
+"""A running pattern: the tree of its started sub-expressions, the atoms that wait, the timers, the matches found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
+from cepbook.engine.patterns.index import Function
+from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
+from cepbook.engine.patterns.timers import Timer, Within
+
+Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
+_FEW = 64  # stale timers not worth a clean-up
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The atoms of one event type. `select(e, P, now)` tells by bits which of them an event may satisfy.
+
+    `chosen` has the numbers of the atoms for each such value.
+    """
+
+    event_type: str
+    select: Callable[[Any, Any, int], int]
+    atoms: tuple[AtomSpec, ...]
+    chosen: dict[int, tuple[int, ...]]
+
+    def numbers(self, bits: int) -> tuple[int, ...]:
+        found = self.chosen.get(bits)
+        if found is None:
+            found = self.chosen[bits] = tuple(a.number for i, a in enumerate(self.atoms) if bits >> i & 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PatternProgram:
+    """A compiled pattern. `tags` are those of its matches, in order; `groups` its atoms by event type."""
+
+    root: Spec
+    tags: tuple[str, ...]
+    atoms: tuple[AtomSpec, ...]
+    groups: tuple[Group, ...]
+    suppress_overlapping: bool
+    discard_partials: bool
+
+    @property
+    def consumes(self) -> bool:
+        return any(atom.consume for atom in self.atoms)
+
+    def route(self, types: Sequence[str]) -> tuple[Group, ...]:
+        """The atoms that may take an event which is of all `types`: those of its own type first, then supertypes."""
+        return tuple(group for name in types for group in self.groups if group.event_type == name)
+
+
+def _ignore() -> None:
+    """Nobody wants to know of the limit."""
+
+
+class Matcher:
+    """The state of a pattern in one statement, context partition or condition of a context.
+
+    `due` is its next timer (`NEVER`: none), `size` the number of atoms and observers that wait and of matches that a
+    side of ``and`` keeps, `ended` whether the pattern can match no more. `failed` is told of exceptions in its
+    expressions, `crowded` when the limit of open partial matches makes it drop one.
+    """
+
+    __slots__ = (
+        *("atoms", "crowded", "ended", "failed", "found", "limit", "now", "partition", "program", "root"),
+        *("serial", "size", "stale", "timers"),
+    )
+
+    def __init__(
+        self,
+        program: PatternProgram,
+        failed: Callable[[Exception], None],
+        *,
+        partition: Any = None,
+        limit: int = 1_000_000,
+        crowded: Callable[[], None] = _ignore,
+    ) -> None:
+        self.program = program
+        self.failed = failed
+        self.partition = partition
+        self.limit = limit
+        self.crowded = crowded
+        self.atoms = [Atoms(spec, self) for spec in program.atoms]
+        self.timers: list[tuple[int, int, Timer]] = []
+        self.found: list[Found] = []
+        self.root: Started | None = None
+        self.ended = False
+        self.now = self.serial = self.size = self.stale = 0
+
+    # -------------------------------------------------------------- from outside
+    def start(self, now: int) -> list[Found]:
+        """Begin to look for the pattern, afresh if it was running; the matches that there are at once."""
+        self.stop()
+        self.ended = False
+        self.now = now
+        self.root = self.program.root.new(self, self, 0)
+        self.root.start([None] * len(self.program.tags))
+        return self._matches()
+
+    def stop(self) -> None:
+        """Forget all partial matches."""
+        if self.root is not None:
+            self.root.stop()
+            self.root = None
+        self.timers.clear()
+        self.stale = 0
+        self.ended = True
+
+    def on_event(self, route: Sequence[Group], event: Any, now: int) -> list[Found]:
+        """The matches that `event` completes, in order. `route` is that of its type (`PatternProgram.route`)."""
+        self.now = now
+        hits: list[Waiter] = []
+        for group in route:
+            found = self._satisfied(group, event)
+            if found:
+                hits = hits + found if hits else found
+        if not hits:
+            return []
+        if len(hits) > 1 and self.program.consumes:
+            highest = max(waiter.home.spec.consume for waiter in hits)
+            hits = [waiter for waiter in hits if waiter.home.spec.consume == highest]
+        for waiter in hits:
+            if waiter.alive:
+                waiter.fire(event)
+        return self._matches() if self.found else []
+
+    def advance(self, now: int) -> list[Found]:
+        """Fire the timers that are due, each once, by time and then start; the matches that this completes."""
+        self.now = now
+        while self.due <= now:
+            _, _, timer = heappop(self.timers)
+            timer.serial = 0
+            timer.on_time()
+        return self._matches() if self.found else []
+
+    @property
+    def due(self) -> int:
+        """The time of the next timer."""
+        timers = self.timers
+        while timers and timers[0][2].serial != timers[0][1]:
+            heappop(timers)
+            self.stale -= 1
+        return timers[0][0] if timers else NEVER
+
+    def partials(self, most: int | None = None) -> list[dict[str, Any]]:
+        """What the pattern is waiting for, in order of start, the first `most`.
+
+        Plain data: ``waiting_for`` (a piece of the pattern), ``since``, ``until`` (when it ends by itself, None: never)
+        and ``events``, what matched before it by tag.
+        """
+        leaves: list[tuple[int, int, Started, dict[str, Any]]] = []
+        open_ = [] if self.root is None else [(self.root, NEVER)]
+        while open_:
+            node, until = open_.pop()
+            if not node.alive:
+                continue
+            if isinstance(node, Within):
+                until = min(until, node.due)
+            shown = node.waiting()
+            if shown is not None:
+                leaves.append((first_serial(node), until, node, shown))
+            open_ += [(child, until) for child in node.below()]
+        leaves.sort(key=lambda leaf: leaf[0])
+        return [self._partial(*leaf[1:]) for leaf in leaves[:most]]
+
+    def _partial(self, until: int, node: Started, shown: dict[str, Any]) -> dict[str, Any]:
+        own = shown["until"]
+        ends = until if own is None else min(until, own)
+        tags = zip(self.program.tags, node.begin, strict=True)
+        events = {tag: value for tag, value in tags if value is not None}
+        return {**shown, "until": None if ends >= NEVER else ends, "events": events}
+
+    # -------------------------------------------------------------- events
+    def _satisfied(self, group: Group, event: Any) -> list[Waiter]:
+        """The waiters of a type that the event satisfies, in order of start; atoms with a range in order of bounds."""
+        try:
+            bits = group.select(event, self.partition, self.now)
+        except Exception:  # noqa: BLE001 - reported below, if it is an atom that waits
+            bits = self._select_each(group, event)
+        if not bits:
+            return []
+        found: list[list[Waiter]] = []
+        for number in group.numbers(bits):
+            atoms = self.atoms[number]
+            if atoms.index:
+                waiters = atoms.find(event)
+                if waiters:
+                    found.append(waiters)
+        if len(found) < 2:
+            return found[0] if found else []
+        merged = sorted((waiter for waiters in found for waiter in waiters), key=_serial)
+        if any(waiters[0].home.spec.op is not None for waiters in found):  # each atom keeps its places and its order
+            rest = {id(waiters[0].home): iter(waiters) for waiters in found}
+            merged = [next(rest[id(waiter.home)]) for waiter in merged]
+        return merged
+
+    def _select_each(self, group: Group, event: Any) -> int:
+        """As `select`, where it fails: the other atoms still see the event."""
+        bits = 0
+        for i, spec in enumerate(group.atoms):
+            if not self.atoms[spec.number].index:
+                continue
+            try:
+                passes = spec.test is None or spec.test(event, None, self.partition, self.now)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self.failed(failure)
+            else:
+                bits |= bool(passes) << i
+        return bits
+
+    # -------------------------------------------------------------- for sub-expressions
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        """The whole pattern matched."""
+        self.found.append(dict(zip(self.program.tags, match, strict=True)))
+        if ended:
+            self.ended = True
+
+    def on_false(self, child: Started) -> None:
+        """The pattern cannot match any more."""
+        self.ended = True
+
+    def call(self, function: Function, match: Match) -> Any:
+        """The value of an expression over the match; None also if it fails, which is reported."""
+        return self.call_at(function, match, self.now)
+
+    def call_at(self, function: Function, match: Match, now: int) -> Any:
+        """`call` at another time than the present."""
+        try:
+            return function(None, match, self.partition, now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
+            return None
+
+    def room(self) -> bool:
+        """Whether one more partial match may be open."""
+        if self.size < self.limit:
+            return True
+        self.crowded()
+        return False
+
+    def arm(self, timer: Timer, due: int) -> None:
+        """Call `timer` at `due`."""
+        self.serial += 1
+        timer.serial, timer.due = self.serial, due
+        if due < NEVER:
+            heappush(self.timers, (due, self.serial, timer))
+
+    def disarm(self, timer: Timer) -> None:
+        """Do not call it; its entry is dropped when it is met, or when such entries are many."""
+        if not timer.serial:
+            return
+        timer.serial = 0
+        if timer.due >= NEVER:
+            return
+        self.stale += 1
+        if self.stale > _FEW and self.stale > len(self.timers) // 2:
+            self.timers = [entry for entry in self.timers if entry[2].serial == entry[1]]
+            heapify(self.timers)
+            self.stale = 0
+
+    # -------------------------------------------------------------- matches
+    def _matches(self) -> list[Found]:
+        """The matches found since the last look; what the annotations of the pattern remove is removed."""
+        found, self.found = self.found, []
+        if not found:
+            return found
+        if self.program.suppress_overlapping and len(found) > 1:
+            found = _without_overlaps(found)
+        if self.program.discard_partials and self.root is not None:
+            self.root.discard(set().union(*map(_identities, found)))
+        return found
+
+
+def _serial(waiter: Waiter) -> int:
+    return waiter.serial
+
+
+def _identities(match: Found) -> set[int]:
+    """The identities of the events of a match."""
+    found: set[int] = set()
+    for value in match.values():
+        if isinstance(value, list):
+            found.update(map(id, value))
+        elif value is not None:
+            found.add(id(value))
+    return found
+
+
+def _without_overlaps(matches: list[Found]) -> list[Found]:
+    """Of the matches that share an event the first."""
+    kept: list[Found] = []
+    taken: set[int] = set()
+    for match in matches:
+        events = _identities(match)
+        if not events & taken:
+            kept.append(match)
+            taken |= events
+    return kept

@@ -1,0 +1,491 @@
+"""Followed-by, and, or, not, every and repeat as started sub-expressions (Esper reference, "Pattern Operators")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.patterns.index import Function
+from cepbook.engine.patterns.node import Match, Parent, Spec, Started, holds
+
+if TYPE_CHECKING:
+    from cepbook.engine.patterns.matcher import Matcher
+
+
+# ---------------------------------------------------------------- followed-by
+@dataclass(frozen=True, slots=True)
+class FollowedBySpec:
+    """`maxima` stands before each operand: how many of it may run at once under one instance."""
+
+    operands: tuple[Spec, ...]
+    maxima: tuple[Function | None, ...]
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return FollowedBy(self, matcher, parent, place)
+
+
+class FollowedBy(Started):
+    """Each time a step becomes true the next one starts, with the match so far."""
+
+    __slots__ = ("children", "counts", "spec")
+
+    def __init__(self, spec: FollowedBySpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.children: set[Started] = set()
+        self.counts: dict[int, int] | None = {} if any(spec.maxima) else None
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        self._start_step(0, match)
+
+    def _start_step(self, place: int, match: Match) -> None:
+        child = self.spec.operands[place].new(self.matcher, self, place)
+        self.children.add(child)
+        if self.counts is not None:
+            self.counts[place] = self.counts.get(place, 0) + 1
+        child.start(match)
+
+    def _leaves(self, child: Started) -> None:
+        self.children.discard(child)
+        if self.counts is not None:
+            self.counts[child.place] -= 1
+
+    def stop(self) -> None:
+        self.alive = False
+        children, self.children = self.children, set()
+        for child in children:
+            child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if ended:
+            self._leaves(child)
+        following = child.place + 1
+        if following == len(self.spec.operands):
+            done = not self.children
+            self.alive = not done
+            self.parent.on_true(self, match, done)
+        elif self._may_start(following, match) and (ended or self.matcher.room()):
+            self._start_step(following, match)
+        elif not self.children:
+            self.fail()
+
+    def _may_start(self, place: int, match: Match) -> bool:
+        maximum = self.spec.maxima[place]
+        if maximum is None or self.counts is None:
+            return True
+        allowed = self.matcher.call(maximum, match)
+        return allowed is None or self.counts.get(place, 0) < allowed
+
+    def on_false(self, child: Started) -> None:
+        self._leaves(child)
+        if not self.children:
+            self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return self.children
+
+
+# ---------------------------------------------------------------- and, or, not
+@dataclass(frozen=True, slots=True)
+class AndSpec:
+    """`tags` are the places in matches that each operand fills; `negated` tells which operands are a ``not``."""
+
+    operands: tuple[Spec, ...]
+    tags: tuple[tuple[int, ...], ...]
+    negated: tuple[bool, ...]
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return And(self, matcher, parent, place)
+
+
+class And(Started):
+    """True when all operands have been; a ``not`` is true from the beginning.
+
+    The nots start first: an event for both sides cancels (recorded: not_order_same_event).
+    """
+
+    __slots__ = ("children", "matches", "spec")
+
+    def __init__(self, spec: AndSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.children: list[Started | None] = [None] * len(spec.operands)
+        self.matches: list[list[Match]] = [[] for _ in spec.operands]
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        negated = self.spec.negated
+        for place in sorted(range(len(negated)), key=lambda i: not negated[i]):
+            self.children[place] = self.spec.operands[place].new(self.matcher, self, place)
+            if negated[place]:
+                self.matches[place].append(match)
+        for child in sorted(filter(None, self.children), key=lambda each: not negated[each.place]):
+            if self.alive:
+                child.start(match)
+
+    def stop(self) -> None:
+        if not self.alive:
+            return
+        self.alive = False
+        for matches in self.matches:
+            self.matcher.size -= max(len(matches) - 1, 0)
+        self.matches = [[] for _ in self.matches]
+        for child in self.children:
+            if child is not None:
+                child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        place, negated = child.place, self.spec.negated
+        if ended:
+            self.children[place] = None
+        others = [self.matches[i] if i != place else [match] for i in range(len(negated))]
+        complete = all(others)
+        live = [i for i, each in enumerate(self.children) if each is not None and not negated[i]]
+        if any(i != place for i in live):  # another side may still need it
+            self._keep(place, match)
+        if not complete:
+            return
+        done = not live
+        combined = [self._combined(match, place, found) for found in product(*others)]
+        if done:
+            self.stop()
+        for found in combined:
+            if self.alive or done:
+                self.parent.on_true(self, found, done)
+
+    def _keep(self, place: int, match: Match) -> None:
+        kept = self.matches[place]
+        if kept and not self.matcher.room():
+            return
+        if kept:
+            self.matcher.size += 1
+        kept.append(match)
+
+    def _combined(self, match: Match, place: int, found: Sequence[Match]) -> Match:
+        result = match.copy()
+        for i, tags in enumerate(self.spec.tags):
+            if i != place:
+                for tag in tags:
+                    result[tag] = found[i][tag]
+        return result
+
+    def on_false(self, child: Started) -> None:
+        self.children[child.place] = None
+        self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return [child for child in self.children if child is not None and child.alive]
+
+    def discard(self, events: Collection[int]) -> None:
+        for place, matches in enumerate(self.matches):
+            kept = [match for match in matches if not holds(match, events)]
+            self.matcher.size -= max(len(matches) - 1, 0) - max(len(kept) - 1, 0)
+            self.matches[place] = kept
+            if matches and not kept and self.children[place] is None and self.alive:
+                self.fail()  # that side will not become true again
+        Started.discard(self, events)
+
+
+@dataclass(frozen=True, slots=True)
+class OrSpec:
+    operands: tuple[Spec, ...]
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Or(self, matcher, parent, place)
+
+
+class Or(Started):
+    """True with each operand; the end of one that became true is the end of all."""
+
+    __slots__ = ("children", "spec")
+
+    def __init__(self, spec: OrSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.children: list[Started] = []
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        self.children = [operand.new(self.matcher, self, i) for i, operand in enumerate(self.spec.operands)]
+        for child in list(self.children):
+            if self.alive:
+                child.start(match)
+
+    def stop(self) -> None:
+        self.alive = False
+        children, self.children = self.children, []
+        for child in children:
+            child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if ended:
+            self.stop()
+        self.parent.on_true(self, match, ended)
+
+    def on_false(self, child: Started) -> None:
+        self.children.remove(child)
+        if not self.children:
+            self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return self.children
+
+
+@dataclass(frozen=True, slots=True)
+class NotSpec:
+    operand: Spec
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Not(self, matcher, parent, place)
+
+
+class Not(Started):
+    """False when its operand becomes true. That it is true until then is for `And` to know; it never says so."""
+
+    __slots__ = ("child",)
+
+    def __init__(self, spec: NotSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.child: Started | None = spec.operand.new(matcher, self, 0)
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        if self.child is not None:
+            self.child.start(match)
+
+    def stop(self) -> None:
+        self.alive = False
+        if self.child is not None:
+            self.child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        self.fail()
+
+    def on_false(self, child: Started) -> None:
+        self.child = None  # from now on true for ever
+
+    def below(self) -> Iterable[Started]:
+        return () if self.child is None else (self.child,)
+
+
+# ---------------------------------------------------------------- every
+@dataclass(frozen=True, slots=True)
+class EverySpec:
+    """`respawns`: a new instance starts each time one becomes true; not over atoms that stay and over schedules.
+
+    `restarts`: a new instance starts when one became false. `keys` gives the key of a match of every-distinct,
+    `expiry` the time at which it is free again.
+    """
+
+    operand: Spec
+    respawns: bool = True
+    restarts: bool = True
+    keys: Function | None = None
+    expiry: Function | None = None
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Every(self, matcher, parent, place)
+
+
+class Every(Started):
+    """Starts its operand again each time it became true or false.
+
+    An operand that is true or false at once would do so without end; it is not started again.
+    """
+
+    __slots__ = ("children", "seen", "spec", "starting")
+
+    def __init__(self, spec: EverySpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.children: set[Started] = set()
+        self.starting: Started | None = None
+        self.seen: dict[Any, int | None] = {}  # key -> when it is free again
+
+    def start(self, match: Match) -> None:
+        # Timers hand on the very match that they began with, and `until` writes into it: the first round has its own
+        # (recorded: until_timer_stale_array).
+        self.begin = match.copy()
+        self.alive = True
+        self._spawn(match)
+
+    def _spawn(self, match: Match) -> None:
+        child = self.spec.operand.new(self.matcher, self, 0)
+        self.children.add(child)
+        before, self.starting = self.starting, child
+        child.start(match)
+        self.starting = before
+
+    def stop(self) -> None:
+        self.alive = False
+        children, self.children = self.children, set()
+        for child in children:
+            child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if ended:
+            self.children.discard(child)
+        if self.spec.respawns and child is not self.starting and (ended or self.matcher.room()):
+            self._spawn(self.begin)
+        if self.alive and (self.spec.keys is None or self._is_new(self.spec.keys, match)):
+            self.parent.on_true(self, match, False)
+
+    def _is_new(self, keys: Function, match: Match) -> bool:
+        key, now = self.matcher.call(keys, match), self.matcher.now
+        if key is None:
+            return False  # it failed
+        seen, expiry = self.seen, self.spec.expiry
+        if expiry is None:
+            if key in seen:
+                return False
+            seen[key] = None
+            return True
+        free = seen.pop(key, None)
+        if free is not None and free > now:
+            seen[key] = free
+            return False
+        while seen and (oldest := next(iter(seen.values()))) is not None and oldest <= now:
+            del seen[next(iter(seen))]
+        seen[key] = self.matcher.call(expiry, match)
+        return True
+
+    def on_false(self, child: Started) -> None:
+        self.children.discard(child)
+        if self.spec.restarts and child is not self.starting:
+            self._spawn(self.begin)
+        elif not self.children:
+            self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return self.children
+
+
+# ---------------------------------------------------------------- repeat
+@dataclass(frozen=True, slots=True)
+class RepeatSpec:
+    """`bounds` gives (lowest, highest) number of matches, None for none. `tags` are the places that become arrays."""
+
+    operand: Spec
+    until: Spec | None
+    bounds: Function
+    tags: tuple[int, ...]
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Repeat(self, matcher, parent, place)
+
+
+class Repeat(Started):
+    """Collects matches of its operand in arrays, up to a number of them or until something else becomes true.
+
+    `until` starts first: an event for both is only its (recorded: until_event_matches_both).
+    """
+
+    __slots__ = ("arrays", "child", "count", "high", "low", "spec", "starting", "until")
+
+    def __init__(self, spec: RepeatSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.arrays: dict[int, list[Any]] = {}
+        self.count = 0
+        self.low: int = 0
+        self.high: int | None = None
+        self.child: Started | None = None
+        self.until: Started | None = None
+        self.starting = False
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        bounds = self.matcher.call(self.spec.bounds, match)
+        if bounds is None:
+            self.fail()
+            return
+        self.low, self.high = bounds
+        if self.spec.until is not None:
+            self._start_until(self.spec.until)
+        self._start_operand()
+
+    def _start_until(self, spec: Spec) -> None:
+        self.until = spec.new(self.matcher, self, 1)
+        before, self.starting = self.starting, True
+        self.until.start(self.begin)
+        self.starting = before
+
+    def _start_operand(self) -> None:
+        """Operands that are true at once are started again up to the highest number only: else it would not end."""
+        while self.alive and not self._full:
+            before = self.count
+            self.child = self.spec.operand.new(self.matcher, self, 0)
+            outer, self.starting = self.starting, True
+            self.child.start(self.begin)
+            self.starting = outer
+            if self.count == before or self.child is not None or self.high is None:
+                return
+
+    @property
+    def _full(self) -> bool:
+        return self.high is not None and self.count >= self.high
+
+    def stop(self) -> None:
+        self.alive = False
+        for child in (self.until, self.child):
+            if child is not None:
+                child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if child.place == 1:
+            self._on_until(match, ended)
+            return
+        self.count += 1
+        for tag in self.spec.tags:
+            value = match[tag]
+            if value is not None:
+                self.arrays.setdefault(tag, []).extend(value if isinstance(value, list) else (value,))
+        if ended:
+            self.child = None
+        if self._full:
+            if self.child is not None:
+                self.child.stop()
+                self.child = None
+            if self.until is None:
+                self._done(match.copy())
+        elif ended and not self.starting:
+            self._start_operand()
+
+    def _on_until(self, match: Match, ended: bool) -> None:
+        if self.count >= self.low:
+            self._done(match)
+            return
+        if ended:
+            self.until = None
+            if self.spec.until is not None and not self.starting:
+                self._start_until(self.spec.until)
+
+    def _done(self, match: Match) -> None:
+        for tag, values in self.arrays.items():
+            match[tag] = values
+        self.stop()
+        self.parent.on_true(self, match, True)
+
+    def on_false(self, child: Started) -> None:
+        if child.place == 1:
+            self.until = None
+        else:
+            self.child = None
+        self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return [child for child in (self.until, self.child) if child is not None]
+
+    def discard(self, events: Collection[int]) -> None:
+        if self.alive and any(holds(values, events) for values in self.arrays.values()):
+            self.fail()
+        else:
+            Started.discard(self, events)

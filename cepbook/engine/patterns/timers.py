@@ -1,0 +1,286 @@
+"""Observers of time, and guards (Esper reference, "Pattern Guards", "Timer-interval", "Timer-at", "Schedule")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.crontab import Schedule as Crontab
+from cepbook.engine.patterns.index import Function
+from cepbook.engine.patterns.node import Match, Parent, Spec, Started
+from cepbook.engine.rows.support import add_months
+
+if TYPE_CHECKING:
+    from cepbook.engine.patterns.matcher import Matcher
+
+
+def moment(now: int, months: int | None, units: float | None, second: int) -> int:
+    """A time period after `now`; `second` is a second in units of the clock. Errors: ValueError for null."""
+    if months is None or units is None:
+        raise ValueError("a time period is null")
+    if months:
+        scale = second // 1000
+        ms, rest = divmod(now, scale)
+        now = add_months(ms, months) * scale + rest
+    return now + (units if isinstance(units, int) else round(units))
+
+
+class Timer(Started):
+    """What the matcher's clock calls. `serial` is 0 while no time is set; `since` is its start, `due` the time set."""
+
+    __slots__ = ("due", "serial", "since")
+
+    def __init__(self, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.serial = 0
+        self.since = self.due = 0
+
+    def on_time(self) -> None:
+        """The time has come."""
+        raise NotImplementedError
+
+
+# ---------------------------------------------------------------- observers
+@dataclass(frozen=True, slots=True)
+class ObserverSpec:
+    """``timer:interval``, ``timer:at``: `due` gives the time, not after now for at once, NEVER for never."""
+
+    shown: str
+    due: Function
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Observer(self.shown, self.due, matcher, parent, place)
+
+
+class Observer(Timer):
+    """True once, at a time that is known when it starts."""
+
+    __slots__ = ("shown", "time")
+
+    def __init__(self, shown: str, time: Function, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.shown = shown
+        self.time = time
+
+    def start(self, match: Match) -> None:
+        matcher = self.matcher
+        self.begin = match
+        self.since = matcher.now
+        due = matcher.call(self.time, match)
+        if due is None:
+            self.parent.on_false(self)
+        elif due <= matcher.now:
+            self.parent.on_true(self, match, True)
+        else:
+            self.alive = True
+            matcher.size += 1
+            matcher.arm(self, due)
+
+    def on_time(self) -> None:
+        self.stop()
+        self.parent.on_true(self, self.begin, True)
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.size -= 1
+            self.matcher.disarm(self)
+
+    def waiting(self) -> dict[str, Any]:
+        return {"waiting_for": self.shown, "since": self.since, "until": self.due if self.due < NEVER else None}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSpec:
+    """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one."""
+
+    shown: str
+    points: Function
+    after: Function | None  # (previous point, None, partition, now): the time one period later
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Scheduled(self, matcher, parent, place)
+
+
+class Scheduled(Timer):
+    """True at each of its points in time, which lie on a grid; those that passed unseen count, too."""
+
+    __slots__ = ("left", "point", "spec")
+
+    def __init__(self, spec: ScheduleSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.left: int | None = None
+        self.point = 0
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.since = self.matcher.now
+        found = self.matcher.call(self.spec.points, match)
+        if found is None:
+            self.parent.on_false(self)
+            return
+        date, repetitions = found
+        self.left = None if repetitions is None or repetitions < 0 else repetitions
+        self.alive = True
+        self.matcher.size += 1
+        self.point = self.since if date is None else date
+        if (date is None and not self._step()) or not self._arm():
+            self.fail()
+
+    def _step(self) -> bool:
+        """Go to the next point; whether there is one."""
+        after = self.spec.after
+        point = None if after is None else self.matcher.call_at(after, self.begin, self.point)
+        if point is None or point <= self.point:
+            return False
+        self.point = point
+        return True
+
+    def _arm(self) -> bool:
+        """Wait for the next point later than now; whether there is one."""
+        now = self.matcher.now
+        while self.left is None or self.left > 0:
+            if self.point > now:
+                self.matcher.arm(self, self.point)
+                return True
+            if self.left is not None:
+                self.left -= 1
+            if not self._step():
+                return False
+        return False
+
+    def on_time(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+        if self._step() and self._arm():
+            self.parent.on_true(self, self.begin, False)
+        else:
+            self.stop()
+            self.parent.on_true(self, self.begin, True)
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.size -= 1
+            self.matcher.disarm(self)
+
+    def waiting(self) -> dict[str, Any]:
+        return {"waiting_for": self.spec.shown, "since": self.since, "until": self.due}
+
+
+# ---------------------------------------------------------------- guards
+@dataclass(frozen=True, slots=True)
+class WithinSpec:
+    """``timer:within``, ``timer:withinmax``: `due` gives the end, `most` the number of matches that may pass."""
+
+    operand: Spec
+    due: Function
+    most: Function | None
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return Within(self, matcher, parent, place)
+
+
+class Within(Timer):
+    """Ends its operand at a time reckoned from the start (at that very time it is too late), or with a match."""
+
+    __slots__ = ("child", "left", "spec")
+
+    def __init__(self, spec: WithinSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.spec = spec
+        self.child = spec.operand.new(matcher, self, 0)
+        self.left: int | None = None
+
+    def start(self, match: Match) -> None:
+        matcher = self.matcher
+        self.begin = match
+        self.since = matcher.now
+        due = matcher.call(self.spec.due, match)
+        if self.spec.most is not None:
+            self.left = matcher.call(self.spec.most, match)
+        if due is None or due <= matcher.now or (self.left is None and self.spec.most is not None):
+            self.parent.on_false(self)
+            return
+        self.alive = True
+        matcher.arm(self, due)
+        self.child.start(match)
+
+    def on_time(self) -> None:
+        self.fail()
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.disarm(self)
+            self.child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if self.left is not None:
+            self.left -= 1
+            ended = ended or self.left <= 0
+        if ended:
+            self.stop()
+        self.parent.on_true(self, match, ended)
+
+    def on_false(self, child: Started) -> None:
+        self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return (self.child,) if self.alive else ()
+
+
+@dataclass(frozen=True, slots=True)
+class WhileSpec:
+    operand: Spec
+    condition: Function
+
+    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+        return While(self, matcher, parent, place)
+
+
+class While(Started):
+    """Passes matches on while the condition holds; the first other one is its end."""
+
+    __slots__ = ("child", "condition")
+
+    def __init__(self, spec: WhileSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.child = spec.operand.new(matcher, self, 0)
+        self.condition = spec.condition
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        self.child.start(match)
+
+    def stop(self) -> None:
+        self.alive = False
+        self.child.stop()
+
+    def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if self.matcher.call(self.condition, match):
+            self.alive = not ended
+            self.parent.on_true(self, match, ended)
+        else:
+            self.fail()
+
+    def on_false(self, child: Started) -> None:
+        self.fail()
+
+    def below(self) -> Iterable[Started]:
+        return (self.child,) if self.alive else ()
+
+
+@dataclass(slots=True)
+class Cron:
+    """The next time of a crontab; `operands` gives the numbers in it. Errors: ValueError as `engine.crontab`."""
+
+    schedule: Crontab
+    operands: Function
+
+    def __call__(self, event: None, match: Match, partition: Any, now: int) -> int:
+        return self.schedule.next_time(now, self.operands(event, match, partition, now))
