@@ -64,20 +64,20 @@ class GroupWin(View):
         entered: list[Item] = []
         left: list[Item] = []
         found = False
-        heap, again = self._heap, []
+        heap = self._heap
+        woken: list[tuple[int, int, View]] = []
         while heap and heap[0][0] <= now:
             due, place, view = heappop(heap)
-            if view.armed != due:
-                continue
-            view.armed = NEVER
-            if view.due <= now:
-                change = view.advance(now)
-                if change is not None:
-                    found = True
-                    entered += change[0]
-                    left += change[1]
-            again.append((place, view))
-        for place, view in again:
+            if view.armed == due:
+                view.armed = NEVER
+                woken.append((view.due, place, view))
+        for due, _, view in sorted(woken):
+            change = view.advance(now) if due <= now else None
+            if change is not None:
+                found = True
+                entered += change[0]
+                left += change[1]
+        for _, place, view in woken:
             if view.due < NEVER:
                 self._arm(place, view)
         self.due = heap[0][0] if heap else NEVER
@@ -110,6 +110,9 @@ class GroupWin(View):
 
     def retained(self) -> int:
         return sum(view.retained() for _, view in self.by_key.values())
+
+    def ahead_by(self, item: Item, index: int) -> Item | None:
+        return self.view(item).ahead_by(item, index)
 
     def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
         return self.view(item).ahead(item)
