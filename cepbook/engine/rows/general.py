@@ -195,8 +195,8 @@ def prev(view: View, item: Item, index: int | None, value: Value) -> Any:
     """`value` of the event `index` places before the newest (in a batch: before `item`); null beyond the window."""
     if index is None or index < 0:
         return None
-    items, own = view.ahead(item)
-    return value(items[own + index]) if own + index < len(items) else None
+    found = view.ahead_by(item, index)
+    return None if found is None else value(found)
 
 
 def prev_tail(view: View, item: Item, index: int | None, value: Value) -> Any:

@@ -31,6 +31,10 @@ class Windows(Behind):
         self.due = view.due
 
     def take(self, change: Change, now: int) -> Change | None:
+        if len(change[0]) == 1:
+            posted = self.view.arrive(change[0][0], now)
+            self.due = self.view.due
+            return posted
         entered: list[Item] = []
         left: list[Item] = []
         found = change == FORCED
@@ -78,7 +82,8 @@ class Chain(View):
         self._look()
 
     def _look(self) -> None:
-        self.due = min(self.first.due, self.then.due)
+        first, then = self.first.due, self.then.due
+        self.due = first if first < then else then
 
     def arrive(self, item: Item, now: int) -> Change | None:
         change = self.first.arrive(item, now)

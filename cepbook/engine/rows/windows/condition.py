@@ -22,7 +22,19 @@ Move = Callable[[Cells, Item], None]
 class Condition:
     """What a condition can see while it is tested, and the cells of its aggregates."""
 
-    __slots__ = ("S", "_enter", "_fresh", "_leave", "_test", "cells", "count", "expired", "newest", "oldest")
+    __slots__ = (
+        "S",
+        "_enter",
+        "_fresh",
+        "_leave",
+        "aggregates",
+        "cells",
+        "count",
+        "expired",
+        "newest",
+        "oldest",
+        "test",
+    )
 
     def __init__(
         self,
@@ -38,7 +50,8 @@ class Condition:
         self.expired = 0
         self.oldest: Item | None = None
         self.newest: Item | None = None
-        self._test = test
+        self.test = test
+        self.aggregates = enter is not None
         self._fresh = fresh
         self._enter = enter
         self._leave = leave
@@ -46,7 +59,7 @@ class Condition:
     def holds(self, item: Item | None, oldest: Item | None, newest: Item | None, count: int, expired: int) -> bool:
         """Whether the condition is true for `item`, given the window around it."""
         self.oldest, self.newest, self.count, self.expired = oldest, newest, count, expired
-        return self._test(self, item)
+        return self.test(self, item)
 
     def enter(self, item: Item) -> None:
         """An event came in."""
@@ -84,8 +97,9 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
 
     def write() -> None:
         with source.block(f"def {name}(C, item):"):
-            with source.block("if item is None:"):
-                source.line(f"item = {items.nothing()}")
+            if spec.name == "expr_batch":  # which may be empty when a variable changes
+                with source.block("if item is None:"):
+                    source.line(f"item = {items.nothing()}")
             items.unpack(source, "item")
             cells.load("C.cells")
             if cells.reads_now:

@@ -33,17 +33,24 @@ class Expr(Queue):
 
     def arrive(self, item: Item, now: int) -> Change:
         self.items.append(item)
-        self.condition.enter(item)
+        if self.condition.aggregates:
+            self.condition.enter(item)
         return (item,), self._expire(item)
 
     def _expire(self, newest: Item) -> list[Item]:
-        condition = self.condition
+        items, condition = self.items, self.condition
+        test, keeps = condition.test, condition.aggregates
+        condition.newest = newest
         left: list[Item] = []
-        while self.items:
-            oldest = self.items[0]
-            if condition.holds(oldest, oldest, newest, len(self), len(left)):
+        while items:
+            oldest = items[0]
+            condition.oldest = oldest
+            condition.count = len(self) if self.gone else len(items)
+            condition.expired = len(left)
+            if test(condition, oldest):
                 break
-            condition.leave(oldest)
+            if keeps:
+                condition.leave(oldest)
             left.append(self.pop())
         return left
 

@@ -57,6 +57,11 @@ class View:
         """How many items are held, those of the former batch included."""
         return sum(1 for _ in self.contents())
 
+    def ahead_by(self, item: Item, index: int) -> Item | None:
+        """For ``prev``: the item `index` (0 or more) behind the position that counts as 0; None beyond the window."""
+        items, own = self.ahead(item)
+        return items[own + index] if own + index < len(items) else None
+
     def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
         """For ``prev``: items, newest (or first in the window's order) first, and the position that counts as 0."""
         items = list(self.contents())
@@ -165,6 +170,12 @@ class Queue(View):
             items.extend(held)
             gone.clear()
 
+    def ahead_by(self, item: Item, index: int) -> Item | None:
+        items = self.items
+        if self.gone:
+            return super().ahead_by(item, index)
+        return items[-1 - index] if index < len(items) else None
+
     def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
         return Backwards(self.items if not self.gone else list(self.contents())), 0
 
@@ -191,6 +202,8 @@ class Collecting(Queue):
 
     def retained(self) -> int:
         return len(self) + len(self.former)
+
+    ahead_by = View.ahead_by
 
     def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
         """Within the batch, from the row's own position."""
