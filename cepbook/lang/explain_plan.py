@@ -278,8 +278,9 @@ def _call(e: Any, show: _Show, calls: list[str]) -> str:
     if e.name == "typeof":
         return f"typeof({show(e.args[0])})"
     args = [show(a) for a in e.args]
-    if e.name.startswith("string.") and e.name in FUNCTIONS:
-        return f"{args[0]}.{e.name.removeprefix('string.')}({', '.join(args[1:])})"
+    owner, _, method = e.name.partition(".")
+    if owner in ("string", "array") and e.name in FUNCTIONS:
+        return f"{args[0]}.{method}({', '.join(args[1:])})"
     return f"{e.name}({', '.join(args)})"
 
 

@@ -25,6 +25,9 @@ BUILT_IN = frozenset(
     if "." not in name and " " not in name
 )
 
+# How hints name what a method is called on
+RECEIVERS = {"string": "text", "array": "events"}
+
 SYNONYMS = {
     "average": "avg",
     "mean": "avg",
@@ -73,7 +76,8 @@ def _hint(name: str, registered: Iterable[str]) -> str | None:
     for known in FUNCTIONS:
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:
-            return f"it is a method: write text.{short}(…)" if owner == "string" else f"did you mean `{known}`?"
+            receiver = RECEIVERS.get(owner)
+            return f"it is a method: write {receiver}.{short}(…)" if receiver else f"did you mean `{known}`?"
     return did_you_mean(name, [*BUILT_IN, *registered])
 
 

@@ -307,6 +307,9 @@ def _method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x
     row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
     if row is not None:
         return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
+    row = FUNCTIONS.get(f"array.{step.name}") if target.type.of is not None and not step.args else None
+    if row is not None:
+        return call.bind_function(row, step, scope, bind, receiver=target)
     if step.name in ENUMERATION_METHODS and target.type.of is not None:
         scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
     if step.name in DATETIME_METHODS and (target.type in (t.LONG, t.TIMESTAMP) or target.type.event is not None):

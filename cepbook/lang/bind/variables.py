@@ -25,9 +25,11 @@ from cepbook.lang.bind.names import (
     resolve_type,
     statement_context,
 )
+from cepbook.lang.bind.pattern import bind_pattern
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.catalog import EventType, VariableType
 from cepbook.lang.java import single
+from cepbook.lang.patterns import Pattern
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import BITS, Type
 
@@ -84,7 +86,11 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
     for declaration in node.expressions:
         module.problems.unsupported("expression declarations", declaration.span)
     context, open_context = statement_context(node.context, node.span, module)
-    event_type = _trigger_type(node.trigger, module)
+    pattern: Pattern | None = None
+    if isinstance(node.trigger.stream, ast.PatternStream):
+        own = Scope(module, (), context, open_context=open_context)
+        pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, own)
+    event_type = _trigger_type(node.trigger, pattern, module)
     stream = Stream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
     scope = Scope(module, (stream,), context, True, open_=event_type is None, open_context=open_context)
     check_context(context, node, node.trigger.stream.span, module)
@@ -103,7 +109,7 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
         heading.name is not None,
         module.text(node.span),
         heading.annotations,
-        plan.Source(event_type.name, conjunction(filters), node.trigger.alias, span=node.trigger.stream.span),
+        plan.Source(event_type.name, conjunction(filters), node.trigger.alias, pattern, span=node.trigger.stream.span),
         None,
         assignments,
         module.options.default_selector,
@@ -114,15 +120,16 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
     )
 
 
-def _trigger_type(trigger: ast.StreamSource, module: Module) -> EventType | None:
+def _trigger_type(trigger: ast.StreamSource, pattern: Pattern | None, module: Module) -> EventType | None:
+    for window in trigger.windows:
+        module.problems.add("wrong-parameter", "the stream of `on … set` takes no data window", window.span)
+    if pattern is not None:
+        return pattern.match_type
     if not isinstance(trigger.stream, ast.FilterStream):
-        what = "patterns" if isinstance(trigger.stream, ast.PatternStream) else "this kind of stream"
-        module.problems.unsupported(what, trigger.stream.span)
+        module.problems.unsupported("this kind of stream", trigger.stream.span)
         return None
     if trigger.stream.contained:
         module.problems.unsupported("contained-event selection", trigger.stream.span)
-    for window in trigger.windows:
-        module.problems.add("wrong-parameter", "the stream of `on … set` takes no data window", window.span)
     return module.event_type(trigger.stream.type_name, trigger.stream.span)
 
 
