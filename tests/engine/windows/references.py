@@ -377,10 +377,14 @@ class TimeLengthBatch(Batches):
 # ------------------------------------------------------------------------------------- expiry expressions
 @dataclass(frozen=True, slots=True)
 class View:
-    """What an expiry expression sees: `event` is the one whose properties stand there by plain name."""
+    """What an expiry expression sees: `event` is the one whose properties stand there by plain name.
+
+    `events` are in the window, oldest first; `counted` are those that aggregates go over.
+    """
 
     event: Event
     events: Sequence[Event]
+    counted: Sequence[Event]
     times: Sequence[int]
     expired: int
     variables: dict[str, Any]
@@ -412,9 +416,9 @@ class ExpressionWindow:
         """`name` is set, be it to the value that it has: evaluated at the next advance of the clock."""
         self.variables[name], self.changed = value, True
 
-    def holds(self, event: Event, events: Sequence[Event], expired: int) -> bool:
+    def holds(self, event: Event, events: Sequence[Event], expired: int, again: Sequence[Event] = ()) -> bool:
         times = [self.times[e] for e in events]
-        return self.condition(View(event, events, times, expired, self.variables)) is True
+        return self.condition(View(event, events, [*again, *events], times, expired, self.variables)) is True
 
 
 class Expr(ExpressionWindow, Window):
@@ -441,19 +445,23 @@ class Expr(ExpressionWindow, Window):
 
 
 class ExprBatch(ExpressionWindow, Batches):
-    """Evaluated once per arrival, with the new event; posts all when it holds, without the new event if `exclude`."""
+    """Evaluated once per arrival, with the new event; posts all when it holds, without the new event if `exclude`.
+
+    An excluded event opens the next batch, whose aggregates count it twice (as recorded: expr_batch_sum_exclude).
+    """
 
     def __init__(self, condition: Condition, exclude: bool = False, **variables: Any) -> None:
         Batches.__init__(self)
         ExpressionWindow.__init__(self, condition, **variables)
         self.exclude = exclude
+        self.opener: list[Event] = []
 
     def arrive(self, event: Event, now: int) -> Change | None:
         self.times[event] = now
-        holds = self.holds(event, [*self.held, event], 0)
+        holds = self.holds(event, [*self.held, event], 0, self.opener)
         if holds and self.exclude:
             change = self.post()
-            self.held.append(event)
+            self.held, self.opener = [event], [event]
             return change
         self.held.append(event)
         return self.post() if holds else None

@@ -144,6 +144,7 @@ SUBJECTS = (
     Subject("#expr_batch(x = 1, false)"),
     Subject("#expr_batch(newest_event.k != oldest_event.k, false)"),
     Subject("#expr_batch(sum(x) > 5)"),
+    Subject("#expr_batch(sum(x) > 5, false)"),
     Subject("#expr_batch(current_count >= SIZE)", variable=True),
     Subject("#unique(k)", open_order=True),
     Subject("#unique(k, y)", open_order=True),

@@ -27,7 +27,7 @@ GETTERS: dict[str, Getter] = {
 
 
 def total(view: View, name: str = "x") -> float | None:
-    values = [e[name] for e in view.events if e[name] is not None]
+    values = [e[name] for e in view.counted if e[name] is not None]
     return sum(values) if values else None
 
 
@@ -72,6 +72,7 @@ CONDITIONS: dict[str, Condition] = {
     "myvalue = 'postme'": lambda v: same(v.event["myvalue"], "postme"),
     "sum(x) < 5": lambda v: less(total(v), 5),
     "sum(x) > 5": lambda v: less(5, total(v)),
+    "sum(x) > 10": lambda v: less(10, total(v)),
     "sum(price) <= 10": lambda v: compared(total(v, "price"), 10, lambda a, b: a <= b),
 }
 
