@@ -1,8 +1,9 @@
 """What does an event cost in each data window, and what does a retained event weigh, at 10^2, 10^4 and 10^6 of them?
 
-Baseline: the same window at 10^2 retained events, in the same run, and ``length`` at the same size. The bar, from 10^2
-to 10^6: at most 2 times the cost, caches included (a million events do not fit into one, so each that leaves is a
-miss); windows in sort order may pay for the logarithm, which is 3 times as large, as well.
+Baseline: the same window at 10^2 retained events, in the same run; a bare deque and a bare dict, by hand, at the same
+sizes; and ``length``. The bar, from 10^2 to 10^6: at most 2 times the cost, or what the bare container of the same
+accesses pays (a million events do not fit into a cache: a random key is several misses). Windows in sort order may pay
+for the logarithm, which is 3 times as large, as well.
 
     python benchmarks/windows.py [--sizes 100,10000,1000000] [--events 60000] [--rounds 5] [--only length,sort]
 
@@ -14,7 +15,7 @@ What follows the clock pays for a timer and a delivery of its own per event, as 
 
 Bytes are what `tracemalloc` counts while the window is filled, by retained event: its item, what indexes the item, and
 the values that both keep alive (here an int and a float, where a key or a timestamp is kept another int). The event
-itself is not kept. They are measured at up to 10^5 events.
+itself is not kept. They are measured at up to 20,000 events.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import random
 import statistics
 import time
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -35,7 +37,7 @@ from cepbook.engine.runtime import Runtime
 
 SCHEMA = """create schema Tick(
     at long, id int, k int, g int, own int, price double, stamp long, later long, score double)"""
-MOST_WEIGHED = 100_000
+MOST_WEIGHED = 20_000
 Event = dict[str, Any]
 Send = Callable[[Event], None]
 
@@ -45,16 +47,64 @@ class Case:
     """The views of a window that holds about ``{n}`` events, and what the statement selects.
 
     A window that `releases` drops all of them at once, at the latest after a `pause` of so many ms; one that `grows`
-    never drops any.
+    never drops any. `by_hand` takes its events without an engine.
     """
 
     views: str
     select: str = "id, price"
     behaves: Literal["slides", "grows", "releases"] = "slides"
     pause: int = 0
+    by_hand: Callable[[int], Send] | None = None
+
+
+class Counter:
+    """A sink that counts deliveries and keeps none."""
+
+    deliveries = 0
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.deliveries += 1
+
+    def extend(self, deltas: list[RawDelta]) -> None:
+        self.deliveries += len(deltas)
+
+
+def bare_deque(size: int) -> Send:
+    """What ``length`` does."""
+    window: deque[tuple[int, float]] = deque()
+    push = Counter().push
+
+    def send(event: Event) -> None:
+        window.append((event["id"], event["price"]))
+        remove = None
+        if len(window) > size:
+            number, price = window.popleft()
+            remove = [{"id": number, "price": price}]
+        push(event["at"], [{"id": event["id"], "price": event["price"]}], remove)
+
+    return send
+
+
+def bare_dict(size: int) -> Send:
+    """What ``unique`` does."""
+    window: dict[int, tuple[int, float]] = {}
+    push = Counter().push
+
+    def send(event: Event) -> None:
+        former = window.pop(event["k"], None)
+        window[event["k"]] = event["id"], event["price"]
+        remove = None
+        if former is not None:
+            number, price = former
+            remove = [{"id": number, "price": price}]
+        push(event["at"], [{"id": event["id"], "price": event["price"]}], remove)
+
+    return send
 
 
 CASES = {
+    "by hand: deque": Case("", by_hand=bare_deque),
+    "by hand: dict by random key": Case("", by_hand=bare_dict),
     "length": Case("#length({n})"),
     "time": Case("#time({n} msec)"),
     "ext_timed": Case("#ext_timed(at, {n} msec)"),
@@ -91,53 +141,46 @@ CASES = {
 }
 
 
-class Counter:
-    """A sink that counts deliveries and keeps none."""
-
-    deliveries = 0
-
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.deliveries += 1
-
-    def extend(self, deltas: list[RawDelta]) -> None:
-        self.deliveries += len(deltas)
-
-
 def ticks(size: int, pause: int) -> Iterator[Event]:
     """Events without end, one ms apart; with `pause` ms in addition after each `size` of them.
 
-    `k` is a random one of `size` keys, `g` of a tenth as many, `own` of none else. Timestamps lie within `size` ms of
-    `at`, and scores rise so that an event belongs anywhere among the last ones.
+    `k` is one of `size` keys, at random after each was there once; `g` of a tenth as many, `own` of none else.
+    Timestamps lie within `size` ms of `at`, and scores rise so that an event belongs anywhere among the last ones.
     """
-    rng = random.Random(7)
-    groups, at, i = max(1, size // 10), 0, 0
+    random_number = random.Random(7).random
+    at = i = 0
     while True:
-        spread = rng.random()
+        key = i if i < size else int(random_number() * size)
+        spread = random_number()
         yield {
             "at": at,
             "id": i,
-            "k": rng.randrange(size),
-            "g": rng.randrange(groups),
+            "k": key,
+            "g": key // 10,
             "own": i,
-            "price": rng.random() * 100,
+            "price": spread * 100,
             "stamp": at - int(spread * size / 2),
             "later": at + 1 + int(spread * size * 2),
             "score": i + spread * size,
         }
         i += 1
-        at += 1 + (pause if i % size == 0 else 0)
+        at += 1 if i % size else 1 + pause
 
 
 class Running:
     """A statement over the window `case` of `size` events, and the events that are sent to it."""
 
     def __init__(self, case: Case, size: int) -> None:
+        self.size = size
+        self.events = ticks(size, case.pause)
         self.runtime = Runtime()
+        if case.by_hand is not None:
+            self.send = case.by_hand(size)
+            return
         views = case.views.format(n=size)
         deployed = self.runtime.deploy(f"{SCHEMA}; @name('out') select irstream {case.select} from Tick{views}")
         deployed.statements[0].add_sink(Counter())
         self.send = self.runtime.sender("Tick", time="at")
-        self.events = ticks(size, case.pause)
 
     def feed(self, count: int) -> float:
         """Send `count` events; returns the CPU seconds that this took, without what it takes to make them."""
@@ -154,7 +197,7 @@ class Running:
     @property
     def retained(self) -> int:
         """How many events the window holds now."""
-        return int(self.runtime.state("out")[0]["retained"])
+        return int(self.runtime.state("out")[0]["retained"]) if self.runtime.statements else self.size
 
 
 def cost(case: Case, size: int, events: int, rounds: int) -> float:
@@ -166,7 +209,7 @@ def cost(case: Case, size: int, events: int, rounds: int) -> float:
     if case.behaves == "releases":  # whole periods
         number = size * max(1, round(events / size))
         rounds = max(2, min(rounds, events * 10 // number))
-    running.feed(3 * size)  # until as many leave as come
+    running.feed(size if case.behaves == "releases" else 2 * size)  # until as many leave as come
     gc.collect()
     return statistics.median(running.feed(number) / number * 1e9 for _ in range(rounds))
 
@@ -188,8 +231,8 @@ def weight(case: Case, size: int) -> float:
     running.feed(1)
     gc.collect()
     tracemalloc.start()
-    running.feed(size if case.behaves == "grows" else 3 * size)
-    if case.behaves == "releases":
+    running.feed(2 * size if case.behaves == "slides" else size)
+    if case.behaves == "releases":  # half of them wait, the former ones are to leave
         running.feed(size // 2)
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]
