@@ -19,6 +19,7 @@ from typing import Any
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
+from cepbook.lang.explain_trees import show_context, show_crontab, show_keyed, show_pattern
 from cepbook.lang.functions import FUNCTIONS
 
 
@@ -46,7 +47,10 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
         return lines
     if isinstance(statement, plan.CreateContextStatement):
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
-        return [head, *(f"  {_keyed(stream)}" for stream in statement.spec.streams)]
+        return [head, *(f"  {show_keyed(stream, show_expr)}" for stream in statement.spec.streams)]
+    if isinstance(statement, plan.CreateContextTreeStatement):
+        head = f"create context `{statement.context.name}` ({statement.context.kind})"
+        return [head, *(f"  {line}" for line in show_context(statement.spec, show_expr))]
     if isinstance(statement, plan.CreateVariableStatement):
         kind = "constant" if statement.variable.constant else "variable"
         value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
@@ -63,12 +67,6 @@ def _on_set(statement: plan.OnSetStatement) -> list[str]:
         lines.append(f"  in context {statement.context}")
     lines += [f"  {_assignment(each)}" for each in statement.assignments]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
-
-
-def _keyed(stream: plan.KeyedStream) -> str:
-    keys = ", ".join(f"{show_expr(k)}: {k.type}" for k in stream.keys)
-    where = f" filter {show_expr(stream.filter)}" if stream.filter is not None else ""
-    return f"partition by {keys} from {stream.event_type}{where}"
 
 
 def _event_type(event_type: EventType) -> str:
@@ -106,7 +104,7 @@ def _output(output: plan.Output) -> list[str]:
     if output.rate is not None:
         words.append(f"every {_amount(output.rate)}")
     if output.crontab is not None:
-        words.append(f"at ({', '.join(_crontab(output.crontab))})")
+        words.append(f"at {show_crontab(output.crontab, show_expr)}")
     if output.when is not None:
         words.append(f"when {show_expr(output.when)}")
     lines = [" ".join(words), *(f"    then {_assignment(a)}" for a in output.then_set)]
@@ -119,35 +117,6 @@ def _output(output: plan.Output) -> list[str]:
 
 def _amount(amount: x.Expr) -> str:
     return show_expr(amount) if isinstance(amount, x.Period) else f"{show_expr(amount)} events"
-
-
-def _crontab(crontab: plan.Crontab) -> list[str]:
-    """The fields in the order in which they are written: the time zone stands behind the seconds."""
-    fields = [_cron_field(field) for field in crontab.fields]
-    zone = [] if crontab.zone is None and len(fields) == 6 else ["null"]
-    if crontab.zone is not None:
-        zone = [f"'{crontab.zone}'"]
-    return [*fields[:6], *zone, *fields[6:]]
-
-
-def _cron_field(field: plan.CronField) -> str:
-    operands = [show_expr(e) for e in field.operands]
-    match field.kind:
-        case "star":
-            return "*"
-        case "range":
-            return ":".join(operands)
-        case "step":
-            return f"*/{operands[0]}"
-        case "list":
-            return f"[{', '.join(map(_cron_field, field.parts))}]"
-        case "nth_last":
-            return f"{operands[0]} last"
-        case "weekday":
-            return f"{operands[0]} weekday"
-        case "value":
-            return operands[0]
-    return field.kind
 
 
 def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
@@ -173,7 +142,10 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
             return [f"{indent}derive {node.name}({args}){keys}", *_node(node.input, indent + "  ", calls)]
         case plan.Source():
             alias = f" as {node.alias}" if node.alias is not None else ""
-            lines = [f"{indent}from {node.event_type}{alias}"]
+            if node.pattern is not None:
+                head, *tree = show_pattern(node.pattern, show_expr)
+                return [f"{indent}from {head}{alias}", *(f"{indent}{line}" for line in tree)]
+            lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
             return lines if node.filter is None else [*lines, f"{indent}  filter {show_expr(node.filter)}"]
 
 

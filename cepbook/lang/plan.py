@@ -64,6 +64,18 @@ class Source(PlanNode):
     alias: str | None
     pattern: Pattern | None = None
 
+    @property
+    def nothing(self) -> bool:
+        """Whether there is no from-clause: the statement has one row for each context partition."""
+        return self.event_type == NOTHING
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The types of the events that it reads, each once; their subtypes are read, too."""
+        if self.pattern is None:
+            return (self.event_type,)
+        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec(PlanNode):

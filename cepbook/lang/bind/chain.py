@@ -273,6 +273,8 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
     if target.type == t.MAP or step.optional:
         return x.Member(t.OBJECT, target, step.name, span=span)
     hint = did_you_mean(step.name, members) if members is not None else None
+    if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
+        hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
     scope.problems.fail("unknown-property", f"no property `{step.name}` in {_shown(target.type)}", step.span, hint)
 
 

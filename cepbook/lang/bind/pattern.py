@@ -15,10 +15,11 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import patterns as p
 from cepbook.lang import types as t
+from cepbook.lang.ast.node import walk
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.crontab import bind_crontab
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import duration
 from cepbook.lang.bind.schedule import bind_schedule
 from cepbook.lang.catalog import EventType
@@ -29,6 +30,7 @@ MATCH_TYPE = "<pattern>"  # the name of the type of matches
 OBSERVERS = ("interval", "at", "schedule")
 GUARDS = ("within", "withinmax")
 SUPPRESS, DISCARD, CONSUME = "SuppressOverlappingMatches", "DiscardPartialsOnMatch", "consume"
+EARLIER = "expressions see the tags of the steps before their `->`"
 NO_EVENT = Stream(None, EventType("", {}))
 
 Tags = Mapping[str, Type]
@@ -36,7 +38,8 @@ Tags = Mapping[str, Type]
 
 def bind_pattern(node: ast.PatternNode, annotations: Sequence[ast.Annotation], scope: Scope) -> p.Pattern:
     """The pattern. `scope` tells what its expressions see besides events and tags: the context, correlated names."""
-    binder = _Binder(scope)
+    known = frozenset(one.tag for one in walk(node) if isinstance(one, ast.PatternFilter) and one.tag is not None)
+    binder = _Binder(scope, known)
     root, tags = binder.bind(node, {})
     names = {annotation.name.lower() for annotation in annotations}
     for annotation in annotations:
@@ -64,9 +67,10 @@ def _number(e: x.Expr | None) -> int | None:
 
 @dataclass(slots=True)
 class _Binder:
-    """`scope` is that of the whole pattern; `tags` are the tags so far, `atoms` their number."""
+    """`scope` is that of the whole pattern, `known` are all its tags; `tags` those so far, `atoms` their number."""
 
     scope: Scope
+    known: frozenset[str]
     tags: set[str] = field(default_factory=set)
     atoms: int = 0
 
@@ -95,15 +99,24 @@ class _Binder:
         raise TypeError(f"no rule for {type(node).__name__}")
 
     # ------------------------------------------------------------ expressions
-    def seeing(self, tags: Tags, arriving: Stream = NO_EVENT) -> Scope:
-        """The scope of an expression that sees `tags`, and the event that arrives before them."""
+    def seeing(self, node: ast.Expr, tags: Tags, arriving: Stream = NO_EVENT, *, hint: str = EARLIER) -> Scope:
+        """The scope of `node`, which sees the event that arrives and behind it `tags`; other tags are reported."""
+        own_type = arriving.event_type
+        hidden = self.known.difference(tags, (arriving.alias,), own_type.properties if own_type is not None else ())
+        for chain in walk(node):
+            if isinstance(chain, ast.Chain) and chain.steps[0].name in hidden and chain.steps[0].args is None:
+                first = chain.steps[0]
+                self.scope.problems.add(
+                    "unknown-property", f"the tag `{first.name}` is not known here", first.span, hint
+                )
+        correlated = {**self.scope.correlated, **dict.fromkeys(hidden, error_at())}
         streams = (arriving, Stream(None, EventType(MATCH_TYPE, tags), behind=True))
         own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
-        return replace(own, data_windows=(), no_rows="a pattern", open_=False)
+        return replace(own, data_windows=(), no_rows="a pattern", open_=False, correlated=correlated)
 
-    def value(self, node: ast.Expr, tags: Tags) -> x.Expr:
+    def value(self, node: ast.Expr, tags: Tags, hint: str = EARLIER) -> x.Expr:
         """An expression without an event that arrives."""
-        bound = fold(bind_expr(node, self.seeing(tags)))
+        bound = fold(bind_expr(node, self.seeing(node, tags, hint=hint)))
         for part in x.walk(bound):
             if isinstance(part, (x.Prop, x.EventOf)) and part.stream == p.EVENT:
                 self.scope.problems.add("wrong-parameter", "only filters of a pattern read events", part.span)
@@ -114,7 +127,7 @@ class _Binder:
 
     def count(self, node: ast.Expr, what: str) -> x.Expr:
         """A whole number above 0: a constant, or of variables that are read at the start."""
-        bound = self.value(node, {})
+        bound = self.value(node, {}, "it is read once, from constants and variables")
         if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
             self.wrong(f"{what} must be an int, found {describe(bound.type)}", node.span)
         elif (number := _number(bound)) is not None and number < 1:
@@ -134,8 +147,11 @@ class _Binder:
             at = self.scope.module.word(node.tag, node.span)
             problems.add("duplicate-name", f"the tag `{node.tag}` occurs twice", at)
         name = "" if stream.type_name in prior else stream.type_name
-        seen = self.seeing(prior, Stream(node.tag, event_type, name, also=name))
-        filters = [bind_condition(condition, seen, "the filter") for condition in stream.filters]
+        arriving = Stream(node.tag, event_type, name, also=name)
+        filters = [
+            bind_condition(condition, self.seeing(condition, prior, arriving), "the filter")
+            for condition in stream.filters
+        ]
         tags: dict[str, Type] = {}
         if node.tag is not None:
             self.tags.add(node.tag)
@@ -168,7 +184,7 @@ class _Binder:
         elif node.named:
             self.wrong(f"`timer:{name}` has no parameter `{node.named[0][0]}:`", node.span)
         elif name == "at":
-            crontab = bind_crontab(node.args, node.span, self.seeing({}))
+            crontab = bind_crontab(node.args, node.span, self.scope)
             if crontab is not None:
                 return p.At(crontab, span=node.span)
         elif len(node.args) != 1:
@@ -195,7 +211,7 @@ class _Binder:
         keys: list[x.Expr] = []
         expiry: x.Expr | None = None
         for position, key in enumerate(node.distinct):
-            bound = self.value(key, tags)
+            bound = self.value(key, tags, "keys read the tags of the sub-expression behind them")
             last = position == len(node.distinct) - 1
             if last and (isinstance(bound, x.Period) or (keys and isinstance(bound, x.Const))):
                 expiry = duration(bound, "the expiry of `every-distinct`", self.scope)
@@ -226,7 +242,8 @@ class _Binder:
         operand, tags = self.bind(node.operand, prior)
         name = node.name.lower()
         if node.namespace == "" and name == "while":
-            condition = bind_condition(node.args[0], self.seeing({**prior, **tags}), "the condition of `while`")
+            seen = self.seeing(node.args[0], {**prior, **tags})
+            condition = bind_condition(node.args[0], seen, "the condition of `while`")
             return p.While(operand, condition, span=node.span), tags
         if node.namespace.lower() != "timer" or name not in GUARDS:
             shown = f"{node.namespace}:{node.name}"
