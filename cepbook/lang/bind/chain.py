@@ -165,9 +165,17 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     ]
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
-    scope.problems.fail(
-        "unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, did_you_mean(step.name, names)
-    )
+    hint = _inside(step.name, scope) or did_you_mean(step.name, names)
+    scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
+
+
+def _inside(name: str, scope: Scope) -> str | None:
+    """Where `name` is a property of events within the events, as of the tags of a pattern."""
+    for stream in scope.streams:
+        for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
+            if type_.event is not None and name in (_members(type_, scope) or ()):
+                return f"did you mean `{outer}.{name}`?"
+    return None
 
 
 def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Expr:

@@ -219,19 +219,24 @@ class _Binder:
                 self.wrong("a key of `every-distinct` must read a tag of its own sub-expression", key.span)
             else:
                 keys.append(bound)
-        if not keys:
+        if expiry is not None and not keys:
             self.wrong("`every-distinct` needs a key", node.span, "such as every-distinct(a.id) a=A")
         return p.Every(operand, tuple(keys), expiry, span=node.span), tags
 
     def repeat(self, node: ast.PatternRepeat, prior: Tags) -> tuple[p.PatternNode, Tags]:
         operand, own = self.bind(node.operand, prior)
         until, after = (None, {}) if node.until is None else self.bind(node.until, prior)
-        low = None if node.low is None else self.count(node.low, "the lower bound of a repeat")
+        which = "number" if node.exact else "lower bound"
+        low = None if node.low is None else self.count(node.low, f"the {which} of a repeat")
         high = low
         if not node.exact:
             high = None if node.high is None else self.count(node.high, "the upper bound of a repeat")
         if until is None and not node.exact:
-            self.wrong("a repeat with a range needs `until`", node.span, "an exact number does not: [3] a=A")
+            self.wrong(
+                "a repeat with a range needs `until`",
+                node.span,
+                "such as [2:] a=A until b=B, in parentheses under every",
+            )
         lowest, highest = _number(low), _number(high)
         if lowest is not None and highest is not None and lowest > highest:
             self.wrong(f"the bounds of a repeat run backwards: {lowest} to {highest}", node.span)
