@@ -170,13 +170,17 @@ class Code:
 
     def append_row(self, rows: str, scope: Scope, *, only: bool = False) -> None:
         """``rows.append(row)`` if having lets it through; with `only` the row makes the list."""
-        for group in self.local:
-            group.load(scope)
+        self.load_local(scope)
         with self.having(scope):
             form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
             self.source.line(form.format(self.row(scope)), self.shape.projection.span)
 
     # -------------------------------------------------------------- groups
+    def load_local(self, scope: Scope) -> None:
+        """Load the cells of the local groups that the row of `scope` belongs to."""
+        for group in self.local:
+            group.load(scope)
+
     def enter(self, scope: Scope) -> None:
         """Add the scope's item to the loaded cells and to its local groups."""
         for group in self.local:

@@ -41,6 +41,7 @@ class LimitedCode(GeneralCode):
         source, grouped = self.source, self.shape.grouped
         if grouped:
             source.line("row = None")
+        self.code.load_local(scope)
         with self.code.having(scope):
             code = self.code.row(scope)
             code = f"({_late(code)})" if reads_late(self.shape, self.output) else code
