@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cepbook.engine.clock import Clock
+from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.ports import Member
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.frozen import hashable, is_hashable
@@ -31,8 +34,12 @@ class KeyedContext:
     those whose filter it passed.
     """
 
-    def __init__(self, plan: CreateContextStatement, locators: Locators, order: tuple[int, int]) -> None:
+    def __init__(
+        self, plan: CreateContextStatement, locators: Locators, order: tuple[int, int], clock: Clock, notices: Notices
+    ) -> None:
         self.plan = plan
+        self._clock = clock
+        self._notices = notices
         self.name = plan.context.name
         self.order = order
         self.streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
@@ -47,6 +54,8 @@ class KeyedContext:
     # -------------------------------------------------------------- statements
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot."""
+        if not self.statements:
+            self._tell("activated", None)
         self.statements.append(statement)
         for partition in self.partitions.values():
             partition.states.append(statement.new_state(partition))
@@ -59,18 +68,58 @@ class KeyedContext:
         for partition in self.partitions.values():
             partition.states[slot] = None
         if not any(self.statements):
+            for partition in self.partitions.values():
+                partition.ended = True
+                self._tell("deallocated", partition)
             self.statements.clear()
             self.partitions.clear()
             self._next_id = 0
+            self._tell("deactivated", None)
+
+    # -------------------------------------------------------------- administration
+    def end_partition(self, id_: int) -> bool:
+        """End a partition by hand. Whether there is one with this id; the next event of its key allocates another."""
+        partition = next((p for p in self.partitions.values() if p.id == id_), None)
+        if partition is None:
+            return False
+        partition.ended = True
+        del self.partitions[partition.place]
+        for statement in reversed(self.statements):
+            if statement is not None:
+                statement.end(partition, self._clock.now)
+        self._tell("deallocated", partition)
+        return True
+
+    def identities(self) -> list[Identity]:
+        """The live partitions, as selectors see them."""
+        found = []
+        for shown, partition in zip(self.describe(), self._live(), strict=True):
+            step = Step(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
+            found.append(Identity(partition.id, shown, (step,)))
+        return found
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody listens to this context and no other."""
+        return self._notices.watched(self.name)
+
+    def _tell(self, kind: Kind, partition: Partition | None, time: int | None = None) -> None:
+        if self._notices.wanted(self.name):
+            id_, properties = (None, {}) if partition is None else (partition.id, _described(partition))
+            self._notices.tell(Notice(kind, self.name, id_, properties, self._clock.now if time is None else time))
 
     # -------------------------------------------------------------- events
-    def allocate(self, key: Any, keys: Sequence[Any]) -> Partition:
-        """A new partition for `key`, with fresh states of all statements."""
+    def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> Partition:
+        """A new partition for `key`, with fresh states of all statements. `time` None: the present."""
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
-        partition = Partition(self._next_id, self.name, properties)
+        partition = Partition(self._next_id, self.name, properties, key)
         self._next_id += 1
         partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
         self.partitions[key] = partition  # when a state could not begin (a variable has no such size) there is none
+        self._tell("allocated", partition, time)
+        for statement in self.statements:
+            if statement is not None:
+                statement.opened(partition)
         return partition
 
     def handler(
@@ -104,24 +153,27 @@ class KeyedContext:
         key, _ = self._locate[listed](event)
         return None if key is OUTSIDE else self.partitions.get(key)
 
-    def assign(self, listed: str, columns: Mapping[str, list[Any]], count: int) -> list[Partition | None]:
-        """The partition of each of `count` rows of a replay, new ones allocated in row order."""
+    def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
+        """The partition of each row of a replay, new ones allocated in row order at `times`."""
         stream, partitions = self.streams[listed], self.partitions
         names = [e.name for e in stream.keys if isinstance(e, x.Prop) and is_hashable(e.type)]
         if stream.filter is None and len(names) == 1 == len(stream.keys):
             found: list[Partition | None] = []
-            for value in columns[names[0]]:
+            for value, time in zip(columns[names[0]], times, strict=True):
                 partition = partitions.get(value)
-                found.append(self.allocate(value, (value,)) if partition is None else partition)
+                found.append(self.allocate(value, (value,), time) if partition is None else partition)
             return found
-        return [self._assign_row(listed, {name: values[i] for name, values in columns.items()}) for i in range(count)]
+        return [
+            self._assign_row(listed, {name: values[i] for name, values in columns.items()}, time)
+            for i, time in enumerate(times)
+        ]
 
-    def _assign_row(self, listed: str, event: dict[str, Any]) -> Partition | None:
+    def _assign_row(self, listed: str, event: dict[str, Any], time: int | None = None) -> Partition | None:
         key, keys = self._locate[listed](event)
         if key is OUTSIDE:
             return None
         partition = self.partitions.get(key)
-        return self.allocate(key, keys) if partition is None else partition
+        return self.allocate(key, keys, time) if partition is None else partition
 
     def locator(self, listed: str) -> Callable[[Any], Partition | None]:
         """The partition of one event (allocated if new), None outside the context."""
@@ -134,8 +186,14 @@ class KeyedContext:
 
     def describe(self) -> list[dict[str, Any]]:
         """The live partitions with their built-in properties, by id."""
-        live = sorted(self.partitions.values(), key=lambda p: p.id)
-        return [{"id": p.id, **p.properties, "name": p.name} for p in live]
+        return [_described(partition) for partition in self._live()]
+
+    def _live(self) -> list[Partition]:
+        return sorted(self.partitions.values(), key=lambda p: p.id)
+
+
+def _described(partition: Partition) -> dict[str, Any]:
+    return {"id": partition.id, **partition.properties, "name": partition.name}
 
 
 def compile_locators(spec: KeyedContextSpec, scope_in: lower.ScopeIn) -> Locators:

@@ -8,15 +8,17 @@ from typing import Any
 class Partition:
     """One context partition. `states` has one state per statement of the context, at the statement's slot.
 
-    `properties` are the built-in properties besides id and name. An `ended` partition is none any more: timers that
-    statements had in it are not run.
+    `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a
+    plain keyed context, else the node of the tree. An `ended` partition is none any more: timers that statements had in
+    it are not run.
     """
 
-    __slots__ = ("ended", "id", "name", "properties", "states")
+    __slots__ = ("ended", "id", "name", "place", "properties", "states")
 
-    def __init__(self, id_: int, name: str, properties: dict[str, Any]) -> None:
+    def __init__(self, id_: int, name: str, properties: dict[str, Any], place: Any) -> None:
         self.id = id_
         self.name = name
         self.properties = properties
+        self.place = place
         self.states: list[Any] = []
         self.ended = False

@@ -1,16 +1,32 @@
-"""All contexts but plain keyed ones: a tree of levels (one, without nesting); its leaves are the context partitions."""
+"""All contexts but plain keyed ones: a tree of levels (one, without nesting); its leaves are the context partitions.
+
+Rules recorded from the reference: partition ids count from 0 in the order of allocation over the whole tree and are not
+reused while the context is active; what allocates a partition is shown to all statements at the context's own
+place in the order; what ends one is not shown to them; statements of an ending partition end in reverse order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
-from cepbook.engine.clock import Timed
+from cepbook.engine.clock import NEVER, Timed
+from cepbook.engine.contexts.forms import TreeForm
+from cepbook.engine.contexts.levels import Level, levels, visible
+from cepbook.engine.contexts.node import Branch, Node
+from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.ports import Member
+from cepbook.engine.contexts.selectors import Identity, Step
+from cepbook.engine.contexts.watch import Watch
+from cepbook.engine.ports import Host, Member
+from cepbook.errors import StatementError
 from cepbook.lang.plan import CreateContextTreeStatement
 
 Order = tuple[int, int]
+# (due, depth of the level, what begins before what ends, serial, observer, owner)
+Timer = tuple[int, int, int, int, Watch, Node]
 
 
 class Tree:
@@ -19,47 +35,259 @@ class Tree:
     While an event is dispatched, `took` holds the statements that have seen it in partitions that it allocated.
     """
 
-    def __init__(self, plan: CreateContextTreeStatement, order: Order) -> None:
+    def __init__(
+        self, plan: CreateContextTreeStatement, form: TreeForm, order: Order, host: Host, notices: Notices
+    ) -> None:
         self.plan = plan
         self.name = plan.context.name
         self.order = order
         self.timed = Timed(order, self.fire)
         self.statements: list[Member | None] = []
-        self.partitions: dict[int, Partition] = {}  # by id
+        self.partitions: dict[int, Partition] = {}  # by id, in order of allocation
         self.took: list[Member] = []
+        self._host = host
+        self._notices = notices
+        self._levels = levels(form, self)
+        self._root: Branch | None = None
+        self._timers: list[Timer] = []
+        self._serial = count()
+        self._next_id = 0
+        self._fresh: set[int] = set()  # allocated by the present event
+        self._targets: Sequence[Partition] | None = None  # of the present event
+        self._joining = False
+        self._takers: dict[str, list[tuple[Member, Callable[[Any, Any], object]]]] = {}
 
+    # -------------------------------------------------------------- statements
     @property
     def active(self) -> bool:
         """Whether a statement uses the context."""
-        return any(self.statements)
+        return self._root is not None
 
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
-        raise NotImplementedError
+        self.statements.append(statement)
+        self._takers.clear()
+        for partition in self.partitions.values():
+            partition.states.append(statement.new_state(partition))
+        if self._root is None:
+            self._tell("activated", None)
+            self._root = self._levels.branch(None)
+            self._joining = True
+            self._guarded(self._root.open)
+            self._joining = False
+        return len(self.statements) - 1
 
     def part(self, statement: Member) -> None:
         """Remove a statement; without statements the context forgets its partitions, without any output."""
-        raise NotImplementedError
+        slot = self.statements.index(statement)
+        self.statements[slot] = None
+        self._takers.clear()
+        for partition in self.partitions.values():
+            partition.states[slot] = None
+        if any(self.statements):
+            return
+        assert self._root is not None
+        for partition in self.partitions.values():
+            partition.ended = True
+            self._tell("deallocated", partition)
+        self._root.drop()
+        self._root = None
+        self._host.clock.disarm(self.timed)
+        self.statements.clear()
+        self.partitions.clear()
+        self._timers.clear()
+        self._next_id = 0
+        self._tell("deactivated", None)
 
+    def rewired(self) -> None:
+        """Event types or statements changed."""
+        self._takers.clear()
+        level: Level | None = self._levels
+        while level is not None:
+            level.rewired()
+            level = level.inner
+
+    def _takers_of(self, type_name: str) -> list[tuple[Member, Callable[[Any, Any], object]]]:
+        """The statements that read events of a type, in order of priority and deployment."""
+        found = self._takers.get(type_name)
+        if found is None:
+            statements = sorted((s for s in self.statements if s is not None), key=lambda s: s.order)
+            takers = ((s, s.taker(type_name)) for s in statements)
+            found = self._takers[type_name] = [(s, take) for s, take in takers if take is not None]
+        return found
+
+    # -------------------------------------------------------------- events
     def handles(self, type_name: str) -> bool:
         """Whether events of `type_name` may allocate or end partitions."""
-        raise NotImplementedError
+        return self._levels.concerns(type_name)
 
     def on_event(self, type_name: str, event: Any) -> None:
         """What the context does with an event, at its own place in the order: end partitions, allocate others.
 
         Statements are shown the event in the partitions that it allocates, here and now.
         """
-        raise NotImplementedError
+        self._targets = None
+        if self._fresh:
+            self._fresh = set()
+        if self.took:
+            self.took = []
+        if self._root is not None and self._levels.concerns(type_name):
+            try:
+                self._root.on_event(type_name, event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self.failed(failure)
 
     def targets(self, type_name: str, event: Any, order: Order) -> Sequence[Partition]:
         """The partitions, by id, in which a statement of place `order` is to see the event at its own place."""
-        raise NotImplementedError
+        if order < self.order:
+            return self._routed(type_name, event)
+        if self._targets is None:
+            found = self._routed(type_name, event)
+            fresh = self._fresh
+            self._targets = [p for p in found if p.id not in fresh] if fresh else found
+        return self._targets
 
-    def fire(self, now: int) -> None:
-        """Timers of conditions are due."""
-        raise NotImplementedError
+    def _routed(self, type_name: str, event: Any) -> Sequence[Partition]:
+        if self._root is None:
+            return ()
+        if not self._levels.selects(type_name):
+            return list(self.partitions.values())
+        found: list[Partition] = []
+        try:
+            self._root.leaves(type_name, event, found)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
+        if self._levels.inner is not None and len(found) > 1:
+            found.sort(key=lambda p: p.id)
+        return found
+
+    def present(self, partition: Partition, type_name: str, event: Any) -> None:
+        """Show an event to all statements in a fresh partition."""
+        for statement, take in self._takers_of(type_name):
+            if statement.guarded(take, event, partition):
+                self.took.append(statement)
+
+    # -------------------------------------------------------------- partitions
+    def open(self, node: Node) -> None:
+        """Allocate the context partition of a leaf."""
+        properties = node.properties
+        if node.branch.level.nested:
+            properties = {each.name: each.properties for each in _path(node)}
+            node.properties["id"] = self._next_id
+        partition = Partition(self._next_id, self.name, properties, node)
+        partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
+        node.partition = partition
+        self.partitions[partition.id] = partition
+        self._next_id += 1
+        self._fresh.add(partition.id)
+        self._tell("allocated", partition)
+        if not self._joining:
+            for statement in self.statements:
+                if statement is not None:
+                    statement.opened(partition)
+
+    def close(self, node: Node) -> None:
+        """The context partition of a leaf ends: its statements, last deployed first."""
+        partition = node.partition
+        assert partition is not None
+        partition.ended = True
+        del self.partitions[partition.id]
+        for statement in reversed(self.statements):
+            if statement is not None:
+                statement.end(partition, self.now)
+        self._tell("deallocated", partition)
+
+    def end_partition(self, id_: int) -> bool:
+        """End a partition by hand, as a condition would. Whether there is one with this id."""
+        partition = self.partitions.get(id_)
+        if partition is not None:
+            self._guarded(lambda: partition.place.branch.dismiss(partition.place))
+        return partition is not None
 
     def describe(self) -> list[dict[str, Any]]:
         """The live partitions with their built-in properties, by id."""
-        raise NotImplementedError
+        return [_described(partition) for partition in self.partitions.values()]
+
+    def identities(self) -> list[Identity]:
+        """The live partitions, as selectors see them."""
+        return [_identity(partition) for partition in self.partitions.values()]
+
+    def _tell(self, kind: Kind, partition: Partition | None) -> None:
+        if self._notices.wanted(self.name):
+            id_, properties = (None, {}) if partition is None else (partition.id, _described(partition))
+            self._notices.tell(Notice(kind, self.name, id_, properties, self.now))
+
+    # -------------------------------------------------------------- time
+    @property
+    def now(self) -> int:
+        """Engine time."""
+        return self._host.clock.now
+
+    def arm(self, watch: Watch, owner: Node, due: int) -> None:
+        """Look at a condition again when it is `due`."""
+        owner.due = due
+        if due < NEVER:
+            entry = (due, watch.branch.level.depth, watch.rank, next(self._serial), watch, owner)
+            heappush(self._timers, entry)
+            self._host.clock.arm(self.timed, due)
+
+    def fire(self, now: int) -> None:
+        """Timers of conditions are due: each once, by time, then outer levels before inner ones."""
+        due: list[Timer] = []
+        while self._timers and self._timers[0][0] <= now:
+            due.append(heappop(self._timers))
+        self._fresh = set()
+        for at, _, _, _, watch, owner in due:
+            if owner.ended or owner.due != at:
+                continue
+            owner.due = NEVER
+            self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner))  # type: ignore[misc]
+        while self._timers and self._timers[0][5].due != self._timers[0][0]:
+            heappop(self._timers)
+        if self._timers:
+            self._host.clock.arm(self.timed, self._timers[0][0])
+
+    # -------------------------------------------------------------- for the levels
+    def is_a(self, type_name: str, supertype: str) -> bool:
+        """Whether events of a type are events of another."""
+        return self._host.catalog.is_a(type_name, supertype)
+
+    def types_of(self, type_name: str) -> tuple[str, ...]:
+        """The types of an event of a type: its own first, then the supertypes."""
+        found = self._host.catalog.event_types.get(type_name)
+        return (type_name, *(() if found is None else found.supertypes))
+
+    def _guarded(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
+
+    def failed(self, failure: Exception) -> None:
+        """Report a run-time failure."""
+        message = f"context `{self.name}` failed: {type(failure).__name__}: {failure}"
+        self._host.report(StatementError(self.name, message, None, failure))
+
+
+def _path(leaf: Node) -> list[Node]:
+    """The nodes from the outermost level to `leaf`."""
+    found: list[Node] = []
+    node: Node | None = leaf
+    while node is not None:
+        found.append(node)
+        node = node.branch.parent
+    return found[::-1]
+
+
+def _described(partition: Partition) -> dict[str, Any]:
+    leaf: Node = partition.place
+    if leaf.branch.level.nested:
+        properties: dict[str, Any] = {node.name: visible(node) for node in _path(leaf)}
+    else:
+        properties = visible(leaf)
+    return {"id": partition.id, **properties, "name": partition.name}
+
+
+def _identity(partition: Partition) -> Identity:
+    steps = (Step(n.name, n.branch.level.kind, n.branch.identity(n), visible(n)) for n in _path(partition.place))
+    return Identity(partition.id, _described(partition), tuple(steps))

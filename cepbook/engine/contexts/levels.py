@@ -1,0 +1,100 @@
+"""The levels of a context's tree: what is the same for all branches of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.contexts.forms import EventForm, LevelForm, PatternForm, Stream
+from cepbook.engine.contexts.node import Branch, Node
+from cepbook.engine.contexts.segments import CategoryBranch, HashBranch, KeyedBranch
+from cepbook.engine.contexts.spans import OverlappingBranch, SpanBranch
+from cepbook.lang import contexts as c
+
+if TYPE_CHECKING:
+    from cepbook.engine.contexts.tree import Tree
+
+_BRANCHES: dict[type, type[Branch]] = {
+    c.Keyed: KeyedBranch,
+    c.Hash: HashBranch,
+    c.Category: CategoryBranch,
+    c.NonOverlapping: SpanBranch,
+    c.Overlapping: OverlappingBranch,
+}
+
+
+class Level:
+    """One level: its compiled `form`, the level `inner` to it, and which events matter to it.
+
+    `timed` levels tell startTime and endTime. `hidden` are the properties that only the end of a node gives.
+    """
+
+    def __init__(self, form: LevelForm, depth: int, tree: Tree, inner: Level | None, nested: bool) -> None:
+        self.form = form
+        self.name = form.name
+        self.depth = depth
+        self.tree = tree
+        self.inner = inner
+        self.nested = nested
+        self.timed = isinstance(form.spec, (c.NonOverlapping, c.Overlapping))
+        self.kind = type(form.spec).__name__.lower()
+        self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
+        self._concerns: dict[str, bool] = {}
+        self._streams: dict[str, Stream | None] = {}
+
+    def branch(self, parent: Node | None) -> Branch:
+        """A branch of this level under `parent`."""
+        return _BRANCHES[type(self.form.spec)](self, parent)
+
+    def rewired(self) -> None:
+        """Event types changed."""
+        self._concerns.clear()
+        self._streams.clear()
+
+    def stream(self, type_name: str) -> Stream | None:
+        """The listed stream that events of `type_name` are of; None: they do not tell the level's nodes apart."""
+        if type_name not in self._streams:
+            is_a = self.tree.is_a
+            found = (s for s in self.form.streams if is_a(type_name, s.event_type))
+            self._streams[type_name] = next(found, None)
+        return self._streams[type_name]
+
+    def selects(self, type_name: str) -> bool:
+        """Whether this level or one below it tells its nodes apart by events of the type."""
+        below = self.inner is not None and self.inner.selects(type_name)
+        return below or self.stream(type_name) is not None
+
+    def concerns(self, type_name: str) -> bool:
+        """Whether events of the type may allocate or end nodes, here or below."""
+        found = self._concerns.get(type_name)
+        if found is None:
+            found = self._concerns[type_name] = self._looks(type_name)
+        return found
+
+    def _looks(self, type_name: str) -> bool:
+        if self.inner is not None and self.inner.concerns(type_name):
+            return True
+        conditions = (*self.form.begins, self.form.ends)
+        types = {t for form in conditions for t in _types(form)} | {s.event_type for s in self.form.streams}
+        return any(self.tree.is_a(type_name, each) for each in types)
+
+
+def _types(form: object) -> Iterable[str]:
+    if isinstance(form, PatternForm):
+        return form.types
+    return (form.event_type,) if isinstance(form, EventForm) else ()
+
+
+def levels(forms: tuple[LevelForm, ...], tree: Tree) -> Level:
+    """The outermost level of a tree."""
+    found: Level | None = None
+    for depth, form in reversed(list(enumerate(forms))):
+        found = Level(form, depth, tree, found, len(forms) > 1)
+    assert found is not None
+    return found
+
+
+def visible(node: Node) -> dict[str, Any]:
+    """The properties of a live node, as inspection shows them."""
+    hidden = node.branch.level.hidden
+    return {name: value for name, value in node.properties.items() if name not in hidden}

@@ -1,0 +1,207 @@
+"""The moving parts of a context's tree: nodes, and the branches that hold those of one level under one parent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.contexts.partition import Partition
+
+if TYPE_CHECKING:
+    from cepbook.engine.contexts.levels import Level
+    from cepbook.engine.contexts.tree import Tree
+    from cepbook.engine.contexts.watch import Watch
+
+
+class Node:
+    """A partition of one level. Of the innermost level it has a context `partition`, else the branch `below`.
+
+    Conditions read `properties`, those of its own level, and `name`. What is observed on its behalf is kept here: when
+    its timer is `due`, its `matcher`. An `ended` node is none any more.
+    """
+
+    __slots__ = ("below", "branch", "due", "ended", "key", "matcher", "partition", "properties")
+
+    def __init__(self, branch: Branch, key: Any, properties: dict[str, Any]) -> None:
+        self.branch = branch
+        self.key = key
+        self.properties = properties
+        self.below: Branch | None = None
+        self.partition: Partition | None = None
+        self.due = NEVER
+        self.matcher: Any = None
+        self.ended = False
+
+    @property
+    def id(self) -> int | None:
+        """The id of its context partition; None but on the innermost level."""
+        return None if self.partition is None else self.partition.id
+
+    @property
+    def name(self) -> str:
+        """The name of its level."""
+        return self.branch.level.name
+
+
+class Match:
+    """A condition came true: the `properties` that it gives, and what the statements are shown of it.
+
+    `shows`: the event that made it true; `replay`: the events of an inclusive pattern, with their types.
+    """
+
+    __slots__ = ("properties", "replay", "shows")
+
+    def __init__(self, properties: dict[str, Any], shows: bool, replay: tuple[tuple[str, Any], ...] = ()) -> None:
+        self.properties = properties
+        self.shows = shows
+        self.replay = replay
+
+
+class Branch(ABC):
+    """The live nodes of one level under one parent, in order of allocation."""
+
+    __slots__ = ("children", "level", "parent", "tree")
+
+    def __init__(self, level: Level, parent: Node | None) -> None:
+        self.level = level
+        self.tree: Tree = level.tree
+        self.parent = parent
+        self.children: dict[Any, Node] = {}
+
+    # -------------------------------------------------------------- what the levels differ in
+    def open(self) -> None:
+        """The parent was allocated, or the context activated: allocate what is there from the beginning."""
+        return None
+
+    @abstractmethod
+    def routed(self, type_name: str, event: Any) -> Iterable[Node]:
+        """The nodes that an event belongs to, as things are, by age."""
+
+    @abstractmethod
+    def on_event(self, type_name: str, event: Any) -> None:
+        """What an event does here and below: end nodes, allocate others."""
+
+    @abstractmethod
+    def admit(self, type_name: str, event: Any) -> None:
+        """Allocate the nodes that an event begins, and show it to the statements in them."""
+
+    def met(self, owner: Node, match: Match) -> None:
+        """A condition that is observed for `owner` came true with time."""
+        self.end(owner, match.properties)
+
+    # -------------------------------------------------------------- nodes
+    def first(self, type_name: str, event: Any) -> None:
+        """An event that allocated the parent: statements are shown it in what is there, and it ends nothing."""
+        for node in list(self.routed(type_name, event)):
+            self.show(node, type_name, event)
+        self.admit(type_name, event)
+
+    def allocate(self, key: Any, properties: dict[str, Any]) -> Node | None:
+        """A new node, and all below it that is there from the beginning.
+
+        None if a state or a timer in it cannot begin (a variable has no such size): that is reported.
+        """
+        level = self.level
+        if level.nested:
+            properties["name"] = level.name
+        node = Node(self, key, properties)
+        self.children[key] = node
+        try:
+            self.begun(node)
+            if level.inner is None:
+                self.tree.open(node)
+            else:
+                node.below = level.inner.branch(node)
+                node.below.open()
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            del self.children[key]
+            node.ended = True
+            self.left(node)
+            self.tree.failed(failure)
+            return None
+        return node
+
+    def begun(self, node: Node) -> None:
+        """Observe the condition that ends `node`."""
+        return None
+
+    def left(self, node: Node) -> None:
+        """Observe it no more."""
+        return None
+
+    def show(self, node: Node | None, type_name: str, event: Any) -> None:
+        """Show an event to the statements in a node that was allocated by it."""
+        if node is None:
+            return
+        if node.partition is not None:
+            self.tree.present(node.partition, type_name, event)
+        else:
+            assert node.below is not None
+            node.below.first(type_name, event)
+
+    def show_all(self, node: Node | None, match: Match, type_name: str, event: Any) -> None:
+        """Show what `match` wants to be shown in the node that it allocated."""
+        if match.shows:
+            self.show(node, type_name, event)
+        for replayed, each in match.replay:
+            self.show(node, replayed, each)
+
+    def descend(self, type_name: str, event: Any, nodes: Iterable[Node] | None = None) -> None:
+        """Hand an event on to the levels below: in `nodes`, by default those that it belongs to."""
+        inner = self.level.inner
+        if inner is not None and inner.concerns(type_name):
+            for node in list(self.routed(type_name, event) if nodes is None else nodes):
+                if not node.ended and node.below is not None:
+                    node.below.on_event(type_name, event)
+
+    def end(self, node: Node, properties: dict[str, Any]) -> None:
+        """End a node and all below it, in order of allocation. `properties` are those of what ended it."""
+        if node.ended:
+            return
+        del self.children[node.key]
+        self.left(node)
+        node.ended = True
+        if node.partition is not None:
+            node.properties.update(properties)
+            self.tree.close(node)
+        else:
+            assert node.below is not None
+            node.below.finish()
+
+    def identity(self, node: Node) -> Any:
+        """What tells a node from others, for selectors; None if only its id does."""
+        return None
+
+    def fired(self, watch: Watch, owner: Node) -> None:
+        """A timer of `watch` is due for `owner`."""
+        for match in watch.fired(owner, self.tree.now):
+            if not owner.ended:
+                self.met(owner, match)
+
+    def dismiss(self, node: Node) -> None:
+        """End a node by hand, as a condition would."""
+        self.end(node, {})
+
+    def finish(self) -> None:
+        """The parent ended: end all nodes and observe nothing more."""
+        for node in list(self.children.values()):
+            self.end(node, {})
+
+    def drop(self) -> None:
+        """Forget everything, without any output."""
+        for node in self.children.values():
+            self.left(node)
+            node.ended = True
+            if node.below is not None:
+                node.below.drop()
+        self.children.clear()
+
+    def leaves(self, type_name: str, event: Any, found: list[Partition]) -> None:
+        """Collect the context partitions below that an event belongs to."""
+        for node in self.routed(type_name, event):
+            if node.partition is not None:
+                found.append(node.partition)
+            elif node.below is not None:
+                node.below.leaves(type_name, event, found)

@@ -1,0 +1,58 @@
+"""Who wants to know what becomes of contexts and their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["activated", "deactivated", "allocated", "deallocated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A context was activated or deactivated (its first statement came, its last one went), or a partition was
+    allocated or deallocated: then `partition` is its id, and `properties` are its built-in ones. `time` is engine time.
+    """
+
+    kind: Kind
+    context: str
+    partition: int | None
+    properties: Mapping[str, Any]
+    time: int
+
+
+PartitionListener = Callable[[Notice], object]
+
+
+class Notices:
+    """The partition listeners: of one context, or (None) of all."""
+
+    def __init__(self, failed: Callable[[str, Exception], None]) -> None:
+        self._listeners: list[tuple[str | None, PartitionListener]] = []
+        self._failed = failed
+
+    def add(self, context: str | None, listener: PartitionListener) -> None:
+        """Call `listener(Notice)` for what happens to `context`."""
+        self._listeners.append((context, listener))
+
+    def remove(self, context: str | None, listener: PartitionListener) -> None:
+        """Errors: ValueError if it was not added for this context."""
+        self._listeners.remove((context, listener))
+
+    def wanted(self, context: str) -> bool:
+        """Whether anybody listens to `context`."""
+        return any(name is None or name == context for name, _ in self._listeners)
+
+    def watched(self, context: str) -> bool:
+        """Whether anybody listens to `context` alone."""
+        return any(name == context for name, _ in self._listeners)
+
+    def tell(self, notice: Notice) -> None:
+        """Call the listeners; one that fails is reported and stops nothing."""
+        for name, listener in list(self._listeners):
+            if name is None or name == notice.context:
+                try:
+                    listener(notice)
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    self._failed(notice.context, failure)

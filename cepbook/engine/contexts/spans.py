@@ -1,0 +1,188 @@
+"""Contexts that begin and end: one span after the other, or overlapping ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.contexts.forms import EventForm, NowForm, TimeForm
+from cepbook.engine.contexts.node import Branch, Match, Node
+from cepbook.engine.contexts.watch import BEGINS, ENDS, PatternWatch, TimeWatch, Watch, watch
+from cepbook.lang import contexts as c
+
+if TYPE_CHECKING:
+    from cepbook.engine.contexts.levels import Level
+
+_BY_TIME = Match({}, False)
+
+
+class TimedBranch(Branch):
+    """What spans have in common: a condition that begins nodes, waited for by `waiting`, and one that ends them."""
+
+    __slots__ = ("begins", "ends", "waiting")
+
+    def __init__(self, level: Level, parent: Node | None) -> None:
+        super().__init__(level, parent)
+        (begins,) = level.form.begins
+        found = watch(self, begins, BEGINS)
+        assert found is not None
+        self.begins: Watch = found
+        self.ends = watch(self, level.form.ends, ENDS)
+        self.waiting: Node | None = None
+
+    def routed(self, type_name: str, event: Any) -> Iterable[Node]:
+        return self.children.values()
+
+    def wait(self) -> None:
+        """Observe the condition that begins nodes."""
+        self.waiting = Node(self, None, {})
+        self.begins.add(self.waiting, self.tree.now)
+
+    def stop_waiting(self) -> None:
+        """Observe it no more."""
+        if self.waiting is not None:
+            self.begins.remove(self.waiting)
+            self.waiting.ended = True
+            self.waiting = None
+
+    def properties(self, match: Match) -> dict[str, Any]:
+        """The properties of a node that `match` begins."""
+        names = dict.fromkeys((*self.level.form.begins[0].names, *self.level.hidden))
+        return {"startTime": self.tree.now, "endTime": None, **names, **match.properties}
+
+    def begun(self, node: Node) -> None:
+        if self.ends is not None:
+            self.ends.add(node, self.tree.now)
+
+    def left(self, node: Node) -> None:
+        if self.ends is not None:
+            self.ends.remove(node)
+
+    def finish(self) -> None:
+        self.stop_waiting()
+        super().finish()
+
+    def drop(self) -> None:
+        self.stop_waiting()
+        super().drop()
+
+
+class SpanBranch(TimedBranch):
+    """``start … end …``: one node at most; while it lives nobody looks at the condition that starts it."""
+
+    __slots__ = ()
+
+    def open(self) -> None:
+        begins, ends = self.level.form.begins[0], self.level.form.ends
+        if isinstance(begins, NowForm):
+            self._start(_BY_TIME)
+            return
+        self.wait()
+        assert self.waiting is not None
+        crontabs = [form for form in (begins, ends) if isinstance(form, TimeForm) and form.crontab]
+        if len(crontabs) == 2:  # between the points: the end comes before the next start (recorded: or with it)
+            ends_at = crontabs[1].due(self.waiting, self.tree.now)
+            if ends_at <= self.waiting.due < NEVER:
+                self._start(_BY_TIME)
+
+    def _start(self, match: Match) -> Node | None:
+        self.stop_waiting()
+        node = self.allocate(None, self.properties(match))
+        if node is None and not isinstance(self.level.form.begins[0], NowForm):
+            self.wait()
+        return node
+
+    def on_event(self, type_name: str, event: Any) -> None:
+        if not self.children:
+            self.admit(type_name, event)
+            return
+        found = () if self.ends is None else self.ends.on_event(type_name, event)
+        for node, match in found:
+            if not node.ended:
+                self._end(node, match, type_name, event)
+        if not found:
+            self.descend(type_name, event)
+
+    def admit(self, type_name: str, event: Any) -> None:
+        if self.children or self.waiting is None:
+            return
+        for _, match in self.begins.on_event(type_name, event)[:1]:
+            self.show_all(self._start(match), match, type_name, event)
+
+    def _end(self, node: Node, match: Match, type_name: str | None = None, event: Any = None) -> None:
+        """End the node; the event that does may start the next one, ``@now`` does so always."""
+        self.end(node, match.properties)
+        if isinstance(self.level.form.begins[0], NowForm):
+            started = self._start(_BY_TIME)
+            if type_name is not None:
+                self.show(started, type_name, event)
+            return
+        self.wait()
+        if type_name is not None and isinstance(self.level.form.begins[0], EventForm):
+            self.admit(type_name, event)
+
+    def met(self, owner: Node, match: Match) -> None:
+        if owner is self.waiting:
+            self.show_all(self._start(match), match, "", None)
+        else:
+            self._end(owner, match)
+
+    def dismiss(self, node: Node) -> None:
+        self._end(node, _BY_TIME)
+
+
+class OverlappingBranch(TimedBranch):
+    """``initiated by … terminated by …``: a node for each time that the condition comes true."""
+
+    __slots__ = ("_serial",)
+
+    def __init__(self, level: Level, parent: Node | None) -> None:
+        super().__init__(level, parent)
+        self._serial = count()
+
+    def open(self) -> None:
+        self.wait()
+        spec = self.level.form.spec
+        assert isinstance(spec, c.Overlapping)
+        if spec.also_now:
+            self._initiate(_BY_TIME)
+
+    def _initiate(self, match: Match) -> Node | None:
+        """A new node, unless one of the same distinct key lives."""
+        properties = self.properties(match)
+        distinct = self.level.form.distinct
+        key = next(self._serial) if distinct is None else distinct(None, Node(self, None, properties))
+        return None if key in self.children else self.allocate(key, properties)
+
+    def on_event(self, type_name: str, event: Any) -> None:
+        found = [] if self.ends is None else self.ends.on_event(type_name, event)
+        before = list(self.children.values()) if self.level.inner is not None else []
+        self.admit(type_name, event)
+        for node, match in found:
+            self.end(node, match.properties)
+        self.descend(type_name, event, before)
+
+    def admit(self, type_name: str, event: Any) -> None:
+        found = self.begins.on_event(type_name, event)
+        for _, match in found:
+            self.show_all(self._initiate(match), match, type_name, event)
+        if found:
+            self._again()
+
+    def _again(self) -> None:
+        """The condition came true, and will again."""
+        if self.waiting is None:
+            return
+        if isinstance(self.begins, TimeWatch):
+            self.begins.add(self.waiting, self.tree.now)
+        elif isinstance(self.begins, PatternWatch):
+            self.begins.restart(self.waiting)
+
+    def met(self, owner: Node, match: Match) -> None:
+        if owner is not self.waiting:
+            self.end(owner, match.properties)
+            return
+        self._again()
+        self.show_all(self._initiate(match), match, "", None)

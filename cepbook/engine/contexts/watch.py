@@ -1,0 +1,201 @@
+"""Who waits for a condition: the observers of one condition under one branch of the tree.
+
+An owner is a node that the condition ends, or the stand-in of a branch that it begins nodes of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, TimeForm
+from cepbook.engine.contexts.node import Branch, Match, Node
+from cepbook.engine.patterns.matcher import Matcher
+
+if TYPE_CHECKING:
+    from cepbook.engine.contexts.tree import Tree
+
+BEGINS, ENDS = 0, 1  # at one instant nodes of a level begin before others end
+
+
+class Watch(ABC):
+    """The owners that wait for one condition."""
+
+    __slots__ = ("branch", "rank", "tree")
+
+    def __init__(self, branch: Branch, rank: int) -> None:
+        self.branch = branch
+        self.tree: Tree = branch.tree
+        self.rank = rank
+
+    @abstractmethod
+    def add(self, owner: Node, now: int) -> None:
+        """Observe the condition for `owner` from now on."""
+
+    def remove(self, owner: Node) -> None:
+        """Observe it no more."""
+        owner.due = NEVER
+
+    def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
+        """For whom an event makes the condition true; `among`: look at this owner only."""
+        return []
+
+    def fired(self, owner: Node, now: int) -> list[Match]:
+        """The timer of `owner` is due."""
+        return []
+
+
+class TimeWatch(Watch):
+    """A point in time; it is known from the beginning when it ends nodes."""
+
+    __slots__ = ("form",)
+
+    def __init__(self, branch: Branch, rank: int, form: TimeForm) -> None:
+        super().__init__(branch, rank)
+        self.form = form
+
+    def add(self, owner: Node, now: int) -> None:
+        due = self.form.due(owner, now)
+        if self.rank == ENDS and self.branch.level.timed:
+            owner.properties["endTime"] = due if due < NEVER else None
+        self.tree.arm(self, owner, due)
+
+    def fired(self, owner: Node, now: int) -> list[Match]:
+        return [Match({}, False)]
+
+
+class EventWatch(Watch):
+    """An event. Owners are found by key if the filter has equalities with their properties."""
+
+    __slots__ = ("form", "keyed", "owners")
+
+    def __init__(self, branch: Branch, rank: int, form: EventForm) -> None:
+        super().__init__(branch, rank)
+        self.form = form
+        self.owners: dict[Node, None] = {}  # without key
+        self.keyed: dict[Any, dict[Node, None]] = {}
+
+    def add(self, owner: Node, now: int) -> None:
+        if self.form.key is None:
+            self.owners[owner] = None
+            return
+        key = self.form.key[1](None, owner)
+        if None not in key:  # null equals nothing
+            self.keyed.setdefault(key, {})[owner] = None
+
+    def remove(self, owner: Node) -> None:
+        if self.form.key is None:
+            self.owners.pop(owner, None)
+            return
+        key = self.form.key[1](None, owner)
+        found = self.keyed.get(key)
+        if found is not None:
+            found.pop(owner, None)
+            if not found:
+                del self.keyed[key]
+
+    def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
+        form = self.form
+        if not self.tree.is_a(type_name, form.event_type):
+            return []
+        test = form.test
+        if among is not None:
+            if test is not None and not test(event, among):
+                return []
+            return [(among, self._match(event))]
+        if form.key is None:
+            owners = self.owners
+        else:
+            owners = self.keyed.get(form.key[0](event, None), {})
+        return [(owner, self._match(event)) for owner in owners if test is None or test(event, owner)]
+
+    def _match(self, event: Any) -> Match:
+        return Match(dict.fromkeys(self.form.names, event), True)
+
+
+class PatternWatch(Watch):
+    """A match of a pattern: every owner has a matcher of its own."""
+
+    __slots__ = ("form", "owners")
+
+    def __init__(self, branch: Branch, rank: int, form: PatternForm) -> None:
+        super().__init__(branch, rank)
+        self.form = form
+        self.owners: dict[Node, None] = {}
+
+    def add(self, owner: Node, now: int) -> None:
+        owner.matcher = Matcher(self.form.program, self.tree.failed, partition=owner)
+        self.owners[owner] = None
+        owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next event or instant
+        self._arm(owner)
+
+    def remove(self, owner: Node) -> None:
+        super().remove(owner)
+        self.owners.pop(owner, None)
+        if owner.matcher is not None:
+            owner.matcher.stop()
+            owner.matcher = None
+
+    def _arm(self, owner: Node) -> None:
+        matcher: Matcher = owner.matcher
+        due = self.tree.now if matcher.found else matcher.due
+        if due != owner.due:
+            self.tree.arm(self, owner, due)
+
+    def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
+        route = self.form.program.route(self.tree.types_of(type_name))
+        if not route:
+            return []
+        found: list[tuple[Node, Match]] = []
+        for owner in list(self.owners) if among is None else [among]:
+            matches = owner.matcher.on_event(route, event, self.tree.now)
+            found += [(owner, self._match(match)) for match in matches]
+            self._arm(owner)
+        return found
+
+    def fired(self, owner: Node, now: int) -> list[Match]:
+        found = [self._match(match) for match in owner.matcher.advance(now)]
+        self._arm(owner)
+        return found
+
+    def restart(self, owner: Node) -> None:
+        """Look for the pattern again, if it can match no more."""
+        if owner.matcher.ended:
+            owner.matcher.found = owner.matcher.start(self.tree.now)
+            self._arm(owner)
+
+    def _match(self, match: dict[str, Any]) -> Match:
+        form = self.form
+        replay: list[tuple[str, Any]] = []
+        for tag, event_type in form.replay:
+            value = match[tag]
+            events = value if isinstance(value, list) else [value]
+            replay += [(event_type, each) for each in events if each is not None]
+        if form.alias is None:
+            return Match(match, False, tuple(replay))
+        matched = {tag: value for tag, value in match.items() if value is not None}
+        return Match({form.alias: matched}, False, tuple(replay))
+
+
+class NowWatch(Watch):
+    """``@now``: nothing to wait for."""
+
+    __slots__ = ()
+
+    def add(self, owner: Node, now: int) -> None:
+        return None
+
+
+def watch(branch: Branch, form: Form | None, rank: int) -> Watch | None:
+    """The observer of a condition."""
+    match form:
+        case EventForm():
+            return EventWatch(branch, rank, form)
+        case TimeForm():
+            return TimeWatch(branch, rank, form)
+        case PatternForm():
+            return PatternWatch(branch, rank, form)
+        case NowForm():
+            return NowWatch(branch, rank)
+    return None
