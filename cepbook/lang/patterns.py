@@ -26,6 +26,7 @@ class Atom(PatternNode):
     """``tag=Type(filter)``: true with the next event of the type (or a subtype) that passes the filter.
 
     `number` counts the atoms of the pattern from 0, in text order. `consume` is the level of ``@consume`` (0: none).
+    Tags are unique, except that atoms in different branches of an ``or`` may share one.
     """
 
     number: int

@@ -93,6 +93,21 @@ def test_atoms_are_numbered_in_text_order() -> None:
     assert list(found.match_type.properties) == ["a", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("every a=Tick or every a=Tick", TICK),
+        ("a=Tick or a=Sub", TICK),
+        ("a=Tick or a=Alert", t.MAP),
+        ("[2] a=Tick or [2] a=Sub", t.array_of(TICK)),
+    ],
+)
+def test_branches_of_an_or_may_share_a_tag(text: str, type_: t.Type) -> None:
+    found = pattern(text)
+    assert found.match_type.properties == {"a": type_}
+    assert [one.tag for one in found.atoms] == ["a", "a"]
+
+
 @pytest.mark.parametrize(("annotation", "level"), [("", 0), ("@consume", 1), ("@Consume(3)", 3)])
 def test_consumption(annotation: str, level: int) -> None:
     assert pattern(f"a=Tick {annotation}").atoms[0].consume == level

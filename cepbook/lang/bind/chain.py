@@ -10,7 +10,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import call
 from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
-from cepbook.lang.catalog import VariableType
+from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.types import Type
 
@@ -240,10 +240,17 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
             "unknown-property",
             f"no property `{step.name}` in context `{scope.context.name}`",
             step.span,
-            did_you_mean(step.name, scope.context.properties) or f"it has {', '.join(scope.context.properties)}",
+            _context_hint(step.name, scope.context),
         )
     found = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
     return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)
+
+
+def _context_hint(name: str, context: ContextType) -> str:
+    of_level = next((level.name for level in context.levels if name in level.properties), None)
+    if of_level is not None:
+        return f"did you mean `context.{of_level}.{name}`?"
+    return did_you_mean(name, context.properties) or f"it has {', '.join(context.properties)}"
 
 
 def apply_steps(target: x.Expr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.Expr:
@@ -281,6 +288,8 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
     if target.type == t.MAP or step.optional:
         return x.Member(t.OBJECT, target, step.name, span=span)
     hint = did_you_mean(step.name, members) if members is not None else None
+    if target.type.fields is not None and hint is None:
+        hint = f"it has {', '.join(members or ())}"
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
         hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
     scope.problems.fail("unknown-property", f"no property `{step.name}` in {_shown(target.type)}", step.span, hint)

@@ -84,9 +84,7 @@ class _Binder:
             case ast.PatternFollowedBy():
                 return self.followed_by(node, prior)
             case ast.PatternLogical():
-                bound = [self.bind(operand, prior) for operand in node.operands]
-                tags = {name: type_ for _, own in bound for name, type_ in own.items()}
-                return p.Logical(node.op, tuple(operand for operand, _ in bound), span=node.span), tags
+                return self.logical(node, prior)
             case ast.PatternNot():
                 operand, tags_below = self.bind(node.operand, prior)
                 return p.Not(operand, span=node.span), tags_below
@@ -203,6 +201,31 @@ class _Binder:
             tags.update(own)
         maxima = tuple(None if m is None else self.count(m, "the maximum of `->`") for m in node.maxima)
         return p.FollowedBy(tuple(operands), maxima, span=node.span), tags
+
+    def logical(self, node: ast.PatternLogical, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        """The branches of an ``or`` may share tags: only one of them is in a match."""
+        operands: list[p.PatternNode] = []
+        tags: dict[str, Type] = {}
+        before = frozenset(self.tags)
+        for branch in node.operands:
+            if node.op == "or":
+                self.tags = set(before)
+            operand, own = self.bind(branch, prior)
+            operands.append(operand)
+            tags.update({name: self.joint(tags.get(name, type_), type_) for name, type_ in own.items()})
+        self.tags = {*before, *tags}
+        return p.Logical(node.op, tuple(operands), span=node.span), tags
+
+    def joint(self, one: Type, other: Type) -> Type:
+        """The type of a tag that is of both types: the more general one, or a map when they are not related."""
+        if one == other or ERROR in (one, other):
+            return one
+        if one.of is not None and other.of is not None:
+            return t.array_of(self.joint(one.of, other.of))
+        for below, above in ((one, other), (other, one)):
+            if below.event and above.event and self.scope.module.catalog.is_a(below.event, above.event):
+                return above
+        return t.MAP if one.of is None and other.of is None else t.OBJECT
 
     def every(self, node: ast.PatternEvery, prior: Tags) -> tuple[p.PatternNode, Tags]:
         operand, tags = self.bind(node.operand, prior)

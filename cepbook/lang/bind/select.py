@@ -243,8 +243,8 @@ def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[plan.Column]:
     event_type = scope.module.catalog.event_types.get(tag.type.event or "")
     if event_type is None:
         if tag.type != ERROR:
-            fact = f"`{tag.name}` is an array of events, `{tag.name}.*` has no columns"
-            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name}, or one of its events: {tag.name}[0]")
+            fact = f"`{tag.name}.*` has no columns: it is {describe(tag.type)}, not an event"
+            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
         return []
     target = replace(tag, span=span)
     return [
