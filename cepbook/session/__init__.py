@@ -5,6 +5,23 @@ from __future__ import annotations
 from cepbook.session.marble import Marble
 from cepbook.session.replay import Replay
 from cepbook.session.results import Progress, ReplayResult, RunResult
+from cepbook.session.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested
+from cepbook.session.timeline import Timeline
 from cepbook.session.workbench import ClockTime, Workbench
 
-__all__ = ["ClockTime", "Marble", "Progress", "Replay", "ReplayResult", "RunResult", "Workbench"]
+__all__ = [
+    "ByCategory",
+    "ByHash",
+    "ById",
+    "ByKey",
+    "ByProperties",
+    "ClockTime",
+    "Marble",
+    "Nested",
+    "Progress",
+    "Replay",
+    "ReplayResult",
+    "RunResult",
+    "Timeline",
+    "Workbench",
+]

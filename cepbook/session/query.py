@@ -20,14 +20,17 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.types import Type
+from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.tables import frame_of
 from cepbook.session.validate import EventTypes
 
 Functions = Mapping[str, tuple[Callable[..., Any], Type]]
 
 
-def query(epl: str, runtime: Runtime, config: Config, functions: Functions) -> pd.DataFrame:
-    """The rows of `epl` over the current rows of the statements of `runtime`.
+def query(
+    epl: str, runtime: Runtime, config: Config, functions: Functions, selector: Selector | None = None
+) -> pd.DataFrame:
+    """The rows of `epl` over the current rows of the statements of `runtime`, of the partitions that `selector` names.
 
     Raises ParseError and BindError as for any EPL, UsageError when the text is no plain select over statements.
     """
@@ -47,7 +50,7 @@ def query(epl: str, runtime: Runtime, config: Config, functions: Functions) -> p
     deployment = scratch.deploy(rewrite(bind(ast.Module((select,)), scratch.catalog, epl, options=options)))
     for name in names:
         send = scratch.sender(name)
-        for row in runtime.iterate(name):
+        for row in rows_of(runtime, name, selector):
             send(row)
     (statement,) = deployment.statements
     return frame_of(scratch.iterate(statement.name), statement.output_type.properties)

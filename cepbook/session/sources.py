@@ -282,3 +282,28 @@ def read_file(path: str, wanted: Wanted) -> pd.DataFrame:
         except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
             raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
     raise UsageError(f"{path!r} is neither a Parquet (.parquet, .pq) nor a CSV (.csv, .csv.gz) file")
+
+
+def by_type(events: object, type_name: str | None) -> dict[str, object]:
+    """The sources of a replay by event type. Raises UsageError when the type of a single source is not known."""
+    if isinstance(events, Mapping):
+        if type_name is not None:
+            raise UsageError("`type` goes with a single source; these events already come by type")
+        if not events:
+            raise UsageError("there is nothing to replay")
+        return {str(name): source for name, source in events.items()}
+    if type_name is None:
+        raise UsageError('which event type? replay(events, type="Tick") or replay({"Tick": events})')
+    return {type_name: events}
+
+
+def time_column(event_type: EventType, time: str | Mapping[str, str] | None) -> str:
+    """The column of the event time. Raises EventError when there is none."""
+    column = time.get(event_type.name) if isinstance(time, Mapping) else time
+    column = column if column is not None else event_type.time_property
+    if column is None:
+        raise EventError(
+            f"the event time of `{event_type.name}` is not known\n"
+            '  hint: replay(…, time="column"), or define the event type with time="column"'
+        )
+    return column

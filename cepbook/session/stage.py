@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from threading import RLock
 
 from cepbook.engine.batch import Slice
+from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
+from cepbook.session.lives import Lives
 from cepbook.session.merge import Part
 
 
@@ -25,10 +27,12 @@ class Stage:
         self.version = 0
         self.failures = 0
         self.arrivals = Arrivals()
+        self.lives = Lives()
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[Statement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
-        runtime.add_error_listener(self._count_failure)
+        self._partition_listeners: list[tuple[str, PartitionListener]] = []
+        self._attend(runtime)
 
     # ---- what a replay needs
 
@@ -99,6 +103,7 @@ class Stage:
         """Attach feeds and listeners to statements that are new, and let go of those that are gone."""
         self.version += 1
         self.arrivals.deployed(self.runtime.deployments, self.runtime.now)
+        self.lives.keep(self.runtime.catalog.contexts)
         live = self.runtime.statements
         for name, (statement, feed) in list(self._feeds.items()):
             if live.get(name) is not statement:
@@ -115,14 +120,23 @@ class Stage:
     def restart(self, runtime: Runtime) -> None:
         """Go on with `runtime`, in which nothing has happened: feeds begin anew, listeners follow."""
         self.runtime.remove_error_listener(self._count_failure)
-        runtime.add_error_listener(self._count_failure)
+        self.runtime.remove_partition_listener(None, self.lives.take)
         self.runtime = runtime
         self.failures = 0
         self.arrivals = Arrivals()
+        self.lives = Lives()
+        self._attend(runtime)
         self.follow()
         for name, _, value, constant in runtime.given_variables():
             if not constant:
                 self.arrivals.assigned(runtime.now, name, value)
+
+    def _attend(self, runtime: Runtime) -> None:
+        """Take note of failures and of context partitions."""
+        runtime.add_error_listener(self._count_failure)
+        runtime.add_partition_listener(None, self.lives.take)
+        for context, fn in self._partition_listeners:
+            runtime.add_partition_listener(context, fn)
 
     def release(self) -> None:
         """Let go of everything: whoever shows a feed looks for its successor."""
@@ -149,6 +163,20 @@ class Stage:
                 statement = self.runtime.statements.get(name)
                 if statement is not None:
                     statement.remove_listener(fn)
+
+        return cancel
+
+    def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
+        """Call `fn` for what becomes of a context and its partitions. Returns the way out."""
+        self.runtime.context(context)
+        entry = context, fn
+        self._partition_listeners.append(entry)
+        self.runtime.add_partition_listener(context, fn)
+
+        def cancel() -> None:
+            if entry in self._partition_listeners:
+                self._partition_listeners.remove(entry)
+                self.runtime.remove_partition_listener(context, fn)
 
         return cancel
 

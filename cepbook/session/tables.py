@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from cepbook.feeds import Delivery
-from cepbook.lang.types import LONG, Type
+from cepbook.lang.types import Type
 
 Row = Mapping[str, Any]
 _DTYPES = {
@@ -72,14 +72,3 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     while name in names:
         name += "_"
     return name
-
-
-def partitions_of(partitions: Sequence[Row], properties: Mapping[str, Type]) -> pd.DataFrame:
-    """Context partitions, one line each: ``id``, the context's own properties, whatever else the engine tells."""
-    columns = list(partitions[0]) if partitions else ["id", *(p for p in properties if p != "id")]
-    data = {}
-    for name in columns:
-        of = LONG if name == "id" else properties.get(name)
-        values = [partition.get(name) for partition in partitions]
-        data[name] = series_of(values, of) if of is not None else pd.Series(values, dtype="object").infer_objects()
-    return pd.DataFrame(data, columns=columns)

@@ -11,41 +11,37 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from cepbook import spark as bridge
+from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Deployment, Runtime
 from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
 from cepbook.feeds import Feed
-from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
-from cepbook.lang.types import LONG, OBJECT, STRING, Type
+from cepbook.lang.types import OBJECT, Type
 from cepbook.session import clock as clocks
 from cepbook.session.clock import Moment, to_ms
 from cepbook.session.define import event_types_of
+from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, declared, names_of, target_of
+from cepbook.session.partials import partials_frame
+from cepbook.session.partitions import partitions_of
 from cepbook.session.query import query
 from cepbook.session.replay import ENDED, Replay
-from cepbook.session.results import RunResult, columns_text
-from cepbook.session.sources import Late, Wanted, open_source
+from cepbook.session.results import RunResult
+from cepbook.session.selectors import Selector, rows_of, selected
+from cepbook.session.sources import Late, Wanted, by_type, open_source, time_column
 from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
-from cepbook.session.tables import changes_of, frame_of, partitions_of
+from cepbook.session.tables import changes_of, frame_of
+from cepbook.session.timeline import Timeline, timeline_of
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
 
 if TYPE_CHECKING:
     from cepbook.spark import Comparison
     from cepbook.spark.result import SparkRun
-
-
-_KINDS: dict[type[plan.StatementPlan], str] = {
-    plan.SelectStatement: "select",
-    plan.CreateSchemaStatement: "create schema",
-    plan.CreateContextStatement: "create context",
-    plan.CreateVariableStatement: "create variable",
-    plan.OnSetStatement: "on set",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,28 +217,7 @@ class Workbench:
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
-        lines = []
-        for deployment in self.runtime.deployments.values():
-            for one in deployment.plan.statements:
-                line: dict[str, object] = {"name": one.name, "kind": _KINDS[type(one)], "epl": one.epl, "delivered": 0}
-                if one.name in self.runtime.statements:
-                    feed = self._stage.feed(one.name)
-                    line |= {"columns": columns_text(self.runtime.statement(one.name).output_type.properties)}
-                    line |= {"delivered": feed.total_insert + feed.total_remove}
-                if isinstance(one, (plan.SelectStatement, plan.OnSetStatement)):
-                    line |= {"context": one.context, "reads": one.source.event_type}
-                elif isinstance(one, plan.CreateVariableStatement):
-                    line |= {"name": one.name if one.named else one.variable.name}
-                elif isinstance(one, plan.CreateSchemaStatement):
-                    line |= {"name": one.name if one.named else one.event_type.name}
-                    line |= {"columns": columns_text(one.event_type.properties)}
-                elif isinstance(one, plan.CreateContextStatement):
-                    line |= {"name": one.name if one.named else one.context.name}
-                    line |= {"reads": ", ".join(one.context.event_types)}
-                lines.append(line)
-        texts = ("name", "kind", "context", "reads", "columns")
-        properties = {**dict.fromkeys(texts, STRING), "delivered": LONG, "epl": STRING}
-        return frame_of(lines, properties)
+        return statements_of(self.runtime, self._stage.feed)
 
     @property
     def errors(self) -> tuple[StatementError, ...]:
@@ -385,9 +360,9 @@ class Workbench:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end)}")
             types = self.runtime.catalog.event_types
             sources = []
-            for name, source in _by_type(events, type).items():
+            for name, source in by_type(events, type).items():
                 event_type = find_type(name, types)
-                column = _time_column(event_type, time)
+                column = time_column(event_type, time)
                 wanted = Wanted(event_type, column, types, sort, late, end)
                 sources.append(open_source(source, wanted))
             self._replay = Replay(
@@ -423,15 +398,25 @@ class Workbench:
         with self._lock:
             return self._stage.listen(name, fn)
 
-    def to_frame(self, name: str) -> pd.DataFrame:
-        """The rows that the statement's iterator shows now: those of its window, or its one row of aggregates.
+    def iterate(self, name: str, selector: Selector | None = None) -> list[dict[str, Any]]:
+        """The rows that the statement's iterator shows now; of its context's partitions by ascending id.
+
+        `selector` tells which partitions: an id, several ids, a dict of property values, a function of the properties,
+        or what `cepbook.session.selectors` makes. Raises UsageError for an unknown name, and for a selector of a
+        statement without a context or of another kind than the context.
+        """
+        with self._lock:
+            return rows_of(self.runtime, name, selector)
+
+    def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame:
+        """The rows of `iterate`: those of the statement's window, or its one row of aggregates.
 
         A statement without a data window keeps no rows, unless all its columns are aggregates without a group by:
-        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). Raises UsageError for an unknown name.
+        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). Raises as `iterate` does.
         """
         with self._lock:
             statement = self._stage.statement(name)
-            return frame_of(self.runtime.iterate(name), statement.output_type.properties)
+            return frame_of(rows_of(self.runtime, name, selector), statement.output_type.properties)
 
     def keeps_rows(self, name: str) -> bool:
         """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.
@@ -459,16 +444,61 @@ class Workbench:
         with self._lock:
             return marble_of(self.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
 
-    def query(self, epl: str) -> pd.DataFrame:
-        """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``)."""
-        with self._lock, not_too_deep():
-            return query(epl, self.runtime, self._config, self._functions)
+    def query(self, epl: str, selector: Selector | None = None) -> pd.DataFrame:
+        """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``).
 
-    def partitions(self, context: str) -> pd.DataFrame:
-        """The live partitions of a context: id, keys, and what else the engine tells of them."""
+        `selector` tells which partitions of the statement's context it reads, as in `iterate`.
+        """
+        with self._lock, not_too_deep():
+            return query(epl, self.runtime, self._config, self._functions, selector)
+
+    def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
+        """What the pattern of statement `name` waits for, since when, and with which events: its partial matches.
+
+        At most the first `session.partials.SHOWN`. Raises UsageError for an unknown name or a statement without a
+        pattern.
+        """
         with self._lock:
-            found = self.runtime.partitions(context)
-            return partitions_of(found, self.runtime.catalog.contexts[context].properties)
+            return partials_frame(self.runtime, name, partition)
+
+    # ---- context partitions
+
+    def partitions(self, context: str, selector: Selector | None = None) -> pd.DataFrame:
+        """The live partitions of a context, by id: their properties, statements, and what their states hold.
+
+        Properties of a nested context's level are columns such as ``Outer.key1``; ``retained``, ``groups`` and
+        ``partials`` count events, groups and partial matches of all statements together.
+        """
+        with self._lock:
+            ids = None if selector is None else selected(self.runtime, context, selector)
+            return partitions_of(self.runtime, context, ids)
+
+    def end_partition(self, context: str, partition: int) -> None:
+        """End a context partition by hand, as its own condition would: what is due at its end is delivered.
+
+        Raises UsageError for an unknown context and for an id of which there is no partition.
+        """
+        with self._lock, self._stage.raising():
+            self.runtime.end_partition(context, partition)
+
+    def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:
+        """Call ``fn(notice)`` when a partition is allocated or deallocated and when the context is activated or not.
+
+        A notice has `kind` (``allocated`` …), `context`, `partition` (the id), `properties` and `time` (ms). Returns
+        the function that ends it.
+        """
+        if not callable(fn):
+            raise UsageError(f"a partition listener is a function of one notice, not {type(fn).__name__}")
+        with self._lock:
+            return self._stage.listen_to_partitions(context, fn)
+
+    def timeline(self, context: str, *, partitions: int = 50) -> Timeline:
+        """When the last `partitions` partitions of a context were allocated and deallocated. Notebooks show a chart.
+
+        Raises UsageError for an unknown context, and for `partitions` below 1 or above 500.
+        """
+        with self._lock:
+            return timeline_of(self.runtime, self._stage.lives.of(context), context, partitions)
 
     def rehearsal(self) -> Workbench:
         """A workbench of the same functions, event types and statements in their first state, its clock at the start.
@@ -557,26 +587,3 @@ def _also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _by_type(events: object, type_name: str | None) -> dict[str, object]:
-    if isinstance(events, Mapping):
-        if type_name is not None:
-            raise UsageError("`type` goes with a single source; these events already come by type")
-        if not events:
-            raise UsageError("there is nothing to replay")
-        return {str(name): source for name, source in events.items()}
-    if type_name is None:
-        raise UsageError('which event type? replay(events, type="Tick") or replay({"Tick": events})')
-    return {type_name: events}
-
-
-def _time_column(event_type: EventType, time: str | Mapping[str, str] | None) -> str:
-    column = time.get(event_type.name) if isinstance(time, Mapping) else time
-    column = column if column is not None else event_type.time_property
-    if column is None:
-        raise EventError(
-            f"the event time of `{event_type.name}` is not known\n"
-            '  hint: replay(…, time="column"), or define the event type with time="column"'
-        )
-    return column

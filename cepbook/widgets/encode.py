@@ -24,6 +24,7 @@ from cepbook.lang.types import INTEGRAL, NUMERIC
 EXACT = 2**53  # beyond this, a float64 does not hold every integer
 TEXT_LIMIT = 300
 ITEM_LIMIT = 12
+TIME = "time"  # no EPL type: columns that views add, with engine time in ms
 
 _NUMERIC_NAMES = frozenset(t.name for t in NUMERIC)
 _INTEGRAL_NAMES = frozenset(t.name for t in INTEGRAL)
@@ -39,7 +40,9 @@ class Column:
 
     @property
     def kind(self) -> str:
-        """How the browser shows the column: ``int``, ``float``, ``bool`` or ``text``."""
+        """How it is shown: ``int``, ``float``, ``bool``, ``text``, or ``time`` (of the type `TIME`: engine time)."""
+        if self.type == TIME:
+            return "time"
         if self.type in _INTEGRAL_NAMES:
             return "int"
         if self.type in _NUMERIC_NAMES:

@@ -8,9 +8,11 @@ from typing import Literal, NamedTuple
 
 from cepbook.errors import CepbookError
 from cepbook.feeds import Delivery, Feed
+from cepbook.session.partials import Partials
 from cepbook.widgets.encode import Column, time_text
+from cepbook.widgets.partitions import partial_rows, partition_columns, tree_rows
 from cepbook.widgets.render import Frozen, Table, cells_of, counted, heading_html, table_html, table_of, table_text
-from cepbook.widgets.source import NO_ROWS, ViewSource
+from cepbook.widgets.source import NO_ROWS, Rows, ViewSource
 
 STATIC_ROWS = 20
 
@@ -54,14 +56,6 @@ def newest_rows(feed: Feed, cursor: int, limit: int) -> StreamRows:
 
 def _size(delivery: Delivery) -> int:
     return len(delivery.insert or ()) + len(delivery.remove or ())
-
-
-def partition_columns(partitions: Sequence[Mapping[str, object]]) -> tuple[Column, ...]:
-    """The columns of a list of partitions: ``id``, the keys, ``rows``; typed by their values."""
-    if not partitions:
-        return (Column("id", "int"), Column("rows", "int"))
-    kinds = {bool: "boolean", int: "long", float: "double"}
-    return tuple(Column(name, kinds.get(type(value), "string")) for name, value in partitions[0].items())
 
 
 def freeze(source: ViewSource, state: State = "ready") -> Frozen:
@@ -114,8 +108,30 @@ def _sections(
     except CepbookError as error:
         return [*sections, ("Window", str(error), None)]
     if partitions is not None:
-        sections.append(_rows_section("Partitions", partitions, partition_columns(partitions), "partition"))
+        sections.append(_partitions_section(partitions, tuple(source.levels)))
+    if source.tags is not None:
+        sections.append(_waiting_section(source.partials()))
     return sections
+
+
+def _partitions_section(partitions: Rows, levels: tuple[str, ...]) -> tuple[str, str, Table | None]:
+    columns = partition_columns(partitions)
+    if not levels or not partitions:
+        return _rows_section("Partitions", partitions, columns, "partition")
+    note = counted(len(partitions), "partition")
+    if len(partitions) > STATIC_ROWS:
+        partitions, note = partitions[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}"
+    return "Partitions", note, table_of(*tree_rows(partitions, columns, levels))
+
+
+def _waiting_section(found: Partials) -> tuple[str, str, Table | None]:
+    columns, rows, _ = partial_rows(found)
+    if not rows:
+        return "Waiting", "for nothing", None
+    note = counted(found.total, "partial match", "partial matches")
+    if found.total > STATIC_ROWS:
+        rows, note = rows[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}"
+    return "Waiting", note, table_of(rows, columns)
 
 
 def _stream_section(columns: tuple[Column, ...], feed: Feed) -> tuple[str, str, Table | None]:

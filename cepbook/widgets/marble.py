@@ -30,7 +30,7 @@ CHARACTER = 5.6  # pixels, about
 POINT = 13
 INK, FAINT = "#57606a", "#d0d7de"
 WINDOW, INSERT, REMOVE = "#0969da", "#2da44e", "#cf222e"
-_FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
+FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ class _Draw:
         axis, temporal = self._axis, self._axis.temporal
         kind = {"type": "utc"} if temporal else {}
         scale = self._alt.Scale(domain=axis.domain, nice=False, **kind)
-        shape: dict[str, Any] = {"format": next((f for span, f in _FORMATS if axis.span < span), "%m-%d %H:%M")}
+        shape: dict[str, Any] = {"format": next((f for span, f in FORMATS if axis.span < span), "%m-%d %H:%M")}
         if not temporal:
             shape = {"format": "~f"}
         shown = self._alt.Axis(

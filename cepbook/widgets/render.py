@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from cepbook.widgets.encode import Column, decimals_of, number_text, text_of
+from cepbook.widgets.encode import Column, decimals_of, number_text, text_of, time_text
 
 INSERT = "rgba(46,160,67,.14)"
 REMOVE = "rgba(218,54,51,.13)"
@@ -49,11 +49,14 @@ class Table:
 def cells_of(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> list[tuple[str, ...]]:
     """The text of every cell; the floats of one column share their number of decimals."""
     decimals = [decimals_of(row.get(c.name) for row in rows) if c.kind == "float" else None for c in columns]
-    return [tuple(_cell(row.get(c.name), places) for c, places in zip(columns, decimals, strict=True)) for row in rows]
+    places = list(zip(columns, decimals, strict=True))
+    return [tuple(_cell(row.get(c.name), digits, c.kind) for c, digits in places) for row in rows]
 
 
-def _cell(value: object, places: int | None) -> str:
+def _cell(value: object, places: int | None, kind: str) -> str:
     text = number_text(value, places) if isinstance(value, float) else text_of(value)
+    if kind == "time" and isinstance(value, int):
+        text = time_text(value)
     return text if len(text) <= CELL_LIMIT else text[: CELL_LIMIT - 1] + "…"
 
 

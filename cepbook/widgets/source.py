@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cepbook.feeds import Feed
+from cepbook.session.matches import Made, MatchRecord
+from cepbook.session.partials import Partials, partials_of, tags_of
+from cepbook.session.partitions import flat, levels_of
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 Rows = Sequence[Mapping[str, object]]
 
 NO_ROWS = "keeps no rows: no data window"
+SIZES = ("rows", "waiting")
 
 
 class ViewSource(Protocol):
@@ -46,8 +50,26 @@ class ViewSource(Protocol):
     def rows(self, partition: int | None = None) -> Rows:
         """What the statement's iterator shows now, of one context partition or of all."""
 
+    @property
+    def levels(self) -> Sequence[str]:
+        """The levels of a nested context, outermost first; none of any other."""
+
+    @property
+    def tags(self) -> Sequence[str] | None:
+        """The tags of a pattern; None of a statement without one."""
+
     def partitions(self) -> Rows | None:
-        """One row per context partition: ``id``, its keys, ``rows`` (how many). None without a context."""
+        """One row per context partition: ``id``, its properties (of a level as ``Outer.key1``), and its `SIZES`:
+        ``rows`` (how many the iterator shows), of a pattern ``waiting`` (partial matches). None without a context."""
+
+    def partials(self, partition: int | None = None) -> Partials:
+        """What a pattern waits for, in one context partition or in all."""
+
+    def watch(self, looking: bool) -> None:
+        """Begin to keep which matches make a delivery of a pattern, or end it: then it costs nothing."""
+
+    def made(self, delivery: int) -> Made | None:
+        """The matches behind a delivery; None when they were not kept."""
 
     def replay(self) -> Controllable | None:
         """The replay that is under way, which the view then follows to its end."""
@@ -59,6 +81,7 @@ class WorkbenchSource:
     def __init__(self, workbench: Workbench, name: str) -> None:
         self._workbench = workbench
         self._statement = name
+        self._record: MatchRecord | None = None
         self._runtime.statement(name)
 
     @property
@@ -98,19 +121,47 @@ class WorkbenchSource:
                 return list(rows)
         return []
 
+    @property
+    def _context(self) -> str | None:
+        context: str | None = self._runtime.statement(self._statement).plan.context
+        return context
+
+    @property
+    def levels(self) -> Sequence[str]:
+        return () if self._context is None else levels_of(self._runtime, self._context)
+
+    @property
+    def tags(self) -> Sequence[str] | None:
+        return tags_of(self._runtime, self._statement)
+
     def partitions(self) -> Rows | None:
-        context = getattr(self._runtime.statement(self._statement).plan, "context", None)
+        context = self._context
         if context is None:
             return None
+        levels = self.levels
         sizes = {number: len(rows) for number, rows in self._runtime.iterate_partitions(self._statement)}
-        return [
-            {
-                "id": partition["id"],
-                **{k: v for k, v in partition.items() if k not in ("id", "name", "statements")},
-                "rows": sizes.get(partition["id"], 0),
-            }
+        found = [
+            {"id": partition["id"], **flat(partition, levels), "rows": sizes.get(partition["id"], 0)}
             for partition in self._runtime.partitions(context)
         ]
+        if self.tags is not None:
+            waiting = {state["partition"]: state["partials"]["total"] for state in self._runtime.state(self._statement)}
+            return [{**partition, "waiting": waiting.get(partition["id"], 0)} for partition in found]
+        return found
+
+    def partials(self, partition: int | None = None) -> Partials:
+        return partials_of(self._runtime, self._statement, partition)
+
+    def watch(self, looking: bool) -> None:
+        record, self._record = self._record, None
+        if record is not None:
+            record.end()
+        if looking:
+            self._record = MatchRecord(self._runtime.statement(self._statement), self.feed)
+            self._record.begin()
+
+    def made(self, delivery: int) -> Made | None:
+        return None if self._record is None else self._record.of(delivery)
 
     def replay(self) -> Controllable | None:
         return self._workbench.replaying

@@ -1,4 +1,5 @@
-"""StatementView: a running statement in the notebook, live: its stream, its window contents, its context partitions.
+"""StatementView: a running statement in the notebook, live: its stream, its window contents, its context partitions,
+and what its pattern waits for.
 
 The browser keeps the last `keep` rows of the stream; a frame carries what it lacks, as binary columns, and leaves
 when the last frame was drawn (see `pump`). Messages from the browser only set flags, because the thread in which
@@ -22,9 +23,9 @@ from cepbook.widgets.freeze import (
     freeze,
     gone,
     newest_rows,
-    partition_columns,
 )
 from cepbook.widgets.live import LiveWidget, Progress, asset
+from cepbook.widgets.partitions import event_lines, levels_of_columns, partial_rows, partition_columns, sizes_among
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import NO_ROWS, ViewSource, WorkbenchSource
 
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 
 WINDOW_ROWS = 1_000
 PARTITION_ROWS = 5_000
+ASKED = 50  # deliveries whose matches a page waits for
 WINDOW_INTERVAL = 0.2  # seconds between two reads of the window contents, at least
 WINDOW_SHARE = 20  # and a read that took t seconds is followed by a rest of WINDOW_SHARE * t
 REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
 
-Pane = Literal["stream", "window", "partitions"]
+Pane = Literal["stream", "window", "partitions", "waiting"]
+_PANES: dict[object, Pane] = {pane: pane for pane in get_args(Pane)}
 
 
 class StatementView(LiveWidget):
@@ -47,7 +50,7 @@ class StatementView(LiveWidget):
     frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
     """
 
-    _esm = asset("table.js", "view.js")
+    _esm = asset("table.js", "tree.js", "store.js", "view.js")
     _css = asset("view.css")
     info = traitlets.Dict().tag(sync=True)
 
@@ -69,6 +72,8 @@ class StatementView(LiveWidget):
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
         self._sent: dict[int, int] = {}
+        self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
+        self._watching = False
         self._next = 0
         self._window_due = 0.0
         self._clock = source.clock()
@@ -121,6 +126,7 @@ class StatementView(LiveWidget):
 
     def close(self) -> None:
         """End the subscription and the widget; what a page shows stays."""
+        self._watch(False)
         self._stop_following()
         super().close()
 
@@ -136,6 +142,9 @@ class StatementView(LiveWidget):
             "epl": self._epl,
             "keep": self._keep,
             "context": self._source.partitions() is not None,
+            "levels": list(self._source.levels),
+            "pattern": self._source.tags is not None,
+            "keeps": self._source.keeps_rows,
             "nothing": "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS}.",
             "columns": [c.describe() for c in self._columns],
         }
@@ -159,6 +168,9 @@ class StatementView(LiveWidget):
             self._feed = feed
             self._next = 0
             self._sent.clear()
+            self._asked.clear()
+            if self._watching:
+                self._source.watch(True)
             self._unsubscribe = feed.subscribe(self._on_news)
             self._pump.touch()
 
@@ -166,6 +178,8 @@ class StatementView(LiveWidget):
         """The feed has something new; it says so once, until someone reads it."""
         self._pump.touch()
         self._find_replay()
+        if not self._pump.is_open:
+            self._watch(False)
         if self._replay is None and not self._pump.is_open:
             self._pump.soon(self._rearm)
 
@@ -173,6 +187,12 @@ class StatementView(LiveWidget):
         """Without a page nobody reads the feed, but the replay that comes later must be noticed."""
         if self._feed is not None and not self._pump.is_open:
             self._feed.since(self._feed.deliveries)
+
+    def _watch(self, looking: bool) -> None:
+        """Which matches make which delivery is kept while a page shows a pattern, and not otherwise."""
+        if looking != self._watching and (not looking or self._source.tags is not None):
+            self._watching = looking
+            self._source.watch(looking)
 
     def _find_replay(self) -> None:
         replay = self._source.replay()
@@ -188,28 +208,44 @@ class StatementView(LiveWidget):
         match content:
             case {"kind": "ack", "n": int(number)}:
                 self._next = max(self._next, self._sent.get(number, 0))
+                self._asked = {delivery: told for delivery, told in self._asked.items() if not 0 < told <= number}
             case {"kind": "hello"}:
                 self._next = 0
                 self._sent.clear()
+                self._asked.clear()
                 self._window_due = 0.0
-            case {"kind": "show", "client": str(client), "pane": "stream" | "window" | "partitions" as pane}:
-                self._shown[client] = pane
+            case {"kind": "expand", "delivery": int(delivery)}:
+                if len(self._asked) < ASKED:
+                    self._asked[delivery] = 0
+                self._pump.touch()
+            case {"kind": "show", "client": str(client), "pane": pane} if pane in _PANES:
+                self._shown[client] = _PANES[pane]
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._window_due = 0.0
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
                 self._shown.pop(client, None)
+                self._pump.soon(self._unwatched)
+
+    def _unwatched(self) -> None:
+        if not self._pump.is_open:
+            self._watch(False)
 
     def _build(self, number: int) -> bool:
         """Make and send frame `number`: everything since the last acknowledged frame, newest first to be kept."""
         self._follow_source()
+        if self._state != "dropped":
+            self._watch(True)
         buffers = Buffers()
         self._clock = self._source.clock()
         frame: dict[str, object] = {"kind": "frame", "n": number, "clock": time_text(self._clock)}
         feed = self._feed
         if feed is not None:
             frame["stream"] = self._stream(feed, number, buffers)
+            if self._asked:
+                frame["matches"] = [self._matches(feed, delivery) for delivery in self._asked]
+                self._asked = {delivery: told or number for delivery, told in self._asked.items()}
             if self._state == "ready" and feed.deliveries:
                 self._state = "live"
         if self._replay is not None:  # a paused replay makes no slices that would tell
@@ -250,10 +286,40 @@ class StatementView(LiveWidget):
             "columns": encode_rows(rows, self._columns, buffers),
         }
 
+    def _matches(self, feed: Feed, number: int) -> dict[str, object]:
+        """The events behind delivery `number`, as lines of text for each match; `rows`: a match for each insert row."""
+        made = self._source.made(number)
+        found = next((d for d in feed.since(number).deliveries if d.number == number), None)
+        rows = found.insert or [] if found is not None else []
+        matches: Sequence[Mapping[str, object]] = () if made is None else made.matches
+        tags = self._source.tags or ()
+        if made is None and rows and any(isinstance(rows[0].get(tag), dict) for tag in tags):
+            matches = [{tag: row.get(tag) for tag in tags} for row in rows]  # the rows hold the events themselves
+        return {
+            "delivery": number,
+            "rows": len(matches) == len(rows),
+            "total": len(matches) if made is None else made.total,
+            "matches": [event_lines(match) for match in matches],
+            "nothing": "Not known: the events of matches are kept while a view of the statement is open."
+            if made is None
+            else "No match: time or a changed window made this row.",
+        }
+
     def _contents(self, frame: dict[str, object], panes: set[Pane], buffers: Buffers) -> None:
         if "partitions" in panes:
             partitions = self._source.partitions()
             frame["partitions"] = None if partitions is None else self._listed(partitions, buffers)
+        if "waiting" in panes:
+            found = self._source.partials(self._partition)
+            columns, shown, lines = partial_rows(found)
+            frame["waiting"] = {
+                "total": found.total,
+                "count": len(shown),
+                "partition": self._partition,
+                "names": [c.describe() for c in columns],
+                "columns": encode_rows(shown, columns, buffers),
+                "lines": lines,
+            }
         if "window" in panes:
             rows = self._source.rows(self._partition)
             kept = rows[-WINDOW_ROWS:]
@@ -271,6 +337,8 @@ class StatementView(LiveWidget):
             "total": len(partitions),
             "count": len(kept),
             "names": [c.describe() for c in columns],
+            "levels": levels_of_columns(columns, self._source.levels),
+            "sizes": sizes_among(columns),
             "columns": encode_rows(kept, columns, buffers),
         }
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
 from cepbook.feeds import Delivery
 from cepbook.lang import types as t
 from cepbook.session.modules import Owned, target_of
-from cepbook.session.tables import changes_of, frame_of, partitions_of
+from cepbook.session.tables import changes_of, frame_of
 
 PROPERTIES = {"s": t.STRING, "n": t.LONG, "i": t.INT, "x": t.DOUBLE, "b": t.BOOLEAN, "o": t.OBJECT}
 DTYPES = ["string", "Int64", "Int32", "float64", "boolean", "object"]
@@ -43,14 +42,6 @@ def test_changes() -> None:
 def test_changes_of_a_statement_with_a_column_named_time() -> None:
     frame = changes_of([Delivery(0, 10, [{"time": 7}], None)], {"time": t.LONG, "kind_": t.INT})
     assert list(frame.columns) == ["time_", "seq", "kind", "time", "kind_"]
-
-
-def test_partitions() -> None:
-    empty = partitions_of([], {"name": t.STRING, "id": t.INT, "key1": t.STRING})
-    assert list(empty.columns) == ["id", "name", "key1"]
-    frame = partitions_of([{"id": 0, "key1": "UA", "name": "C", "statements": 2}], {"key1": t.STRING})
-    assert frame.iloc[0].to_dict() == {"id": 0, "key1": "UA", "name": "C", "statements": 2}
-    assert isinstance(frame, pd.DataFrame)
 
 
 def names(text: str) -> frozenset[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
+from cepbook.session.matches import Made
+from cepbook.session.partials import Partial, Partials
 from cepbook.widgets import StatementView
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import LiveWidget
@@ -30,6 +32,23 @@ class FakeStatement:
     reads: int = 0
     dropped: bool = False
     replaying: FakeReplay | None = None
+    nested: list[Row] | None = None  # partitions as they are, in place of `parts`
+    levels: Sequence[str] = ()
+    tags: Sequence[str] | None = None
+    waiting: list[Partial] = field(default_factory=list)
+    watched: bool = False
+    made_by: dict[int, Made] = field(default_factory=dict)
+
+    def partials(self, partition: int | None = None) -> Partials:
+        self.reads += 1
+        found = [one for one in self.waiting if partition in (None, one.partition)]
+        return Partials(len(found), tuple(found))
+
+    def watch(self, looking: bool) -> None:
+        self.watched = looking
+
+    def made(self, delivery: int) -> Made | None:
+        return self.made_by.get(delivery)
 
     def replay(self) -> FakeReplay | None:
         return self.replaying
@@ -44,6 +63,8 @@ class FakeStatement:
         return self.contents if partition is None else (self.parts or {}).get(partition, [])
 
     def partitions(self) -> Sequence[Row] | None:
+        if self.nested is not None:
+            return self.nested
         if self.parts is None:
             return None
         return [{"id": i, "key1": rows[0]["symbol"], "rows": len(rows)} for i, rows in self.parts.items()]

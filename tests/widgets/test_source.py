@@ -18,6 +18,7 @@ ROWS = {3: [{"symbol": "A", "price": 1.0}], 5: [{"symbol": "B", "price": 2.0}, {
 
 class FakeRuntime:
     now = 1500
+    catalog = SimpleNamespace(contexts={"PerSymbol": SimpleNamespace(levels=())})
 
     def __init__(self, context: str | None = "PerSymbol") -> None:
         properties = {"symbol": STRING, "price": DOUBLE}
@@ -25,7 +26,7 @@ class FakeRuntime:
             name="out",
             epl="select * from Tick",
             output_type=SimpleNamespace(properties=properties),
-            plan=SimpleNamespace(context=context),
+            plan=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None)),
         )
 
     def statement(self, name: str) -> Any:

@@ -29,8 +29,8 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
-function plural(count, noun) {
-  return `${numbers.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+function plural(count, noun, nouns = `${noun}s`) {
+  return `${numbers.format(count)} ${count === 1 ? noun : nouns}`;
 }
 
 function typed(view, Type) {
@@ -70,6 +70,7 @@ class Column {
   }
   text(value) {
     if (value === null || value === undefined) return "null";
+    if (this.kind === "time" && typeof value === "number") return timeText(value, value % 1000 !== 0);
     if (typeof value === "number") return this.number(value);
     return String(value);
   }
@@ -95,7 +96,7 @@ class Column {
 
 class VirtualTable {
   constructor(label, role = "table") {
-    this.cell = role === "grid" ? "gridcell" : "cell";
+    this.cell = role === "table" ? "cell" : "gridcell";
     this.head = make("div", { class: "cv-head", role: "row" });
     this.body = make("div", { class: "cv-body", role: "rowgroup" });
     this.empty = make("div", { class: "cv-empty" });

@@ -1,172 +1,8 @@
-// The browser half of cepbook.widgets.view: one Store per widget model, one Panel per place where it is displayed.
-// Only the visible rows are in the page; a frame is acknowledged after it was drawn, which is the back-pressure.
-// Uses table.js, which Python puts before this text.
+// The browser half of cepbook.widgets.view: one Store (store.js) per widget model, one Panel per place where it is
+// displayed. Only the visible rows are in the page. Uses table.js, tree.js and store.js, which Python puts before this.
 
-const ACK_AT_LATEST = 200; // ms; a hidden page draws nothing but must not stall the stream
 const FLASH = 1200; // ms, as in view.css
-
-// ---- what the kernel sent -----------------------------------------------------------------------------------------
-
-class Store {
-  constructor(model) {
-    this.model = model;
-    this.panels = new Set();
-    this.client = Math.random().toString(36).slice(2);
-    this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
-    this.described();
-    this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
-    this.onInfo = () => (this.described(), this.changed(), this.panels.size && this.hello());
-    model.on("msg:custom", this.onMessage);
-    model.on("change:info", this.onInfo);
-    this.beat = setInterval(() => this.decay(), 500);
-    this.born = performance.now();
-    this.answered = false;
-  }
-  // Only what is displayed somewhere costs frames.
-  attach(panel) {
-    this.panels.add(panel);
-    if (this.panels.size === 1) this.hello();
-  }
-  detach(panel) {
-    this.panels.delete(panel);
-    if (this.panels.size === 0) this.send({ kind: "bye", client: this.client });
-  }
-  // A saved notebook may hold the widget's state but has no kernel: then the last static picture is all there is.
-  get still() {
-    return !this.answered && performance.now() - this.born > 1500 ? this.model.get("snapshot") : "";
-  }
-  send(message) {
-    try {
-      this.model.send(message);
-    } catch (error) {
-      console.debug("cepbook: no kernel to talk to", error);
-    }
-  }
-  described() {
-    this.info = this.model.get("info");
-    this.columns = this.info.columns.map((c) => new Column(c));
-    this.timeColumn = new Column({ name: "time", type: "long", kind: "time" });
-    this.withMillis = false;
-    this.clock = "";
-    this.state = "ready";
-    Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
-    Object.assign(this, { window: null, partitions: undefined, generation: 0 });
-    this.clear();
-  }
-  clear() {
-    this.next = 0;
-    this.rows = { time: [], insert: [], delivery: [], cells: this.columns.map(() => []) };
-  }
-  hello() {
-    this.fresh = true;
-    this.send({ kind: "hello", client: this.client });
-    this.show();
-  }
-  show() {
-    this.send({ kind: "show", client: this.client, pane: this.ui.pane, partition: this.ui.partition });
-  }
-  receive(frame, buffers) {
-    this.answered = true;
-    this.clock = frame.clock;
-    this.state = frame.state;
-    this.problem = frame.problem ?? "";
-    if (frame.stream) this.stream(frame.stream, buffers);
-    if (frame.window) this.contents(frame.window, buffers);
-    if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
-    this.changed();
-    let answered = false;
-    const acknowledge = () => {
-      if (answered) return;
-      answered = true;
-      this.send({ kind: "ack", n: frame.n });
-    };
-    requestAnimationFrame(() => setTimeout(acknowledge));
-    setTimeout(acknowledge, ACK_AT_LATEST);
-  }
-  stream(stream, buffers) {
-    if (stream.full || stream.from > this.next) this.clear();
-    const [time, insert, delivery] = ["time", "insert", "delivery"].map((part) => decode(stream[part], buffers));
-    const cells = stream.columns.map((column) => decode(column, buffers));
-    const skip = delivery.findIndex((n) => n >= this.next);
-    if (skip >= 0) {
-      const part = (values) => (skip ? values.slice(skip) : values);
-      const rows = this.rows;
-      rows.time = rows.time.concat(part(time));
-      rows.insert = rows.insert.concat(part(insert));
-      rows.delivery = rows.delivery.concat(part(delivery));
-      rows.cells = rows.cells.map((kept, i) => kept.concat(part(cells[i])));
-      this.columns.forEach((column, i) => column.learn(cells[i]));
-      this.withMillis ||= time.some((ms) => ms % 1000 !== 0);
-      this.timeColumn.chars = timeText(time[time.length - 1], this.withMillis).length;
-    }
-    this.next = stream.to;
-    const gone = this.rows.delivery.findIndex((n) => n >= stream.first);
-    const excess = Math.max(gone < 0 ? this.rows.delivery.length : gone, this.rows.time.length - this.info.keep);
-    if (excess > 0) {
-      const rows = this.rows;
-      for (const part of ["time", "insert", "delivery"]) rows[part] = rows[part].slice(excess);
-      rows.cells = rows.cells.map((kept) => kept.slice(excess));
-    }
-    this.measure(stream.inserted + stream.removed - this.inserted - this.removed);
-    this.inserted = stream.inserted;
-    this.removed = stream.removed;
-  }
-  measure(news) {
-    const now = performance.now();
-    if (!this.fresh && news > 0) {
-      const elapsed = Math.max(20, now - (this.heard || now - 1000)) / 1000;
-      const weight = 1 - Math.exp(-elapsed / 0.8);
-      this.rate += weight * (news / elapsed - this.rate);
-    }
-    if (news > 0) this.heard = now;
-    this.fresh = false;
-  }
-  decay() {
-    if (this.still) this.changed();
-    if (this.rate && performance.now() - this.heard > 1500) {
-      this.rate = 0;
-      this.changed();
-    }
-  }
-  contents(window, buffers) {
-    const cells = window.columns.map((column) => decode(column, buffers));
-    this.columns.forEach((column, i) => column.learn(cells[i]));
-    const before = this.window?.partition === window.partition ? this.window.keys : null;
-    const keys = Array.from({ length: window.count }, (_, r) => cells.map((values) => values[r]).join("\u0001"));
-    const seen = new Map();
-    for (const key of before ?? []) seen.set(key, (seen.get(key) ?? 0) + 1);
-    const entered = new Set();
-    if (before) {
-      keys.forEach((key, r) => {
-        const left = seen.get(key) ?? 0;
-        if (left) seen.set(key, left - 1);
-        else entered.add(r);
-      });
-    }
-    // When most rows are new, a flash says nothing and only disturbs.
-    if (entered.size > Math.max(3, window.count / 2)) entered.clear();
-    this.generation += 1;
-    this.window = { ...window, cells, keys, entered, generation: this.generation, at: performance.now() };
-  }
-  listed(partitions, buffers) {
-    if (!partitions) return void (this.partitions = null);
-    const same = this.partitions && partitions.names.every((c, i) => this.partitions.columns[i]?.name === c.name);
-    const columns = same ? this.partitions.columns : partitions.names.map((c) => new Column(c));
-    const cells = partitions.columns.map((column) => decode(column, buffers));
-    columns.forEach((column, i) => column.learn(cells[i]));
-    const sizes = cells[columns.length - 1] ?? [];
-    this.partitions = { ...partitions, columns, cells, most: Math.max(1, ...sizes) };
-  }
-  changed() {
-    for (const panel of this.panels) panel.schedule();
-  }
-  dispose() {
-    clearInterval(this.beat);
-    this.model.off("msg:custom", this.onMessage);
-    this.model.off("change:info", this.onInfo);
-    this.send({ kind: "bye", client: this.client });
-  }
-}
+const PLAIN = { text: (value) => value, chars: Infinity }; // a line as it is
 
 // ---- one displayed view -------------------------------------------------------------------------------------------
 
@@ -175,7 +11,6 @@ class Panel {
     this.store = store;
     this.el = el;
     this.id = `cv-${Math.random().toString(36).slice(2)}`;
-    this.cursor = 0;
     this.held = null;
     this.build();
     store.attach(this);
@@ -195,8 +30,11 @@ class Panel {
     this.tables = {
       stream: new VirtualTable("stream of insert and remove rows"),
       window: new VirtualTable("window contents"),
-      partitions: new VirtualTable("context partitions", "grid"),
+      partitions: new VirtualTable("context partitions", this.store.info.levels.length ? "treegrid" : "grid"),
+      waiting: new VirtualTable("partial matches: what the pattern waits for", "grid"),
     };
+    this.cursors = { partitions: 0, waiting: 0, stream: -1 };
+    this.entries = {};
     const chip = (key, sign, noun) => {
       const node = make("button", { class: `cv-chip cv-${key}`, type: "button", title: `show or hide ${noun} rows` });
       node.onclick = () => this.set({ [key]: !this.store.ui[key] });
@@ -226,12 +64,15 @@ class Panel {
       root.append(make("div", attributes, table.node));
       table.node.addEventListener("scroll", () => this.scrolled(pane), { passive: true });
     }
-    const grid = this.tables.partitions;
-    grid.node.addEventListener("keydown", (event) => this.partitionKey(event));
-    grid.body.addEventListener("click", (event) => {
-      const row = event.target.closest(".cv-row");
-      if (row) this.choose(this.partitionAt(row.index));
-    });
+    for (const [pane, table] of Object.entries(this.tables)) {
+      table.node.addEventListener("keydown", (event) => this.key(pane, event));
+      table.body.addEventListener("click", (event) => {
+        const row = event.target.closest(".cv-row");
+        if (!row) return;
+        this.cursors[pane] = row.index;
+        this.act(pane, row.index);
+      });
+    }
     this.still = make("div", { class: "cv-still" });
     root.append(this.footer, this.still);
     this.root = root;
@@ -239,7 +80,8 @@ class Panel {
   }
   tablist() {
     const list = make("div", { class: "cv-tabs", role: "tablist", "aria-label": "what to show" });
-    const panes = this.store.info.context ? ["stream", "window", "partitions"] : ["stream", "window"];
+    const { context, pattern } = this.store.info;
+    const panes = ["stream", "window", ...(context ? ["partitions"] : []), ...(pattern ? ["waiting"] : [])];
     this.tabs = panes.map((pane) => {
       const label = pane[0].toUpperCase() + pane.slice(1);
       const tab = make("button", { id: `${this.id}-${pane}-tab`, class: "cv-tab", role: "tab", type: "button" }, label);
@@ -269,28 +111,59 @@ class Panel {
     this.store.show();
   }
   choose(id) {
-    this.set({ partition: id, pane: "window" });
-    this.store.window = null;
+    const { ui, info } = this.store;
+    const pane = ui.pane === "waiting" || (info.pattern && !info.keeps) ? "waiting" : "window";
+    this.set({ partition: id, pane });
+    this.store.window = this.store.waiting = null;
     this.store.show();
   }
-  partitionAt(index) {
-    return this.store.partitions?.cells[0]?.[index] ?? null;
+  // What a click on row `index` of a pane does, or Enter: open and close, or choose a partition.
+  act(pane, index) {
+    const entry = this.entries[pane]?.[index];
+    if (pane === "partitions") {
+      if (entry?.children.length) this.toggle(entry);
+      else if (entry) this.choose(this.store.partitions.cells[0][entry.row]);
+    } else if (entry && entry.key !== undefined) {
+      const { opened } = this.store.ui;
+      if (!opened.delete(entry.key)) opened.add(entry.key);
+      if (entry.delivery !== undefined) {
+        this.set({ follow: false });
+        this.store.expand(entry.delivery);
+      }
+      this.store.changed();
+    }
   }
-  partitionKey(event) {
-    const count = this.store.partitions?.count ?? 0;
-    const page = Math.max(1, Math.floor(this.tables.partitions.node.clientHeight / ROW) - 2);
+  toggle(node, open = (this.store.ui.closed ?? new Set()).has(node.path)) {
+    const closed = new Set(this.store.ui.closed ?? []);
+    if (open) closed.delete(node.path);
+    else closed.add(node.path);
+    this.set({ closed });
+  }
+  key(pane, event) {
+    const entries = this.entries[pane];
+    const count = entries?.length ?? 0;
+    if (!count) return;
+    const { node } = this.tables[pane];
+    const page = Math.max(1, Math.floor(node.clientHeight / ROW) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count };
-    if (event.key in steps && count) {
+    const at = this.cursors[pane];
+    const branch = pane === "partitions" && entries[at]?.children.length ? entries[at] : null;
+    if (event.key in steps) {
       event.preventDefault();
-      this.cursor = Math.min(count - 1, Math.max(0, this.cursor + steps[event.key]));
-      const { node } = this.tables.partitions;
-      const top = this.cursor * ROW;
+      if (pane === "stream") this.set({ follow: false });
+      // A cursor that is nowhere begins where the reader looks.
+      const from = at < 0 ? this.tables[pane].top - 1 : at;
+      this.cursors[pane] = Math.min(count - 1, Math.max(0, from + steps[event.key]));
+      const top = this.cursors[pane] * ROW;
       if (top < node.scrollTop) node.scrollTop = top;
       if (top + 2 * ROW > node.scrollTop + node.clientHeight) node.scrollTop = top + 2 * ROW - node.clientHeight;
       this.schedule();
-    } else if ((event.key === "Enter" || event.key === " ") && count) {
+    } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      this.choose(this.partitionAt(this.cursor));
+      this.act(pane, at);
+    } else if (branch && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+      event.preventDefault();
+      this.toggle(branch, event.key === "ArrowRight");
     }
   }
   scrolled(pane) {
@@ -323,7 +196,8 @@ class Panel {
     for (const [pane, table] of Object.entries(this.tables)) {
       if (table.node.parentNode.hidden === (pane === ui.pane)) table.node.parentNode.hidden = pane !== ui.pane;
     }
-    const note = { stream: () => this.drawStream(), window: () => this.drawWindow(), partitions: () => this.drawPartitions() }[ui.pane]();
+    const draw = { stream: "drawStream", window: "drawWindow", partitions: "drawPartitions", waiting: "drawWaiting" };
+    const note = this[draw[ui.pane]]();
     setText(this.footer, store.problem || note);
     // The picture was made and escaped by Python.
     if (this.picture !== store.still) this.still.innerHTML = this.picture = store.still;
@@ -355,16 +229,17 @@ class Panel {
     setText(this.rate, store.state === "live" && store.rate >= 0.5 ? `${compact.format(store.rate)} rows/s` : "");
     setAttribute(this.follow, "aria-pressed", String(ui.follow));
     this.follow.hidden = ui.pane !== "stream";
-    this.chosen.hidden = ui.partition === null || ui.pane !== "window";
+    this.chosen.hidden = ui.partition === null || (ui.pane !== "window" && ui.pane !== "waiting");
     if (!this.chosen.hidden) setText(this.chosen, `${this.partitionName(ui.partition)} ×`);
-    this.filter.hidden = ui.pane === "partitions";
+    this.filter.hidden = ui.pane === "partitions" || ui.pane === "waiting";
     for (const chip of [this.plus, this.minus]) chip.disabled = ui.pane !== "stream";
   }
   partitionName(id) {
     const { partitions } = this.store;
     const at = partitions ? partitions.cells[0].indexOf(id) : -1;
     if (at < 0) return `partition ${id}`;
-    return partitions.columns.slice(1, -1).map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ");
+    const named = partitions.columns.slice(1, -partitions.sizes);
+    return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
   }
   words() {
     return this.store.ui.filter.toLowerCase().split(/\s+/).filter(Boolean);
@@ -389,27 +264,90 @@ class Panel {
     const { store } = this;
     const rows = this.held ?? store.rows;
     const passing = this.passing(rows.time.length, rows.cells, rows.insert);
-    const at = passing ? (i) => passing[i] : (i) => i;
     const count = passing ? passing.length : rows.time.length;
-    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: 1, extra: 4 };
+    const { pattern } = store.info;
+    const entries = pattern ? this.expanded(rows, passing, count) : null;
+    this.entries.stream = entries;
+    const at = entries ? (i) => entries[i].row : passing ? (i) => passing[i] : (i) => i;
+    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: pattern ? 3 : 1, extra: 4 };
     const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
     columns[0].chars = Math.max(12, store.timeColumn.chars);
     const fill = (i, row, cells) => {
+      if (entries?.[i].line !== undefined) return this.fillLine(entries[i].line, row, cells);
       const r = at(i);
       const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
       const insert = rows.insert[r];
-      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""}`);
+      const cursor = pattern && i === this.cursors.stream ? " cv-cursor" : "";
+      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""}${pattern && insert ? " cv-choice" : ""}${cursor}`);
       setText(cells[0], timeText(rows.time[r], store.withMillis));
-      setText(cells[1], insert ? "+" : "−");
+      const open = entries?.[i].key !== undefined ? (store.ui.opened.has(entries[i].key) ? "▾ " : "▸ ") : "";
+      setText(cells[1], `${open}${insert ? "+" : "−"}`);
+      if (open) setAttribute(row, "aria-expanded", String(open === "▾ "));
+      else row.removeAttribute("aria-expanded");
       store.columns.forEach((column, c) => fillCell(cells[c + 2], column, rows.cells[c][r]));
     };
-    this.tables.stream.draw(columns, count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", store.ui.follow);
+    this.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", store.ui.follow);
     const total = store.inserted + store.removed;
     const kept = rows.time.length;
     const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
     if (total > kept && !this.held) parts.push(`${numbers.format(total - kept)} earlier rows not kept here`);
     if (this.held) parts.push("standing still while you read", `${numbers.format(total - this.held.next)} newer`);
     return total ? parts.join(" · ") : "";
+  }
+  // The rows of a pattern's stream with the events of the matches that are opened below them.
+  expanded(rows, passing, count) {
+    const { ui, matches } = this.store;
+    const entries = [];
+    for (let i = 0; i < count; i += 1) {
+      const row = passing ? passing[i] : i;
+      const delivery = rows.delivery[row];
+      if (!rows.insert[row]) {
+        entries.push({ row });
+        continue;
+      }
+      let later = 0; // insert rows of the delivery after this one: its first rows may have been cut
+      while (rows.delivery[row + later + 1] === delivery && rows.insert[row + later + 1]) later += 1;
+      const key = `${delivery}:${later}`;
+      entries.push({ row, key, delivery });
+      if (!ui.opened.has(key)) continue;
+      const found = matches.get(delivery);
+      for (const line of found ? linesOf(found, later) : ["Reading …"]) entries.push({ row, line });
+    }
+    return entries;
+  }
+  fillLine(line, row, cells) {
+    setClass(row, "cv-row cv-detail");
+    row.removeAttribute("aria-expanded");
+    cells.forEach((cell, i) => fillCell(cell, PLAIN, i ? "" : line));
+  }
+  drawWaiting() {
+    const { store } = this;
+    const { waiting, ui } = store;
+    const table = this.tables.waiting;
+    if (!waiting) {
+      table.draw([], 0, () => {}, "Reading …");
+      return "";
+    }
+    const entries = [];
+    waiting.keys.forEach((key, row) => {
+      entries.push({ row, key });
+      if (ui.opened.has(key)) for (const line of waiting.lines[row].length ? waiting.lines[row] : ["no events yet"]) entries.push({ row, line });
+    });
+    this.entries.waiting = entries;
+    const columns = waiting.columns.map((c, i) => ({ ...c, extra: i === 0 ? 6 : 4 }));
+    const fill = (i, row, cells) => {
+      const { row: r, key, line } = entries[i];
+      if (line !== undefined) return this.fillLine(line, row, cells);
+      const open = ui.opened.has(key);
+      setClass(row, `cv-row cv-choice${i === this.cursors.waiting ? " cv-cursor" : ""}`);
+      setAttribute(row, "aria-expanded", String(open));
+      waiting.columns.forEach((column, c) => fillCell(cells[c], column, waiting.cells[c][r]));
+      setText(cells[0], `${open ? "▾" : "▸"} ${cells[0].textContent.replace(/^[▾▸] /, "")}`);
+    };
+    table.draw(columns, entries.length, fill, "The pattern waits for nothing.");
+    const parts = [plural(waiting.total, "partial match", "partial matches")];
+    if (waiting.total > waiting.count) parts.push(`the first ${numbers.format(waiting.count)} are shown`);
+    return parts.join(" · ");
   }
   drawWindow() {
     const { store } = this;
@@ -438,23 +376,72 @@ class Panel {
       this.tables.partitions.draw([], 0, () => {}, partitions === null ? "This statement has no context." : "Reading …");
       return "";
     }
+    const draw = store.tree ? () => this.drawTree() : () => this.drawFlat();
+    const entries = (this.entries.partitions = store.tree
+      ? store.tree.visible(store.ui.closed ?? new Set())
+      : Array.from({ length: partitions.count }, (_, row) => ({ row, children: [] })));
+    this.cursors.partitions = Math.min(this.cursors.partitions, Math.max(0, entries.length - 1));
+    draw();
+    if (entries.length) setAttribute(node, "aria-activedescendant", `${this.id}-p${this.cursors.partitions}`);
+    const shown = partitions.total > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
+    const counted = store.tree && partitions.count ? store.tree.summary() : plural(partitions.total, "partition");
+    return `${counted}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
+  }
+  drawFlat() {
+    const { partitions } = this.store;
     const last = partitions.columns.length - 1;
     const columns = partitions.columns.map((c, i) => ({ ...c, extra: i === last ? 14 : 4 }));
-    this.cursor = Math.min(this.cursor, Math.max(0, partitions.count - 1));
     const fill = (i, row, cells) => {
-      const chosen = partitions.cells[0][i] === store.ui.partition;
-      setClass(row, `cv-row cv-choice${i === this.cursor ? " cv-cursor" : ""}${chosen ? " cv-picked" : ""}`);
-      setAttribute(row, "id", `${this.id}-p${i}`);
-      setAttribute(row, "aria-selected", String(chosen));
+      this.choice(i, row, partitions.cells[0][i]);
       partitions.columns.forEach((column, c) => fillCell(cells[c], column, partitions.cells[c][i]));
-      const share = `${((100 * partitions.cells[last][i]) / partitions.most).toFixed(1)}%`;
-      if (cells[last].style.getPropertyValue("--cv-share") !== share) cells[last].style.setProperty("--cv-share", share);
-      cells[last].classList.add("cv-size");
+      this.share(cells[last], partitions.cells[last][i], partitions.most);
     };
     this.tables.partitions.draw(columns, partitions.count, fill, "No partition exists yet.");
-    if (partitions.count) setAttribute(node, "aria-activedescendant", `${this.id}-p${this.cursor}`);
-    const shown = partitions.total > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
-    return `${plural(partitions.total, "partition")}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
+  }
+  drawTree() {
+    const { store } = this;
+    const { partitions, ui } = store;
+    const entries = this.entries.partitions;
+    const label = (node) => `${partitions.levels[node.level].name}${node.text ? ` ${node.text}` : ""}`;
+    const widest = Math.max(24, ...entries.slice(0, 300).map((node) => 3 * node.level + 3 + label(node).length));
+    const most = Math.max(1, ...entries.map((node) => node.sizes.at(-1)));
+    const names = partitions.columns.slice(-partitions.sizes);
+    const columns = [
+      { name: "partition", chars: Math.min(70, widest), extra: 4 },
+      { name: "id", right: true, chars: 5, extra: 4 },
+      { name: "partitions", right: true, chars: 10, extra: 4 },
+      ...names.map((c, i) => ({ ...c, extra: i === names.length - 1 ? 14 : 4 })),
+    ];
+    const fill = (i, row, cells) => {
+      const node = entries[i];
+      const branch = node.children.length > 0;
+      this.choice(i, row, branch ? undefined : partitions.cells[0][node.row]);
+      setAttribute(row, "aria-level", String(node.level + 1));
+      setAttribute(row, "aria-setsize", String(node.siblings));
+      setAttribute(row, "aria-posinset", String(node.place));
+      const open = branch && !ui.closed?.has(node.path);
+      if (branch) setAttribute(row, "aria-expanded", String(open));
+      else row.removeAttribute("aria-expanded");
+      fillCell(cells[0], { ...PLAIN, chars: 70 }, `${branch ? (open ? "▾ " : "▸ ") : "  "}${label(node)}`);
+      cells[0].style.setProperty("--cv-level", String(node.level));
+      cells[0].classList.add("cv-node");
+      fillCell(cells[1], PLAIN, branch ? "" : String(partitions.cells[0][node.row]));
+      fillCell(cells[2], PLAIN, branch ? numbers.format(node.leaves) : "");
+      node.sizes.forEach((size, c) => fillCell(cells[3 + c], PLAIN, numbers.format(size)));
+      this.share(cells.at(-1), node.sizes.at(-1), most);
+    };
+    this.tables.partitions.draw(columns, entries.length, fill, "No partition exists yet.");
+  }
+  choice(i, row, id) {
+    const chosen = id !== undefined && id === this.store.ui.partition;
+    setClass(row, `cv-row cv-choice${i === this.cursors.partitions ? " cv-cursor" : ""}${chosen ? " cv-picked" : ""}`);
+    setAttribute(row, "id", `${this.id}-p${i}`);
+    setAttribute(row, "aria-selected", String(chosen));
+  }
+  share(cell, size, most) {
+    const share = `${((100 * size) / most).toFixed(1)}%`;
+    if (cell.style.getPropertyValue("--cv-share") !== share) cell.style.setProperty("--cv-share", share);
+    cell.classList.add("cv-size");
   }
   dispose() {
     this.observer.disconnect();

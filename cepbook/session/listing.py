@@ -1,0 +1,50 @@
+"""What is deployed, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from cepbook.engine.runtime import Runtime
+from cepbook.feeds import Feed
+from cepbook.lang import plan
+from cepbook.lang.types import LONG, STRING
+from cepbook.session.results import columns_text
+from cepbook.session.tables import frame_of
+
+_KINDS: dict[type[plan.StatementPlan], str] = {
+    plan.SelectStatement: "select",
+    plan.CreateSchemaStatement: "create schema",
+    plan.CreateContextStatement: "create context",
+    plan.CreateContextTreeStatement: "create context",
+    plan.CreateVariableStatement: "create variable",
+    plan.OnSetStatement: "on set",
+}
+
+
+def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFrame:
+    """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
+    lines = []
+    for deployment in runtime.deployments.values():
+        for one in deployment.plan.statements:
+            line: dict[str, object] = {"name": one.name, "kind": _KINDS[type(one)], "epl": one.epl, "delivered": 0}
+            if one.name in runtime.statements:
+                feed = feed_of(one.name)
+                line |= {"columns": columns_text(runtime.statement(one.name).output_type.properties)}
+                line |= {"delivered": feed.total_insert + feed.total_remove}
+            if isinstance(one, (plan.SelectStatement, plan.OnSetStatement)):
+                reads = () if one.source.nothing else one.source.event_types
+                line |= {"context": one.context, "reads": ", ".join(reads)}
+            elif isinstance(one, plan.CreateVariableStatement):
+                line |= {"name": one.name if one.named else one.variable.name}
+            elif isinstance(one, plan.CreateSchemaStatement):
+                line |= {"name": one.name if one.named else one.event_type.name}
+                line |= {"columns": columns_text(one.event_type.properties)}
+            elif isinstance(one, (plan.CreateContextStatement, plan.CreateContextTreeStatement)):
+                line |= {"name": one.name if one.named else one.context.name}
+                line |= {"reads": ", ".join(one.context.event_types)}
+            lines.append(line)
+    texts = ("name", "kind", "context", "reads", "columns")
+    properties = {**dict.fromkeys(texts, STRING), "delivered": LONG, "epl": STRING}
+    return frame_of(lines, properties)

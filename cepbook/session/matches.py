@@ -1,0 +1,68 @@
+"""Provenance: which matches of a pattern made a delivery, kept while somebody looks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.runtime import Statement
+from cepbook.feeds import Feed
+
+KEPT = 2_000  # deliveries
+MOST = 50  # matches of one delivery
+
+Match = Mapping[str, Any]  # events by tag; of a repeated tag a list
+
+
+class Made(NamedTuple):
+    """The matches behind a delivery: the first `MOST` of `total`."""
+
+    matches: tuple[Match, ...]
+    total: int
+
+
+class MatchRecord:
+    """The matches of a pattern statement, by number of the delivery in its feed; from `begin` on, until `end`.
+
+    A sink of the statement beside its feed. A delivery is said to be made by all matches since the one before, which
+    is so unless windows or output clauses hold rows back.
+    """
+
+    def __init__(self, statement: Statement, feed: Feed) -> None:
+        self._statement = statement
+        self._next = feed.deliveries
+        self._pending: list[Match] = []
+        self._total = 0
+        self._kept: deque[tuple[int, Made]] = deque(maxlen=KEPT)
+
+    def begin(self) -> None:
+        """From now on matches are kept."""
+        self._statement.add_match_listener(self._on_match)
+        self._statement.add_sink(self)
+
+    def end(self) -> None:
+        """Nothing is kept any more, and the statement runs as if nobody had looked."""
+        self._statement.remove_match_listener(self._on_match)
+        self._statement.remove_sink(self)
+
+    def of(self, number: int) -> Made | None:
+        """The matches behind delivery `number`; None when they are not known."""
+        return next((made for kept, made in reversed(self._kept) if kept == number), None)
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        """A delivery."""
+        self._kept.append((self._next, Made(tuple(self._pending), self._total)))
+        self._next += 1
+        self._pending, self._total = [], 0
+
+    def extend(self, deliveries: list[RawDelta]) -> None:
+        """Deliveries of a batch."""
+        for delivery in deliveries:
+            self.push(*delivery)
+
+    def _on_match(self, match: Match) -> None:
+        self._total += 1
+        if len(self._pending) < MOST:
+            self._pending.append(match)

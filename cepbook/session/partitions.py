@@ -1,0 +1,77 @@
+"""Context partitions as Python sees them: a table of those that live, and how large their states are."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from cepbook.engine.runtime import Runtime
+from cepbook.lang.catalog import ContextType
+from cepbook.lang.types import LONG, OBJECT, Type
+from cepbook.session.tables import free_name, series_of
+
+SIZES = ("retained", "groups", "partials")  # events, groups and partial matches, of all statements together
+
+
+def levels_of(runtime: Runtime, context: str) -> tuple[str, ...]:
+    """The names of the levels of a nested context, outermost first; none of any other."""
+    return tuple(level.name for level in runtime.catalog.contexts[context].levels)
+
+
+def flat(properties: Mapping[str, Any], levels: Sequence[str]) -> dict[str, Any]:
+    """The built-in properties of one partition without names and ids: those of a level as ``Outer.key1``."""
+    found: dict[str, Any] = {}
+    for level in levels:
+        of_level = properties.get(level) or {}
+        found |= {f"{level}.{name}": value for name, value in of_level.items() if name not in ("id", "name")}
+    rest = {k: v for k, v in properties.items() if k not in ("id", "name", "statements", *levels)}
+    return {**found, **rest}
+
+
+def partitions_of(runtime: Runtime, context: str, ids: Container[int] | None = None) -> pd.DataFrame:
+    """The live partitions (those of `ids`), by id: properties, the ``statements``, and the sizes of their states."""
+    found = [partition for partition in runtime.partitions(context) if ids is None or partition["id"] in ids]
+    levels = levels_of(runtime, context)
+    types = flat_types(runtime.catalog.contexts[context])
+    rows = [flat(partition, levels) for partition in found]
+    sizes = sizes_of(runtime, context)
+    data: dict[str, pd.Series[Any]] = {"id": series_of([partition["id"] for partition in found], LONG)}
+    for name in dict.fromkeys((*types, *(name for row in rows for name in row))):
+        data[name] = series_of([row.get(name) for row in rows], types.get(name, OBJECT))
+    data[free_name("statements", data)] = pd.Series([p["statements"] for p in found], dtype="object")
+    for size in SIZES:
+        data[free_name(size, data)] = series_of([sizes.get(p["id"], {}).get(size) for p in found], LONG)
+    return pd.DataFrame(data)
+
+
+def sizes_of(runtime: Runtime, context: str) -> dict[int, dict[str, int | None]]:
+    """By partition id: what the states of the context's statements hold; null where no statement has the like."""
+    found: dict[int, dict[str, int | None]] = {}
+    for statement in runtime.context(context).statements:
+        if statement is None:
+            continue
+        for state in runtime.state(statement.name):
+            sizes = found.setdefault(state["partition"], dict.fromkeys(SIZES))
+            for name, size in (
+                ("retained", state["retained"]),
+                ("groups", state["groups"]),
+                ("partials", _total(state.get("partials"))),
+            ):
+                if size is not None:
+                    sizes[name] = (sizes[name] or 0) + size
+    return found
+
+
+def _total(partials: Mapping[str, Any] | None) -> int | None:
+    return None if partials is None else int(partials["total"])
+
+
+def flat_types(context: ContextType) -> dict[str, Type]:
+    """The types of the flattened properties."""
+    found: dict[str, Type] = {}
+    for level in context.levels:
+        found |= {f"{level.name}.{name}": of for name, of in level.properties.items() if name not in ("id", "name")}
+    names = {"id", "name", *(level.name for level in context.levels)}
+    return {**found, **{name: of for name, of in context.properties.items() if name not in names}}

@@ -1,0 +1,71 @@
+"""Which context partitions are meant: `ById`, `ByKey`, `ByHash`, `ByCategory`, `ByProperties`, `Nested`, and what plain
+Python values stand for: an id or several ids, a dict of property values, a function of the properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from cepbook.engine.contexts import selectors as engine
+from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, chosen
+from cepbook.engine.delta import Row
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError, hint_line
+from cepbook.session.partitions import flat, flat_types, levels_of
+
+__all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested", "Selector", "rows_of", "selected"]
+
+Selector = engine.Selector | int | Collection[int] | Mapping[str, Any] | Callable[[Mapping[str, Any]], object]
+
+
+def rows_of(runtime: Runtime, statement: str, selector: Selector | None) -> list[Row]:
+    """The rows of a statement's iterator, of the partitions that `selector` means (None: of all), by id.
+
+    Errors: UsageError when the statement has no context, and as `selector_of`.
+    """
+    if selector is None:
+        return runtime.iterate(statement)
+    context = runtime.statement(statement).plan.context
+    meant = ById() if context is None else selector_of(runtime, context, selector)  # without a context it is refused
+    return [row for _, rows in runtime.iterate_partitions(statement, meant) for row in rows]
+
+
+def selected(runtime: Runtime, context: str, selector: Selector) -> set[int]:
+    """The ids of the live partitions that `selector` means. Errors: as `selector_of`."""
+    return chosen(selector_of(runtime, context, selector), runtime.context(context).identities())
+
+
+def selector_of(runtime: Runtime, context: str, selector: Selector) -> engine.Selector:
+    """The engine's selector. Errors: UsageError for an unknown property, and for what is no selector."""
+    if isinstance(selector, engine.Selector):
+        return selector
+    if isinstance(selector, int) and not isinstance(selector, bool):
+        return ById(selector)
+    if isinstance(selector, Mapping):
+        return _by_values(runtime, context, selector)
+    if callable(selector):
+        return ByProperties(selector)
+    if isinstance(selector, Collection) and not isinstance(selector, str):
+        ids = list(selector)
+        if all(isinstance(id_, int) and not isinstance(id_, bool) for id_ in ids):
+            return ById(*ids)
+    raise UsageError(
+        f"{selector!r} selects no context partitions\n"
+        "  hint: give ids, a dict of property values, a function of the properties, or ByKey, ByCategory, Nested …"
+    )
+
+
+def _by_values(runtime: Runtime, context: str, values: Mapping[str, Any]) -> engine.Selector:
+    runtime.context(context)  # says which contexts there are
+    levels = levels_of(runtime, context)
+    known = ["id", "name", *flat_types(runtime.catalog.contexts[context])]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"partitions of context `{context}` have no property `{name}`{hint_line(name, known)}")
+
+    def agrees(properties: Mapping[str, Any]) -> bool:
+        found = {"id": properties["id"], "name": properties["name"], **flat(properties, levels)}
+        return all(found.get(name) == value for name, value in values.items())
+
+    return ByProperties(agrees)

@@ -1,0 +1,101 @@
+"""Context partitions and partial matches as rows of a table, for live views and saved ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cepbook.session.partials import Partial, Partials
+from cepbook.widgets.encode import TIME, Column, text_of, time_text
+from cepbook.widgets.source import SIZES
+
+Row = Mapping[str, object]
+_TIMES = ("startTime", "endTime")
+_INDENT = "· "
+
+
+def partition_columns(partitions: Sequence[Row]) -> tuple[Column, ...]:
+    """The columns of a list of partitions: ``id``, the properties, the sizes; typed by their values."""
+    if not partitions:
+        return (Column("id", "int"), Column(SIZES[0], "int"))
+    return tuple(Column(name, _type(name, [row.get(name) for row in partitions])) for name in partitions[0])
+
+
+def _type(name: str, values: Sequence[object]) -> str:
+    if name.rpartition(".")[2] in _TIMES:
+        return TIME
+    value = next((value for value in values if value is not None), None)
+    return {bool: "boolean", int: "long", float: "double"}.get(type(value), "string")
+
+
+def sizes_among(columns: Sequence[Column]) -> int:
+    """How many columns at the end are sizes."""
+    return len([column for column in columns[1:] if column.name in SIZES])
+
+
+def levels_of_columns(columns: Sequence[Column], levels: Sequence[str]) -> list[dict[str, object]]:
+    """For each level of a nested context its name, and the places of its properties among `columns`."""
+    places = {level: [i for i, c in enumerate(columns) if c.name.startswith(f"{level}.")] for level in levels}
+    return [{"name": level, "columns": found} for level, found in places.items()]
+
+
+def tree_rows(
+    partitions: Sequence[Row], columns: Sequence[Column], levels: Sequence[str]
+) -> tuple[list[Row], list[Column]]:
+    """The partitions of a nested context as an indented list, those of outer levels once above theirs; its columns."""
+    found: list[Row] = []
+    sizes = [column for column in columns[1:] if column.name in SIZES]
+    above: list[str] = []
+    for partition in partitions:
+        path = [_level_text(partition, columns, level) for level in levels]
+        same = next((i for i, text in enumerate(path[:-1]) if above[i : i + 1] != [text]), len(path) - 1)
+        for depth in range(same, len(path) - 1):
+            found.append({"partition": _INDENT * depth + path[depth], "id": "", **{size.name: "" for size in sizes}})
+        leaf = {size.name: text_of(partition.get(size.name)) for size in sizes}
+        found.append({"partition": _INDENT * (len(path) - 1) + path[-1], "id": text_of(partition["id"]), **leaf})
+        above = path[:-1]
+    return found, [Column("partition", "string"), Column("id", "int"), *sizes]
+
+
+def _level_text(partition: Row, columns: Sequence[Column], level: str) -> str:
+    own = [column for column in columns if column.name.startswith(f"{level}.")]
+    texts = (f"{c.name[len(level) + 1 :]} = {shown(partition.get(c.name), c.kind)}" for c in own)
+    return f"{level} {', '.join(texts)}".rstrip()
+
+
+def shown(value: object, kind: str) -> str:
+    """A value of a column of `kind` as text."""
+    return time_text(value) if kind == "time" and isinstance(value, int) else text_of(value)
+
+
+def partial_rows(found: Partials) -> tuple[tuple[Column, ...], list[Row], list[list[str]]]:
+    """The columns and rows of partial matches, and for each row its events, a line each."""
+    partitioned = any(each.partition is not None for each in found.rows)
+    timed = any(each.until is not None for each in found.rows)
+    columns = [Column("since", TIME), Column("waiting for", "string"), Column("events so far", "string")]
+    if timed:
+        columns.insert(2, Column("until", TIME))
+    if partitioned:
+        columns.insert(1, Column("partition", "int"))
+    rows, lines = [_partial_row(each) for each in found.rows], [event_lines(each.events) for each in found.rows]
+    return tuple(columns), rows, lines
+
+
+def _partial_row(partial: Partial) -> Row:
+    return {
+        "since": partial.since,
+        "partition": partial.partition,
+        "waiting for": partial.waiting_for,
+        "until": partial.until,
+        "events so far": ", ".join(f"{tag}={text_of(event)}" for tag, event in partial.events.items()),
+    }
+
+
+def event_lines(match: Mapping[str, object]) -> list[str]:
+    """The tagged events of a match, a line each: ``a = {id=1}``, of a repeated tag ``b[0] = {id=2}``."""
+    lines = []
+    for tag, value in match.items():
+        if isinstance(value, list):
+            lines += [f"{tag}[{i}] = {text_of(event)}" for i, event in enumerate(value)]
+        elif value is not None:
+            lines.append(f"{tag} = {text_of(value)}")
+    return lines

@@ -1,0 +1,192 @@
+// What the kernel sent to a statement view. A frame is acknowledged after it was drawn, which is the back-pressure.
+// Python puts this text before view.js.
+
+const ACK_AT_LATEST = 200; // ms; a hidden page draws nothing but must not stall the stream
+const MANY = 200; // a tree of more partitions is closed at first
+
+class Store {
+  constructor(model) {
+    this.model = model;
+    this.panels = new Set();
+    this.client = Math.random().toString(36).slice(2);
+    this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
+    this.ui.opened = new Set(); // what is expanded: deliveries with the place of a row, partial matches
+    this.ui.closed = null; // paths of the tree that are closed; null: nobody has opened or closed any
+    this.described();
+    this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
+    this.onInfo = () => (this.described(), this.changed(), this.panels.size && this.hello());
+    model.on("msg:custom", this.onMessage);
+    model.on("change:info", this.onInfo);
+    this.beat = setInterval(() => this.decay(), 500);
+    this.born = performance.now();
+    this.answered = false;
+  }
+  // Only what is displayed somewhere costs frames.
+  attach(panel) {
+    this.panels.add(panel);
+    if (this.panels.size === 1) this.hello();
+  }
+  detach(panel) {
+    this.panels.delete(panel);
+    if (this.panels.size === 0) this.send({ kind: "bye", client: this.client });
+  }
+  // A saved notebook may hold the widget's state but has no kernel: then the last static picture is all there is.
+  get still() {
+    return !this.answered && performance.now() - this.born > 1500 ? this.model.get("snapshot") : "";
+  }
+  send(message) {
+    try {
+      this.model.send(message);
+    } catch (error) {
+      console.debug("cepbook: no kernel to talk to", error);
+    }
+  }
+  described() {
+    this.info = this.model.get("info");
+    this.columns = this.info.columns.map((c) => new Column(c));
+    this.timeColumn = new Column({ name: "time", type: "long", kind: "time" });
+    this.withMillis = false;
+    this.clock = "";
+    this.state = "ready";
+    Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
+    Object.assign(this, { window: null, partitions: undefined, waiting: null, generation: 0 });
+    this.clear();
+  }
+  clear() {
+    this.next = 0;
+    this.matches = new Map(); // by delivery: the lines of its matches
+    this.rows = { time: [], insert: [], delivery: [], cells: this.columns.map(() => []) };
+  }
+  hello() {
+    this.fresh = true;
+    this.send({ kind: "hello", client: this.client });
+    this.show();
+  }
+  show() {
+    this.send({ kind: "show", client: this.client, pane: this.ui.pane, partition: this.ui.partition });
+  }
+  // The events of a delivery's matches are sent when somebody wants to see them.
+  expand(delivery) {
+    if (!this.matches.has(delivery)) this.send({ kind: "expand", client: this.client, delivery });
+  }
+  receive(frame, buffers) {
+    this.answered = true;
+    this.clock = frame.clock;
+    this.state = frame.state;
+    this.problem = frame.problem ?? "";
+    if (frame.stream) this.stream(frame.stream, buffers);
+    if (frame.window) this.contents(frame.window, buffers);
+    if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
+    if (frame.waiting) this.awaited(frame.waiting, buffers);
+    for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
+    this.changed();
+    let answered = false;
+    const acknowledge = () => {
+      if (answered) return;
+      answered = true;
+      this.send({ kind: "ack", n: frame.n });
+    };
+    requestAnimationFrame(() => setTimeout(acknowledge));
+    setTimeout(acknowledge, ACK_AT_LATEST);
+  }
+  stream(stream, buffers) {
+    if (stream.full || stream.from > this.next) this.clear();
+    const [time, insert, delivery] = ["time", "insert", "delivery"].map((part) => decode(stream[part], buffers));
+    const cells = stream.columns.map((column) => decode(column, buffers));
+    const skip = delivery.findIndex((n) => n >= this.next);
+    if (skip >= 0) {
+      const part = (values) => (skip ? values.slice(skip) : values);
+      const rows = this.rows;
+      rows.time = rows.time.concat(part(time));
+      rows.insert = rows.insert.concat(part(insert));
+      rows.delivery = rows.delivery.concat(part(delivery));
+      rows.cells = rows.cells.map((kept, i) => kept.concat(part(cells[i])));
+      this.columns.forEach((column, i) => column.learn(cells[i]));
+      this.withMillis ||= time.some((ms) => ms % 1000 !== 0);
+      this.timeColumn.chars = timeText(time[time.length - 1], this.withMillis).length;
+    }
+    this.next = stream.to;
+    const gone = this.rows.delivery.findIndex((n) => n >= stream.first);
+    const excess = Math.max(gone < 0 ? this.rows.delivery.length : gone, this.rows.time.length - this.info.keep);
+    if (excess > 0) {
+      const rows = this.rows;
+      for (const part of ["time", "insert", "delivery"]) rows[part] = rows[part].slice(excess);
+      rows.cells = rows.cells.map((kept) => kept.slice(excess));
+    }
+    this.measure(stream.inserted + stream.removed - this.inserted - this.removed);
+    this.inserted = stream.inserted;
+    this.removed = stream.removed;
+  }
+  measure(news) {
+    const now = performance.now();
+    if (!this.fresh && news > 0) {
+      const elapsed = Math.max(20, now - (this.heard || now - 1000)) / 1000;
+      const weight = 1 - Math.exp(-elapsed / 0.8);
+      this.rate += weight * (news / elapsed - this.rate);
+    }
+    if (news > 0) this.heard = now;
+    this.fresh = false;
+  }
+  decay() {
+    if (this.still) this.changed();
+    if (this.rate && performance.now() - this.heard > 1500) {
+      this.rate = 0;
+      this.changed();
+    }
+  }
+  contents(window, buffers) {
+    const cells = window.columns.map((column) => decode(column, buffers));
+    this.columns.forEach((column, i) => column.learn(cells[i]));
+    const before = this.window?.partition === window.partition ? this.window.keys : null;
+    const keys = Array.from({ length: window.count }, (_, r) => cells.map((values) => values[r]).join("\u0001"));
+    const seen = new Map();
+    for (const key of before ?? []) seen.set(key, (seen.get(key) ?? 0) + 1);
+    const entered = new Set();
+    if (before) {
+      keys.forEach((key, r) => {
+        const left = seen.get(key) ?? 0;
+        if (left) seen.set(key, left - 1);
+        else entered.add(r);
+      });
+    }
+    // When most rows are new, a flash says nothing and only disturbs.
+    if (entered.size > Math.max(3, window.count / 2)) entered.clear();
+    this.generation += 1;
+    this.window = { ...window, cells, keys, entered, generation: this.generation, at: performance.now() };
+  }
+  listed(partitions, buffers) {
+    if (!partitions) return void (this.partitions = null);
+    const same = this.partitions && partitions.names.every((c, i) => this.partitions.columns[i]?.name === c.name);
+    const columns = same ? this.partitions.columns : partitions.names.map((c) => new Column(c));
+    const cells = partitions.columns.map((column) => decode(column, buffers));
+    columns.forEach((column, i) => column.learn(cells[i]));
+    const sizes = cells[columns.length - 1] ?? [];
+    this.partitions = { ...partitions, columns, cells, most: Math.max(1, ...sizes) };
+    this.tree = partitions.levels.length ? new PartitionTree(this.partitions) : null;
+    if (this.tree && !this.ui.closed && partitions.count > MANY) this.ui.closed = new Set(this.tree.branches());
+  }
+  awaited(waiting, buffers) {
+    const columns = this.waiting?.columns ?? waiting.names.map((c) => new Column(c));
+    const cells = waiting.columns.map((column) => decode(column, buffers));
+    columns.forEach((column, i) => column.learn(cells[i]));
+    const keys = Array.from({ length: waiting.count }, (_, r) => [...cells.map((values) => values[r]), ...waiting.lines[r]].join("\u0001"));
+    this.waiting = { ...waiting, columns, cells, keys };
+  }
+  changed() {
+    for (const panel of this.panels) panel.schedule();
+  }
+  dispose() {
+    clearInterval(this.beat);
+    this.model.off("msg:custom", this.onMessage);
+    this.model.off("change:info", this.onInfo);
+    this.send({ kind: "bye", client: this.client });
+  }
+}
+
+// The lines of the match that made the insert row with `later` rows behind it, or of all matches of its delivery.
+function linesOf(found, later) {
+  if (!found.matches.length) return [found.nothing];
+  if (found.rows) return found.matches[found.matches.length - 1 - later];
+  const heading = (i) => (found.matches.length > 1 ? [`match ${i + 1} of ${found.total}`] : []);
+  return found.matches.flatMap((lines, i) => [...heading(i), ...lines]);
+}

@@ -1,0 +1,171 @@
+"""Draws a `Timeline`: a bar from birth to death for each context partition, and below how many lived, by altair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cepbook.errors import UsageError
+from cepbook.session.lives import Life
+from cepbook.session.partitions import flat
+from cepbook.session.timeline import Timeline
+from cepbook.widgets.charts import YEAR_MS, offline_altair
+from cepbook.widgets.encode import text_of, time_text
+from cepbook.widgets.marble import FORMATS
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WIDTH = 560
+ROW, THIN = 16, 4  # pixels per partition, and with more than `LABELLED` of them
+LABELLED = 40
+COUNTS = 70  # pixels, of how many lived
+LABEL_LIMIT = 28  # characters
+INK, FAINT = "#57606a", "#d0d7de"
+LIFE, BORN, DIED = "#0969da", "#2da44e", "#cf222e"
+_TIMES = ("startTime", "endTime")
+
+
+def chart(timeline: Timeline) -> alt.VConcatChart:
+    """The timeline as a chart: as wide as a notebook's column, as high as it takes."""
+    altair = offline_altair()
+    axis = _Axis(altair, timeline)
+    bars = _bars(altair, axis, timeline, _rows(timeline, axis))
+    made: alt.VConcatChart = altair.vconcat(bars, _counts(altair, axis, timeline), spacing=8).properties(
+        title=altair.TitleParams(
+            timeline.context,
+            subtitle=[" ".join(timeline.epl.split()), *timeline.notes],
+            anchor="start",
+            subtitleColor=INK,
+            subtitleFontSize=11,
+        ),
+        description=repr(timeline).replace("\n ", ";"),
+    )
+    framed: alt.VConcatChart = made.configure_view(stroke=None)
+    return framed
+
+
+def show_timelines(shell: Any) -> Callable[[], None]:
+    """Make an IPython shell display a `Timeline` as its chart. Returns the function that takes it back."""
+    formatter = shell.display_formatter.mimebundle_formatter
+
+    def show(timeline: Timeline, include: Any = None, exclude: Any = None) -> Any:
+        try:
+            return chart(timeline)._repr_mimebundle_(include, exclude)
+        except UsageError as missing:  # altair is not installed: the words are something, too
+            return {"text/plain": f"{timeline!r}\n  {missing}"}
+
+    formatter.for_type(Timeline, show)
+    return lambda: formatter.pop(Timeline, None)
+
+
+class _Axis:
+    """Engine time as altair has it: a date, or a number where the clock counts from nowhere in particular."""
+
+    def __init__(self, altair: Any, timeline: Timeline) -> None:
+        self._altair = altair
+        self.temporal = timeline.unit == "ms" and timeline.start >= YEAR_MS
+        self._unit = timeline.unit
+        self._span = timeline.end - timeline.start
+        spare = max(1, self._span // 50)
+        self._domain = [timeline.start - spare, timeline.end + spare]
+
+    @property
+    def kind(self) -> str:
+        """The type of a field with times."""
+        return "temporal" if self.temporal else "quantitative"
+
+    def text(self, time: int) -> str:
+        """A time as tooltips have it."""
+        return time_text(time) if self.temporal else f"{time} {self._unit}"
+
+    def x(self, *, shown: bool) -> Any:
+        """Births along the axis, which is written below the lower chart only."""
+        zone = {"type": "utc"} if self.temporal else {}  # otherwise the browser would show the times of its own zone
+        scale = self._altair.Scale(domain=self._domain, nice=False, zero=False, **zone)
+        form = next((form for span, form in FORMATS if self._span < span), "%m-%d %H:%M") if self.temporal else "~f"
+        title = f"time ({self._unit})" if shown and not self.temporal else None
+        lines = {"gridColor": FAINT, "gridOpacity": 0.6, "domainColor": FAINT}
+        axis = self._altair.Axis(title=title, labels=shown, ticks=shown, format=form, tickCount=7, **lines)
+        return self._altair.X("born", type=self.kind, scale=scale, axis=axis)
+
+
+def _rows(timeline: Timeline, axis: _Axis) -> list[dict[str, Any]]:
+    """The bars; what they show when pointed at is text. A context that is activated again counts its ids from 0."""
+    outer = timeline.levels[0] if timeline.levels else None
+    rows: list[dict[str, Any]] = []
+    labels: dict[str, int] = {}
+    for life in timeline.lives:
+        properties = flat(life.properties, timeline.levels)
+        label = _label(life, properties)
+        labels[label] = labels.get(label, 0) + 1
+        row = {
+            "id": life.id,
+            "born": life.born,
+            "until": timeline.end if life.died is None else life.died,
+            "lives": life.died is None,
+            "label": label if labels[label] == 1 else f"{label} ({labels[label]})",
+            "outer": "" if outer is None else _outer(properties, outer),
+            "properties": _words(properties),
+            "birth": axis.text(life.born),
+            "death": "lives" if life.died is None else axis.text(life.died),
+        }
+        rows.append(row)
+    return rows
+
+
+def _label(life: Life, properties: Mapping[str, Any]) -> str:
+    """``#3 A``: the id, and what names the partition: keys and labels, or else the events that began it."""
+    plain = {name: v for name, v in properties.items() if name.rpartition(".")[2] not in _TIMES and v is not None}
+    named = [v for name, v in plain.items() if name.rpartition(".")[2].startswith(("key", "label"))] or plain.values()
+    text = f"#{life.id} {' '.join(text_of(value) for value in named)}".rstrip()
+    return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
+
+
+def _outer(properties: Mapping[str, Any], outer: str) -> str:
+    own = {name[len(outer) + 1 :]: value for name, value in properties.items() if name.startswith(f"{outer}.")}
+    return f"{outer} {_words(own)}".rstrip()
+
+
+def _words(properties: Mapping[str, Any]) -> str:
+    times = {
+        name: time_text(v) for name, v in properties.items() if name.rpartition(".")[2] in _TIMES and isinstance(v, int)
+    }
+    return ", ".join(f"{name}={times.get(name) or text_of(value)}" for name, value in properties.items())
+
+
+def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any]]) -> Any:
+    labelled = len(rows) <= LABELLED
+    scale = altair.Scale(domain=[row["label"] for row in rows], paddingInner=0.25)
+    beside = altair.Axis(title=None, labels=labelled, ticks=False, domain=False, labelLimit=180)
+    y = altair.Y("label", type="ordinal", sort=None, scale=scale, axis=beside)
+    tooltip = [altair.Tooltip(field, type="nominal") for field in ("id", "properties", "birth", "death")]
+    base = altair.Chart(altair.Data(values=rows))
+    color = altair.value(LIFE)
+    if len({row["outer"] for row in rows}) > 1:
+        legend = altair.Legend(orient="bottom", columns=1, labelLimit=WIDTH)
+        color = altair.Color("outer", type="nominal", title=timeline.levels[0], sort=None, legend=legend)
+    shown = {"y": y, "tooltip": tooltip}
+    dead = base.transform_filter("!datum.lives")
+    layers = [
+        base.mark_bar(opacity=0.45, height={"band": 0.8}).encode(
+            x=axis.x(shown=False), x2="until", color=color, **shown
+        ),
+        base.mark_tick(color=BORN, thickness=2, height={"band": 0.9}).encode(x=axis.x(shown=False), **shown),
+        dead.mark_tick(color=DIED, thickness=2, height={"band": 0.9}).encode(
+            x=altair.X("until", type=axis.kind), **shown
+        ),
+    ]
+    return altair.layer(*layers).properties(width=WIDTH, height=altair.Step(ROW if labelled else THIN) if rows else ROW)
+
+
+def _counts(altair: Any, axis: _Axis, timeline: Timeline) -> Any:
+    """How many lived, as steps; the last one goes on to the present."""
+    values = [{"born": time, "live": live} for time, live in timeline.counts]
+    values.append({"born": timeline.end, "live": timeline.live})
+    beside = altair.Axis(tickMinStep=1, tickCount=3, format="d", gridColor=FAINT, gridOpacity=0.6, domain=False)
+    y = altair.Y("live", type="quantitative", title="live", stack=None, axis=beside)
+    steps = altair.Chart(altair.Data(values=values)).mark_area(
+        interpolate="step-after", color=LIFE, opacity=0.25, line={"color": LIFE, "strokeWidth": 1.5}
+    )
+    return steps.encode(x=axis.x(shown=True), y=y).properties(width=WIDTH, height=COUNTS)
