@@ -20,7 +20,7 @@ class Timed:
 
     __slots__ = ("due", "fire", "order")
 
-    def __init__(self, order: tuple[int, int], fire: Callable[[int], None]) -> None:
+    def __init__(self, order: tuple[int, ...], fire: Callable[[int], None]) -> None:
         self.order = order
         self.fire = fire
         self.due = NEVER
@@ -34,7 +34,7 @@ class Clock:
     def __init__(self, start: int) -> None:
         self.now = start
         self.due = NEVER
-        self._heap: list[tuple[int, tuple[int, int], int, Timed]] = []
+        self._heap: list[tuple[int, tuple[int, ...], int, Timed]] = []
         self._serial = count()  # a statement that is only tried out has the order of the one before it
 
     def arm(self, timed: Timed, due: int) -> None:
@@ -71,5 +71,5 @@ class Clock:
         self.due = heap[0][0] if heap else NEVER
 
 
-def _order(timed: Timed) -> tuple[int, int]:
+def _order(timed: Timed) -> tuple[int, ...]:
     return timed.order

@@ -96,7 +96,9 @@ def compile_plan(
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type
-            properties = tuple(after.event_types[statement.source.event_type].properties)
+            pattern = statement.source.pattern
+            of_events = after.event_types[statement.source.event_type] if pattern is None else pattern.match_type
+            properties = tuple(of_events.properties)
             with _refusals(statement, plan):
                 programs[statement.name] = compile_select(
                     statement, scope_in, all_properties=properties, iterable_unbound=config.iterable_unbound

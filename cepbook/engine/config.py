@@ -15,6 +15,7 @@ class Config:
     without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the
     clock counts microseconds, not milliseconds. `compensated_sums`: sums and averages of floating numbers that leave a
     window keep beside them what rounding took, so that they do not drift; slower, and unlike the reference.
+    `pattern_limit`: how many partial matches of a pattern may be open in one statement or context partition.
     """
 
     integer_division: bool = False
@@ -24,3 +25,4 @@ class Config:
     prioritized: bool = True
     microseconds: bool = False
     compensated_sums: bool = False
+    pattern_limit: int = 1_000_000

@@ -92,9 +92,8 @@ def nodes_of(runtime: Replayed, types: Sequence[str]) -> list[Node] | str:
     inserts = [(s.name, s.plan.insert.target) for s in statements if s.plan.insert is not None]
     nodes: dict[str, Node] = {}
     for statement in statements:
-        reads = statement.program.shape.source.event_type
-        raw = [t for t in types if runtime.catalog.is_a(t, reads)]
-        producers = [name for name, target in inserts if runtime.catalog.is_a(target, reads)]
+        raw = [t for t in types if statement.reads(t)]
+        producers = [name for name, target in inserts if statement.reads(target)]
         nodes[statement.name] = Node(statement, raw, producers)
     ordered: list[Node] = []
     placed: set[str] = set()

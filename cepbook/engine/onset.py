@@ -6,6 +6,7 @@ Later values see the earlier assignments (Esper reference, section "Setting Vari
 
 from __future__ import annotations
 
+from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import cell_of, new_values, put
 from cepbook.engine.rows.compile import Program
@@ -72,7 +73,10 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
             source.line("return True")
         source.with_defaults(function)
     _state(source, [variables[name] for name in plan.output_type.properties])
-    return _program(plan, source, tuple(names))
+    pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
+    program = _program(plan, source, tuple(names))
+    program.pattern = None if pattern is None else pattern.program(program.namespace)
+    return program
 
 
 def _assign(plan: p.OnSetStatement, scope: Scope) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
+from cepbook.engine.config import Config
 from cepbook.engine.delta import Row
 from cepbook.errors import StatementError
 from cepbook.lang.catalog import Catalog
@@ -15,6 +16,7 @@ class Host(Protocol):
     """What a statement needs of the runtime that runs it."""
 
     clock: Clock
+    config: Config
     catalog: Catalog
     holds: bool
 

@@ -19,12 +19,12 @@ def takers(runtime: Replayed, trees: Mapping[str, Tree], type_name: str) -> list
     for name, listed in listed_in.items():
         context = runtime.contexts[name]
         own = [s for s in readers if s.context is context]
-        handler = context.handler(listed, [(s, s.program["on_event"]) for s in own])
+        handler = context.handler(listed, [(s, take) for s in own if (take := s.taker(type_name)) is not None])
         found.append(Subscriber(context.order, None, handler, handler))
     for statement in readers:
         if isinstance(statement.context, Tree):
             continue
-        checked, matched = statement.handlers(listed_in.get(statement.plan.context or ""))
+        checked, matched = statement.handlers(type_name, listed_in.get(statement.plan.context or ""))
         condition = statement.program.shape.source.filter
         found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
     return found

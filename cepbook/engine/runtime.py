@@ -223,7 +223,7 @@ class Runtime:
         """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
         statement = Statement(self, plan, compiled.programs[plan.name], self._order(0), "", compiled.plan.source)
         try:
-            statement.new_state(None)
+            statement.program["new_state"](None, self.clock.now)
         except ValueError as failure:
             at = plan.windows[0].span if plan.windows else plan.span
             diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
@@ -450,9 +450,7 @@ class Runtime:
 
     def readers(self, type_name: str) -> list[Statement]:
         """The statements that read events of `type_name`, in delivery order."""
-        found = [
-            s for s in self._statements.values() if self.catalog.is_a(type_name, s.program.shape.source.event_type)
-        ]
+        found = [s for s in self._statements.values() if s.reads(type_name)]
         return sorted(found, key=lambda s: s.order)
 
     @property

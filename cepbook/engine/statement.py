@@ -14,6 +14,7 @@ from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
 from cepbook.engine.filters import Handler
+from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.shape import Shape
@@ -66,6 +67,11 @@ class Statement:
         self._sinks: list[Sink] = []
         self._target: Push | None = None
         self._held: tuple[int, list[Row], list[Row]] | None = None
+        self._matching: Matching | None = None
+        if program.pattern is not None:
+            limit = runtime.config.pattern_limit
+            clock = runtime.clock
+            self._matching = Matching(program.pattern, clock, order, self._match, self.failed, limit, self._crowded)
         namespace = program.namespace
         namespace.update(timed=self.timed, arm=self._arm, rearm=self._rearm, failed=self.failed, push=None, slot=0)
 
@@ -107,6 +113,8 @@ class Statement:
     def stop(self) -> None:
         """Forget all state, timers and listeners."""
         self._runtime.clock.disarm(self.timed)
+        if self._matching is not None:
+            self._matching.stop()
         self._timers.clear()
         for cell in self.program.watched:
             cell.listeners.remove(self._reevaluate)
@@ -120,7 +128,10 @@ class Statement:
 
     def new_state(self, partition: Partition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""
-        return self.program["new_state"](partition, self._runtime.clock.now)
+        state = self.program["new_state"](partition, self._runtime.clock.now)
+        if self._matching is not None:
+            self._matching.add(state)
+        return state
 
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition, by id; id None without a context."""
@@ -325,12 +336,14 @@ class Statement:
 
     def inspect(self, now: int) -> list[dict[str, Any]]:
         """Plain data about the state of every partition: id, retained events, groups, next timer."""
-        found = []
+        found: list[dict[str, Any]] = []
         for id_, state in self.states():
             self.program["settle"](state, now)
             due = [t[0] for t in self._timers if t[4] is state]
             if self._expire_all is not None and self.timed.due < NEVER:
                 due.append(self.timed.due)
+            if self._matching is not None and state[-1].due < NEVER:
+                due.append(state[-1].due)
             found.append(
                 {
                     "partition": id_,
@@ -339,6 +352,8 @@ class Statement:
                     "next_timer": min(due) if due else None,
                 }
             )
+            if self._matching is not None:
+                found[-1]["partials"] = self._matching.inspect(state)
         return found
 
     # -------------------------------------------------------------- events
@@ -352,10 +367,24 @@ class Statement:
 
     def taker(self, type_name: str) -> Callable[[Any, Any], object] | None:
         """What takes an event of `type_name` in a state; None if the statement does not read the type."""
-        if not self._runtime.catalog.is_a(type_name, self.program.shape.source.event_type):
+        if not self.reads(type_name):
             return None
+        if self._matching is not None:
+            found = self._runtime.catalog.event_types.get(type_name)
+            return self._matching.taker((type_name, *(() if found is None else found.supertypes)))
         take: Callable[[Any, Any], object] = self.program["on_event"]
         return take
+
+    def reads(self, type_name: str) -> bool:
+        """Whether events of `type_name` are for the statement, by their type."""
+        return any(self._runtime.catalog.is_a(type_name, read) for read in self.program.shape.source.event_types)
+
+    def _match(self, match: Any, state: Any) -> None:
+        """One match of the pattern: an event for everything behind it."""
+        if self.context is None:
+            self.program["on_event"](match)
+        else:
+            self.program["on_event"](match, state)
 
     def in_tree(self, tree: Tree, type_name: str) -> Handler:
         """The taker of events of `type_name` in all partitions that they belong to."""
@@ -371,10 +400,14 @@ class Statement:
 
         return on_event
 
-    def handlers(self, listed: str | None) -> tuple[Handler, Handler]:
-        """(checks the filter itself, relies on the index) takers of one event of the context's type `listed`."""
+    def handlers(self, type_name: str, listed: str | None) -> tuple[Handler, Handler]:
+        """(checks the filter itself, relies on the index) takers of an event of a type, in the context's `listed`."""
         checked, matched = self.program["on_event"], self.program["on_match"]
         context = self.context
+        if self._matching is not None:
+            take = self.taker(type_name)
+            assert take is not None
+            checked = matched = take if isinstance(context, KeyedContext) else _in_state(take, self.state)
         if not isinstance(context, KeyedContext):
             return checked, matched
         slot: int = self.program.namespace["slot"]
@@ -403,6 +436,15 @@ class Statement:
         return within(checked), within(matched)
 
     # -------------------------------------------------------------- errors
+    def _crowded(self) -> None:
+        """Tell that the pattern has as many partial matches as there may be."""
+        limit, pattern = self._runtime.config.pattern_limit, self.plan.source.pattern
+        fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
+        hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
+        if pattern is not None:
+            shown = Diagnostic("pattern-limit", fact, pattern.span, hint).render(self._source)
+            self._runtime.report(StatementError(self.name, shown, pattern.span, OverflowError(fact)))
+
     def failed(self, failure: Exception) -> None:
         """Report a run-time failure, pointing at the EPL that the failing line was made from."""
         self._runtime.report(self.error(failure))
@@ -423,6 +465,10 @@ class Statement:
             return StatementError(self.name, f"{who} failed on an event: {what}", None, failure)
         shown = Diagnostic(f"statement `{self.name}` failed on an event", what, span).render(self._source)
         return StatementError(self.name, shown, span, failure)
+
+
+def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:
+    return lambda event: take(event, state)
 
 
 def _call_listener(listener: Listener, time: int, insert: Rows, remove: Rows) -> None:

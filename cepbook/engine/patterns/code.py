@@ -335,5 +335,3 @@ def _shown_atom(atom: p.Atom) -> str:
     tag = "" if atom.tag is None else f"{atom.tag}="
     condition = "" if atom.filter is None else f"({_shown(atom.filter)})"
     return f"{tag}{atom.event_type}{condition}"
-
-

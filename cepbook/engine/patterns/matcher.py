@@ -65,12 +65,13 @@ class Matcher:
 
     `due` is its next timer (`NEVER`: none), `size` the number of atoms and observers that wait and of matches that a
     side of ``and`` keeps, `ended` whether the pattern can match no more. `failed` is told of exceptions in its
-    expressions, `crowded` when the limit of open partial matches makes it drop one.
+    expressions, `crowded` when the limit of open partial matches makes it drop one. `took` tells whether an atom waited
+    for the last event; `armed` is for the owner, who may note there for when he has set an alarm.
     """
 
     __slots__ = (
-        *("atoms", "crowded", "ended", "failed", "found", "limit", "now", "partition", "program", "root"),
-        *("serial", "size", "stale", "timers"),
+        *("armed", "atoms", "crowded", "ended", "failed", "found", "limit", "now", "partition", "program", "root"),
+        *("serial", "size", "stale", "timers", "took"),
     )
 
     def __init__(
@@ -92,6 +93,8 @@ class Matcher:
         self.found: list[Found] = []
         self.root: Started | None = None
         self.ended = False
+        self.took = False
+        self.armed = NEVER
         self.now = self.serial = self.size = self.stale = 0
 
     # -------------------------------------------------------------- from outside
@@ -121,8 +124,9 @@ class Matcher:
             found = self._satisfied(group, event)
             if found:
                 hits = hits + found if hits else found
+        self.took = bool(hits)
         if not hits:
-            return []
+            return self._matches() if self.found else []
         if len(hits) > 1 and self.program.consumes:
             highest = max(waiter.home.spec.consume for waiter in hits)
             hits = [waiter for waiter in hits if waiter.home.spec.consume == highest]

@@ -409,23 +409,18 @@ class Repeat(Started):
             return
         self.low, self.high = bounds
         if self.spec.until is not None:
-            self._start_until(self.spec.until)
+            self.until = self.spec.until.new(self.matcher, self, 1)
+            self.until.start(self.begin)
         self._start_operand()
-
-    def _start_until(self, spec: Spec) -> None:
-        self.until = spec.new(self.matcher, self, 1)
-        before, self.starting = self.starting, True
-        self.until.start(self.begin)
-        self.starting = before
 
     def _start_operand(self) -> None:
         """Operands that are true at once are started again up to the highest number only: else it would not end."""
         while self.alive and not self._full:
             before = self.count
             self.child = self.spec.operand.new(self.matcher, self, 0)
-            outer, self.starting = self.starting, True
+            self.starting = True
             self.child.start(self.begin)
-            self.starting = outer
+            self.starting = False
             if self.count == before or self.child is not None or self.high is None:
                 return
 
@@ -441,7 +436,7 @@ class Repeat(Started):
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         if child.place == 1:
-            self._on_until(match, ended)
+            self._on_until(match)
             return
         self.count += 1
         for tag in self.spec.tags:
@@ -459,14 +454,12 @@ class Repeat(Started):
         elif ended and not self.starting:
             self._start_operand()
 
-    def _on_until(self, match: Match, ended: bool) -> None:
+    def _on_until(self, match: Match) -> None:
+        """The end came; too early it is the end of hope (recorded: until_min, repeat_bound_expression)."""
         if self.count >= self.low:
             self._done(match)
-            return
-        if ended:
-            self.until = None
-            if self.spec.until is not None and not self.starting:
-                self._start_until(self.spec.until)
+        else:
+            self.fail()
 
     def _done(self, match: Match) -> None:
         for tag, values in self.arrays.items():

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from cepbook.engine.patterns.code import PatternCode
+from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
@@ -43,6 +45,7 @@ class Program:
     constants: dict[str, Any]
     watched: tuple[Cell, ...] = ()  # variables whose changes evaluate the condition of a window
     output_watched: tuple[Cell, ...] = ()  # and those of the output clause
+    pattern: PatternProgram | None = None  # whose matches are the events
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]
@@ -61,6 +64,8 @@ def compile_select(
     scope = scope_in(source)
     writer = _Writer(shape, Code(shape, scope), tuple(all_properties), iterable_unbound)
     writer.write()
+    matches = plan.source.pattern
+    pattern = None if matches is None else PatternCode(matches, scope)
     namespace = source.load()
     if plan.output is not None:
         bind_limiter(shape, plan.output, namespace)
@@ -68,7 +73,9 @@ def compile_select(
     watched, output_watched = (
         tuple(scope.variables[name] for name in names) for names in (shape.watched, shape.output_watched)
     )
-    return Program(shape, source.text, namespace, source.spans, writer.columns, constants, watched, output_watched)
+    program = Program(shape, source.text, namespace, source.spans, writer.columns, constants, watched, output_watched)
+    program.pattern = None if pattern is None else pattern.program(namespace)
+    return program
 
 
 class _Writer:

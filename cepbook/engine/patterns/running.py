@@ -1,0 +1,132 @@
+"""The matchers of one statement: events and timers in, matches to the statement's rows.
+
+Each state of the statement has its matcher as its last part. All rows that the matches of one event (or one instant)
+make are one delivery, which the runtime's rounds see to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from cepbook.engine.clock import NEVER, Clock, Timed
+from cepbook.engine.patterns.matcher import Matcher, PatternProgram
+
+SHOWN = 200
+Take = Callable[[Any, Any], object]  # (match or event, state)
+
+
+class Matching:
+    """What a statement over a pattern has beside its program.
+
+    `take` handles one match in a state; `failed` is told of failures, `crowded` once when a state has `limit` open
+    partial matches. `timed` is its place in the clock: at one instant behind the windows of the statement.
+    """
+
+    def __init__(
+        self,
+        program: PatternProgram,
+        clock: Clock,
+        order: tuple[int, int],
+        take: Take,
+        failed: Callable[[Exception], None],
+        limit: int,
+        crowded: Callable[[], None],
+    ) -> None:
+        self.program = program
+        self.timed = Timed((*order, 1), self.fire)
+        self._clock = clock
+        self._take = self._handle = take
+        self._failed = failed
+        self._limit = limit
+        self._warn: Callable[[], None] | None = crowded
+        self._timers: list[tuple[int, int, int, Any]] = []  # (due, partition id, tie breaker, state)
+        self._serial = count()
+
+    def _crowded(self) -> None:
+        warn, self._warn = self._warn, None
+        if warn is not None:
+            warn()
+
+    # -------------------------------------------------------------- life
+    def add(self, state: Any) -> None:
+        """Start a matcher in a new state. What matches at once waits for the next event or advance."""
+        matcher = Matcher(self.program, self._failed, partition=state[0], limit=self._limit, crowded=self._crowded)
+        state.append(matcher)
+        matcher.found = matcher.start(self._clock.now)
+        self._arm(matcher, state)
+
+    def stop(self) -> None:
+        """Forget all timers."""
+        self._clock.disarm(self.timed)
+        self._timers.clear()
+
+    def watch(self, listeners: Sequence[Callable[[Any], object]]) -> None:
+        """Tell `listeners` of each match before it is handled. Without any nothing is paid."""
+        handle = self._handle
+
+        def tell(match: Any, state: Any) -> object:
+            for listener in listeners:
+                listener(match)
+            return handle(match, state)
+
+        self._take = tell if listeners else handle
+
+    # -------------------------------------------------------------- events
+    def taker(self, types: Sequence[str]) -> Take | None:
+        """What takes an event that is of all `types`, its own first; None if no atom is for it."""
+        route = self.program.route(types)
+        if not route:
+            return None
+        clock = self._clock
+
+        def take(event: Any, state: Any) -> bool:
+            matcher: Matcher = state[-1]
+            matches = matcher.on_event(route, event, clock.now)
+            if matches:
+                self._deliver(matches, state)
+            if matcher.timers and matcher.timers[0][0] < matcher.armed:
+                self._arm(matcher, state)
+            return matcher.took
+
+        return take
+
+    def _deliver(self, matches: list[dict[str, Any]], state: Any) -> None:
+        for match in matches:
+            try:
+                self._take(match, state)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._failed(failure)
+
+    # -------------------------------------------------------------- time
+    def _arm(self, matcher: Matcher, state: Any) -> None:
+        due = self._clock.now if matcher.found else matcher.due
+        if due < matcher.armed:
+            matcher.armed = due
+            partition = state[0]
+            heappush(self._timers, (due, 0 if partition is None else partition.id, next(self._serial), state))
+            self._clock.arm(self.timed, due)
+
+    def fire(self, now: int) -> None:
+        """Run the timers that are due."""
+        self.timed.due = NEVER
+        timers = self._timers
+        found: list[Any] = []
+        while timers and timers[0][0] <= now:
+            due, _, _, state = heappop(timers)
+            if state[-1].armed == due and (state[0] is None or not state[0].ended):
+                state[-1].armed = NEVER
+                found.append(state)
+        for state in found:
+            matcher: Matcher = state[-1]
+            self._deliver(matcher.advance(now), state)
+            self._arm(matcher, state)
+        if timers:
+            self._clock.arm(self.timed, timers[0][0])
+
+    def inspect(self, state: Any) -> dict[str, Any]:
+        """Plain data about the partial matches of a state: how many, and the first of them."""
+        matcher: Matcher = state[-1]
+        return {"total": matcher.size, "rows": matcher.partials(SHOWN)}
