@@ -10,6 +10,8 @@ from cepbook.engine.filters import Handler, Subscriber
 from cepbook.engine.flow import Replayed, allocating
 from cepbook.engine.statement import Statement
 
+_FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
+
 
 def takers(runtime: Replayed, trees: Mapping[str, Tree], type_name: str) -> list[Subscriber]:
     """Everything that must see events of `type_name`: statements, and before them their contexts."""
@@ -24,6 +26,9 @@ def takers(runtime: Replayed, trees: Mapping[str, Tree], type_name: str) -> list
     for statement in readers:
         if isinstance(statement.context, Tree):
             continue
+        look = statement.looker(type_name)
+        if look is not None:
+            found.append(Subscriber(_FIRST, None, look, look))
         checked, matched = statement.handlers(type_name, listed_in.get(statement.plan.context or ""))
         condition = statement.program.shape.source.filter
         found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))

@@ -370,10 +370,21 @@ class Statement:
         if not self.reads(type_name):
             return None
         if self._matching is not None:
-            found = self._runtime.catalog.event_types.get(type_name)
-            return self._matching.taker((type_name, *(() if found is None else found.supertypes)))
+            return self._matching.taker(self._types(type_name))
         take: Callable[[Any, Any], object] = self.program["on_event"]
         return take
+
+    def looker(self, type_name: str) -> Handler | None:
+        """What looks at an event of `type_name` before any statement handles it."""
+        if self._matching is None or self.context is not None:
+            return None
+        found = self._matching.looker(self._types(type_name))
+        return None if found is None else _in_state(found, self.state)
+
+    def _types(self, type_name: str) -> tuple[str, ...]:
+        """The type and all that it is a subtype of."""
+        found = self._runtime.catalog.event_types.get(type_name)
+        return (type_name, *(() if found is None else found.supertypes))
 
     def reads(self, type_name: str) -> bool:
         """Whether events of `type_name` are for the statement, by their type."""

@@ -76,6 +76,9 @@ class PatternCode:
             tuple(groups),
             of_pattern.suppress_overlapping,
             of_pattern.discard_partials,
+            any(
+                isinstance(part, x.Variable) for atom in of_pattern.atoms if atom.filter for part in x.walk(atom.filter)
+            ),
         )
 
     # -------------------------------------------------------------- functions

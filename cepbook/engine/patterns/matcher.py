@@ -46,6 +46,7 @@ class PatternProgram:
     groups: tuple[Group, ...]
     suppress_overlapping: bool
     discard_partials: bool
+    reads_variables: bool  # in filters
 
     @property
     def consumes(self) -> bool:
@@ -65,13 +66,13 @@ class Matcher:
 
     `due` is its next timer (`NEVER`: none), `size` the number of atoms and observers that wait and of matches that a
     side of ``and`` keeps, `ended` whether the pattern can match no more. `failed` is told of exceptions in its
-    expressions, `crowded` when the limit of open partial matches makes it drop one. `took` tells whether an atom waited
-    for the last event; `armed` is for the owner, who may note there for when he has set an alarm.
+    expressions, `crowded` when the limit of open partial matches makes it drop one. `armed` and `looked` are for the
+    owner, who may note there for when he has set an alarm, and what an event was found to be for.
     """
 
     __slots__ = (
-        *("armed", "atoms", "crowded", "ended", "failed", "found", "limit", "now", "partition", "program", "root"),
-        *("serial", "size", "stale", "timers", "took"),
+        *("armed", "atoms", "crowded", "ended", "failed", "found", "limit", "looked", "now"),
+        *("partition", "program", "root", "serial", "size", "stale", "timers"),
     )
 
     def __init__(
@@ -93,7 +94,7 @@ class Matcher:
         self.found: list[Found] = []
         self.root: Started | None = None
         self.ended = False
-        self.took = False
+        self.looked: list[Waiter] | None = None
         self.armed = NEVER
         self.now = self.serial = self.size = self.stale = 0
 
@@ -118,18 +119,23 @@ class Matcher:
 
     def on_event(self, route: Sequence[Group], event: Any, now: int) -> list[Found]:
         """The matches that `event` completes, in order. `route` is that of its type (`PatternProgram.route`)."""
+        return self.fire(self.look(route, event, now), event)
+
+    def look(self, route: Sequence[Group], event: Any, now: int) -> list[Waiter]:
+        """The waiting atoms that `event` is for. Nothing changes."""
         self.now = now
         hits: list[Waiter] = []
         for group in route:
             found = self._satisfied(group, event)
             if found:
                 hits = hits + found if hits else found
-        self.took = bool(hits)
-        if not hits:
-            return self._matches() if self.found else []
         if len(hits) > 1 and self.program.consumes:
             highest = max(waiter.home.spec.consume for waiter in hits)
             hits = [waiter for waiter in hits if waiter.home.spec.consume == highest]
+        return hits
+
+    def fire(self, hits: list[Waiter], event: Any) -> list[Found]:
+        """`event` makes atoms true, those that still wait when it is their turn; the matches that this completes."""
         for waiter in hits:
             if waiter.alive:
                 waiter.fire(event)

@@ -84,14 +84,35 @@ class Matching:
 
         def take(event: Any, state: Any) -> bool:
             matcher: Matcher = state[-1]
-            matches = matcher.on_event(route, event, clock.now)
+            looked, matcher.looked = matcher.looked, None
+            hits = matcher.look(route, event, clock.now) if looked is None else looked
+            if not hits and not matcher.found:
+                return False
+            matches = matcher.fire(hits, event)
             if matches:
                 self._deliver(matches, state)
             if matcher.timers and matcher.timers[0][0] < matcher.armed:
                 self._arm(matcher, state)
-            return matcher.took
+            return bool(hits)
 
         return take
+
+    def looker(self, types: Sequence[str]) -> Take | None:
+        """What looks at an event before any statement handles it; None if that makes no difference.
+
+        Filters are evaluated before any statement can assign a variable in reaction to the event (recorded:
+        pattern_variable_set_by_pattern).
+        """
+        route = self.program.route(types)
+        if not route or not self.program.reads_variables:
+            return None
+        clock = self._clock
+
+        def look(event: Any, state: Any) -> None:
+            matcher: Matcher = state[-1]
+            matcher.looked = matcher.look(route, event, clock.now)
+
+        return look
 
     def _deliver(self, matches: list[dict[str, Any]], state: Any) -> None:
         for match in matches:
