@@ -20,6 +20,7 @@ from cepbook.magics import epl, events, query, topics
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Place, Scope, in_text, keywords, place
 
+OFFERED = 200  # partitions
 Offer = tuple[str, str]  # the text to insert, and its kind for the icon
 
 _FRAGMENT = re.compile(r"[\w$]*\Z")
@@ -103,6 +104,13 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
             yield from ((name, "keyword") for name in epl.STAGES)
         case ("epl", ["show", _] | ["spark", *_] | ["marble"]):
             yield from statements
+        case ("epl", ["partials"]):
+            yield from ((n, "statement") for n, s in scope.statements.items() if s.plan.source.pattern is not None)
+        case ("epl", ["partitions" | "timeline" | "end"]):
+            yield from ((name, "class") for name in scope.contexts)
+        case ("epl", ["end", context, *_]) if context in host.workbench.runtime.catalog.contexts:
+            live = host.workbench.runtime.partitions(context)
+            yield from ((str(partition["id"]), "variable") for partition in live[:OFFERED])
         case ("epl", ["drop", *_]):
             yield from statements
             yield from ((name, "class") for name in (*scope.event_types, *scope.contexts))

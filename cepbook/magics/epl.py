@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
-from cepbook.magics import marble, topics
+from cepbook.magics import marble, partitions, topics
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
@@ -227,6 +227,10 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "list": list_statements,
     "show": show_stage,
     "marble": marble.draw,
+    "partitions": partitions.list_partitions,
+    "end": partitions.end,
+    "timeline": partitions.draw_timeline,
+    "partials": partitions.list_partials,
     "drop": drop,
     "variables": show_variables,
     "set": set_variable,
@@ -240,13 +244,17 @@ UNSPLIT = frozenset({"set"})  # subcommands that read the rest of the line as it
 
 COMMAND = Command(
     "epl",
-    "Compile and deploy EPL; list, show, draw and drop what is deployed.",
+    "Compile and deploy EPL; list, show, draw and drop what is deployed; its context partitions and partial matches.",
     (
         "%%epl [--name CELL] [--quiet]",
         "%%epl --on spark --frames TYPE=VARIABLE,… [--time COLUMN] [--until TIME] [--into VARIABLE]",
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
         "%epl marble NAME [--events N] [--label PROPERTY] [--rows]",
+        "%epl partitions [CONTEXT]",
+        "%epl end CONTEXT ID …",
+        "%epl timeline CONTEXT [--partitions N] [--rows]",
+        "%epl partials NAME [--partition ID]",
         "%epl drop [--cascade] NAME …",
         "%epl variables",
         "%epl set VARIABLE = VALUE",

@@ -16,6 +16,7 @@ from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
 from cepbook.widgets import show_live
 from cepbook.widgets.marble import show_marbles
+from cepbook.widgets.timeline import show_timelines
 
 _GONE = object()
 
@@ -39,6 +40,7 @@ class Installed:
         self._event_types()
         self._undo.append(show_live(self._host.shell, display))
         self._undo.append(show_marbles(self._host.shell))
+        self._undo.append(show_timelines(self._host.shell))
 
     def uninstall(self) -> None:
         while self._undo:

@@ -9,7 +9,7 @@ from cepbook.widgets import view
 
 
 def run_line(host: Host, line: str) -> object:
-    """``%view NAME`` shows the statement's stream, window and partitions; they update while events arrive."""
+    """``%view NAME`` shows the statement's stream, window, partitions and partial matches while events arrive."""
     names = words(clean(line), "%view")
     if len(names) != 1:
         raise UsageError("%view takes the name of one statement, as in `%view delays`")
@@ -18,7 +18,7 @@ def run_line(host: Host, line: str) -> object:
 
 COMMAND = Command(
     "view",
-    "Show a statement live: its insert and remove stream, the contents of its window, its context partitions.",
+    "Show a statement live: its streams, its window, its context partitions, and what its pattern waits for.",
     ("%view NAME",),
     line=run_line,
 )

@@ -21,7 +21,7 @@ def levels_of(runtime: Runtime, context: str) -> tuple[str, ...]:
 
 
 def flat(properties: Mapping[str, Any], levels: Sequence[str]) -> dict[str, Any]:
-    """The built-in properties of one partition without names and ids: those of a level as ``Outer.key1``."""
+    """The built-in properties of one partition without names and ids: those of a level as ``PerDay.key1``."""
     found: dict[str, Any] = {}
     for level in levels:
         of_level = properties.get(level) or {}

@@ -466,7 +466,7 @@ class Workbench:
     def partitions(self, context: str, selector: Selector | None = None) -> pd.DataFrame:
         """The live partitions of a context, by id: their properties, statements, and what their states hold.
 
-        Properties of a nested context's level are columns such as ``Outer.key1``; ``retained``, ``groups`` and
+        Properties of a nested context's level are columns such as ``PerDay.key1``; ``retained``, ``groups`` and
         ``partials`` count events, groups and partial matches of all statements together.
         """
         with self._lock:

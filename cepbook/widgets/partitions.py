@@ -73,7 +73,7 @@ def partial_rows(found: Partials) -> tuple[tuple[Column, ...], list[Row], list[l
     timed = any(each.until is not None for each in found.rows)
     columns = [Column("since", TIME), Column("waiting for", "string"), Column("events so far", "string")]
     if timed:
-        columns.insert(2, Column("until", TIME))
+        columns.insert(2, Column("until", "string"))
     if partitioned:
         columns.insert(1, Column("partition", "int"))
     rows, lines = [_partial_row(each) for each in found.rows], [event_lines(each.events) for each in found.rows]
@@ -85,7 +85,7 @@ def _partial_row(partial: Partial) -> Row:
         "since": partial.since,
         "partition": partial.partition,
         "waiting for": partial.waiting_for,
-        "until": partial.until,
+        "until": "" if partial.until is None else time_text(partial.until),
         "events so far": ", ".join(f"{tag}={text_of(event)}" for tag, event in partial.events.items()),
     }
 

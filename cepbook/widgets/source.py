@@ -59,7 +59,7 @@ class ViewSource(Protocol):
         """The tags of a pattern; None of a statement without one."""
 
     def partitions(self) -> Rows | None:
-        """One row per context partition: ``id``, its properties (of a level as ``Outer.key1``), and its `SIZES`:
+        """One row per context partition: ``id``, its properties (of a level as ``PerDay.key1``), and its `SIZES`:
         ``rows`` (how many the iterator shows), of a pattern ``waiting`` (partial matches). None without a context."""
 
     def partials(self, partition: int | None = None) -> Partials:

@@ -1,0 +1,117 @@
+"""``%epl partitions``, ``end``, ``timeline``, ``partials``: the partitions of contexts, and what patterns wait for."""
+
+from __future__ import annotations
+
+from cepbook.errors import UsageError
+from cepbook.magics.host import Host
+from cepbook.magics.options import Options
+from cepbook.magics.show import table, text
+from cepbook.session.partials import partials_of
+from cepbook.session.partitions import SIZES
+from cepbook.session.validate import is_missing
+from cepbook.widgets.encode import Column, text_of
+from cepbook.widgets.partitions import event_lines, partial_rows, partition_columns, shown
+from cepbook.widgets.render import Frozen, counted
+
+DRAWN = 50
+
+TIMELINE_OPTIONS = (
+    Options("%epl timeline")
+    .add("names", nargs="*", help="the context")
+    .add("--partitions", type=int, default=DRAWN, help=f"how many of its last partitions are drawn; default: {DRAWN}")
+    .add("--rows", action="store_true", help="list them below the chart")
+)
+PARTIALS_OPTIONS = (
+    Options("%epl partials")
+    .add("names", nargs="*", help="the statement")
+    .add("--partition", type=int, help="the id of one context partition; default: all")
+)
+
+
+def list_partitions(host: Host, rest: list[str]) -> Frozen:
+    """The live partitions of a context with their properties and sizes; without a name, all contexts."""
+    if not rest:
+        return list_contexts(host)
+    if len(rest) != 1:
+        raise UsageError("%epl partitions takes the name of one context, as in `%epl partitions PerSymbol`")
+    workbench = host.workbench
+    frame = workbench.partitions(rest[0])
+    users = [s.name for s in workbench.runtime.statements.values() if s.plan.context == rest[0]]
+    used = f"used by {', '.join(users)}" if users else "no statement uses it"
+    title = f"{rest[0]}: {counted(len(frame), 'partition')}, {used}"
+    empty = [size for size in SIZES if frame[size].isna().all()]
+    rows = [
+        {str(name): None if is_missing(value) else value for name, value in row.items()}
+        for row in frame.drop(columns=["statements", *empty]).to_dict("records")
+    ]
+    columns = partition_columns(rows) if rows else ()
+    cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
+    right = [column.name for column in columns if column.kind in ("int", "float")]
+    return table(title, [column.name for column in columns], cells, right=right)
+
+
+def list_contexts(host: Host) -> Frozen:
+    """All contexts: kind, event types, statements, how many partitions live."""
+    runtime = host.workbench.runtime
+    rows = []
+    for name, context in runtime.catalog.contexts.items():
+        users = [s.name for s in runtime.statements.values() if s.plan.context == name]
+        live = len(runtime.context(name).partitions)
+        rows.append((name, context.kind, ", ".join(context.event_types), ", ".join(users), str(live)))
+    headings = ("context", "kind", "reads", "statements", "partitions")
+    return table("" if rows else "no contexts", headings, rows, right=("partitions",))
+
+
+def end(host: Host, rest: list[str]) -> Frozen:
+    """End partitions of a context by hand."""
+    name, *ids = rest or [""]
+    if not name or not ids:
+        raise UsageError("%epl end takes a context and the ids of partitions, as in `%epl end PerSymbol 3`")
+    for id_ in ids:
+        if not id_.isdecimal():
+            raise UsageError(f"%epl end: `{id_}` is no id of a partition; `%epl partitions {name}` shows them")
+    live = {partition["id"] for partition in host.workbench.runtime.partitions(name)}
+    for id_ in ids:
+        if int(id_) not in live:
+            raise UsageError(f"context `{name}` has no live partition {id_}")
+    for id_ in dict.fromkeys(ids):
+        host.workbench.end_partition(name, int(id_))
+    return text(f"ended {', '.join(dict.fromkeys(ids))} of {name}")
+
+
+def draw_timeline(host: Host, rest: list[str]) -> object:
+    """Births and deaths of a context's partitions, as a chart."""
+    options = TIMELINE_OPTIONS.parse_words(rest)
+    if len(options.names) != 1:
+        raise UsageError("%epl timeline takes the name of one context, as in `%epl timeline PerSymbol`")
+    timeline = host.workbench.timeline(options.names[0], partitions=options.partitions)
+    if not options.rows:
+        return timeline
+    host.show(timeline)
+    frame = timeline.to_frame()
+    rows = [["" if is_missing(value) else text_of(value) for value in row] for row in frame.itertuples(index=False)]
+    return table("" if rows else "no partitions yet", list(frame.columns), rows, right=("id", "born", "died"))
+
+
+def list_partials(host: Host, rest: list[str]) -> Frozen:
+    """What a pattern is waiting for, since when, with which events."""
+    options = PARTIALS_OPTIONS.parse_words(rest)
+    if len(options.names) != 1:
+        raise UsageError("%epl partials takes the name of one statement with a pattern, as in `%epl partials missed`")
+    name = options.names[0]
+    found = partials_of(host.workbench.runtime, name, options.partition)
+    columns, rows, _ = partial_rows(found)
+    # In a table that stands still there is room for the events as they are.
+    events = [" ".join(event_lines(partial.events)) for partial in found.rows]
+    cells = [
+        [_cell(row.get(c.name), c) if c.name != "events so far" else line for c in columns]
+        for row, line in zip(rows, events, strict=True)
+    ]
+    title = f"{name}: {counted(found.total, 'partial match', 'partial matches')}"
+    notes = [f"the first {len(rows)} are shown"] if found.total > len(rows) else []
+    right = [column.name for column in columns if column.kind == "int"]
+    return table(title, [column.name for column in columns], cells, right=right, notes=notes)
+
+
+def _cell(value: object, column: Column) -> str:
+    return "" if value is None else shown(value, column.kind)
