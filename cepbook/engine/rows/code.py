@@ -70,10 +70,9 @@ class Code:
         shape = self.shape
         if shape.having is None or shape.aggregation is None:
             return {}
-        shown = [c.value for c in shape.projection.columns] + [e for e, _ in shape.projection.order_by]
         read = [e for c in shape.aggregation.calls for e in (*c.args, c.filter, *(e for e, _ in c.criteria))]
-        inner = _aggregates_in(*(e for e in read if e is not None))
-        both = _aggregates_in(shape.having) & _aggregates_in(*shown) - inner
+        inner = aggregates_in(*(e for e in read if e is not None))
+        both = aggregates_in(shape.having) & aggregates_in(*shown(shape)) - inner
         return {i: f"g{i}" for i in sorted(both) if not self.values[i].isidentifier()}
 
     def _key_codes(self) -> tuple[str, ...]:
@@ -267,7 +266,7 @@ class Code:
         shape = self.shape
         if shape.general:
             return True
-        exprs = [c.value for c in shape.projection.columns] + [e for e, _ in shape.projection.order_by]
+        exprs = [*shown(shape)]
         exprs += [e for e in (shape.where, shape.having, *shape.keys) if e is not None]
         if shape.aggregation is not None:
             exprs += [a for call in shape.aggregation.calls for a in call.args]
@@ -302,6 +301,11 @@ class Code:
             self.source.line("groups = S[2]" if self.shape.grouped else "A = S[2]")
 
 
-def _aggregates_in(*exprs: x.Expr) -> set[int]:
+def shown(shape: Shape) -> list[x.Expr]:
+    """The expressions of which rows and their order are made."""
+    return [*(c.value for c in shape.projection.columns), *(e for e, _ in shape.projection.order_by)]
+
+
+def aggregates_in(*exprs: x.Expr) -> set[int]:
     """Numbers of the aggregate calls that the expressions read."""
     return {part.index for e in exprs for part in x.walk(e) if isinstance(part, x.AggregateRef)}

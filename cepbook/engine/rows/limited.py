@@ -13,7 +13,7 @@ from keyword import iskeyword
 from typing import Any
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.code import Code, aggregates_in, shown
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.output import Form
@@ -43,12 +43,36 @@ class LimitedCode(GeneralCode):
             source.line("row = None")
         self.code.load_local(scope)
         with self.code.having(scope):
-            code = self.code.row(scope)
-            code = f"({_late(code)})" if reads_late(self.shape, self.output) else code
+            if reads_late(self.shape, self.output):
+                code = f"({_late(self.code.row(self._as_of_now(scope)))})"
+            else:
+                code = self.code.row(scope)
             source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.shape.projection.span)
         if grouped:
             with_item = rows == "ins" and self.shape.kind == "aggregated_grouped" and self.output.which == "all"
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
+
+    def _as_of_now(self, scope: Scope) -> Scope:
+        """`scope` with locals for what changes when events enter or leave before the delivery: aggregates, ``prev``."""
+        source, values = self.source, list(scope.aggregates)
+        for i in sorted(aggregates_in(*shown(self.shape))):
+            if not values[i].isidentifier():
+                source.line(f"now{i} = {values[i]}")
+                values[i] = f"now{i}"
+        of_row = scope.row
+        assert of_row is not None
+        found: dict[x.Expr, str] = {}
+
+        def held(e: x.Expr) -> str:
+            code = of_row(e)
+            if not isinstance(e, x.Prev):
+                return code
+            if e not in found:
+                found[e] = f"held{len(found)}"
+                source.line(f"{found[e]} = {code}")
+            return found[e]
+
+        return scope.at(aggregates=tuple(values), row=held)
 
     def _count(self) -> None:
         """Write what counts the events of the change."""
@@ -174,8 +198,7 @@ _BOUND_INSIDE = re.compile(r"([A-Za-z_]\w*) :=|\bfor ([A-Za-z_]\w*) in\b")
 
 def reads_late(shape: Shape, output: Output) -> bool:
     """Whether collected rows read what is not of events, so that it must be read when they are delivered."""
-    shown = [*(c.value for c in shape.projection.columns), *(e for e, _ in shape.projection.order_by)]
-    late = any(isinstance(part, _OF_DELIVERY) for e in shown for part in x.walk(e))
+    late = any(isinstance(part, _OF_DELIVERY) for e in shown(shape) for part in x.walk(e))
     return late and output.which not in ("first", "snapshot")
 
 
