@@ -128,7 +128,9 @@ def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
 
 
 def event_fits(source: Type, target: Type, module: Module) -> bool:
-    """An event of a subtype fits a property of its supertype; any event fits a map."""
+    """An event of a subtype fits a property of its supertype, also in arrays; any event fits a map."""
+    if source.of is not None and target.of is not None:
+        return event_fits(source.of, target.of, module)
     if source.event is None:
         return False
     return target == t.MAP or (target.event is not None and module.catalog.is_a(source.event, target.event))
