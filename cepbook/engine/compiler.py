@@ -10,6 +10,7 @@ from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
+from cepbook.engine.contexts.forms import TreeForm, compile_tree
 from cepbook.engine.contexts.keyed import Locators, compile_locators
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
@@ -22,6 +23,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.plan import (
     CreateContextStatement,
+    CreateContextTreeStatement,
     CreateSchemaStatement,
     CreateVariableStatement,
     ModulePlan,
@@ -34,7 +36,7 @@ from cepbook.lang.rewrite import rewrite
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A bound module with one program per running statement and the locators of each context, by name.
+    """A bound module with one program per running statement, and each context's locators or levels, by name.
 
     `catalog` and `variables` include what the module creates, and only what there is then.
     """
@@ -42,6 +44,7 @@ class Compiled:
     plan: ModulePlan
     programs: Mapping[str, Program]
     locators: Mapping[str, Locators]
+    trees: Mapping[str, TreeForm]
     catalog: Catalog
     variables: Variables
 
@@ -75,6 +78,7 @@ def compile_plan(
     after = catalog.copy()
     programs: dict[str, Program] = {}
     locators: dict[str, Locators] = {}
+    trees: dict[str, TreeForm] = {}
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(_scope, clock, config, dict(functions), cells)
     for statement in plan.statements:
@@ -84,6 +88,11 @@ def compile_plan(
             after.contexts[statement.context.name] = statement.context
             with _refusals(statement, plan):
                 locators[statement.context.name] = compile_locators(statement.spec, scope_in)
+        elif isinstance(statement, CreateContextTreeStatement):
+            name = statement.context.name
+            after.contexts[name] = statement.context
+            with _refusals(statement, plan):
+                trees[name] = compile_tree(name, statement.spec, scope_in)
         elif isinstance(statement, CreateVariableStatement):
             name = statement.variable.name
             after.variables[name] = statement.variable
@@ -96,14 +105,24 @@ def compile_plan(
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type
-            pattern = statement.source.pattern
-            of_events = after.event_types[statement.source.event_type] if pattern is None else pattern.match_type
-            properties = tuple(of_events.properties)
+            iterable_unbound = config.iterable_unbound or statement.source.nothing
             with _refusals(statement, plan):
                 programs[statement.name] = compile_select(
-                    statement, scope_in, all_properties=properties, iterable_unbound=config.iterable_unbound
+                    statement,
+                    scope_in,
+                    all_properties=_properties(statement, after),
+                    iterable_unbound=iterable_unbound,
                 )
-    return Compiled(plan, programs, locators, after, cells)
+    return Compiled(plan, programs, locators, trees, after, cells)
+
+
+def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]:
+    """The properties of the events that the statement reads."""
+    source = statement.source
+    if source.nothing:
+        return ()
+    found = catalog.event_types[source.event_type] if source.pattern is None else source.pattern.match_type
+    return tuple(found.properties)
 
 
 def _initial(statement: CreateVariableStatement, scope_in: ScopeIn, plan: ModulePlan) -> Any:

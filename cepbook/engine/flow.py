@@ -125,7 +125,7 @@ class Flow:
         """Take the slice through `nodes` (sources before readers)."""
         for each in self._slices.values():
             for context, listed in allocating(self._runtime, each.type):
-                assigned = context.assign(listed, each.columns, len(each.times))
+                assigned = context.assign(listed, each.columns, each.times)
                 self._partitions[context.name, each.type] = assigned
         for node in nodes:
             found = self._run(node)

@@ -44,9 +44,13 @@ class Member(Protocol):
     """What a context needs of the statements that run in it."""
 
     name: str
+    order: tuple[int, int]
 
     def new_state(self, partition: Any) -> Any:
         """A fresh state for a partition."""
+
+    def opened(self, partition: Any) -> None:
+        """A partition was allocated while the context was active, and has all its states."""
 
     def taker(self, type_name: str) -> Callable[[Any, Any], object] | None:
         """What takes an event of a type in a state; None if the statement does not read the type."""

@@ -16,6 +16,8 @@ from cepbook.engine.clock import LAST, NEVER, Clock
 from cepbook.engine.compiler import Compiled, bind_text, compile_plan
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.notices import Notices, PartitionListener
+from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Row
 from cepbook.engine.deployments import Deployment, dependants, listing, users
@@ -66,6 +68,7 @@ class Runtime:
         self._deployments: dict[str, Deployment] = {}
         self._contexts: dict[str, KeyedContext] = {}
         self._trees: dict[str, Tree] = {}  # all other contexts
+        self._notices = Notices(self._listener_failed)
         self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self._queue: deque[tuple[str, list[Row]]] = deque()
@@ -239,9 +242,11 @@ class Runtime:
             self._serial += 1
             if isinstance(plan, CreateContextStatement):
                 name = plan.context.name
-                self._contexts[name] = KeyedContext(plan, compiled.locators[name], self._order(0))
+                order = self._order(plan.priority)
+                self._contexts[name] = KeyedContext(plan, compiled.locators[name], order, self.clock, self._notices)
             elif isinstance(plan, CreateContextTreeStatement):
-                self._trees[plan.context.name] = Tree(plan, self._order(0))
+                name = plan.context.name
+                self._trees[name] = Tree(plan, compiled.trees[name], self._order(plan.priority), self, self._notices)
             elif isinstance(plan, SelectStatement):
                 order = self._order(plan.priority)
                 statement = Statement(self, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
@@ -445,6 +450,8 @@ class Runtime:
     def rewired(self) -> None:
         """Statements or their listeners changed: routes are built anew at their next event."""
         self.version += 1
+        for tree in self._trees.values():
+            tree.rewired()
         for name in self._routes:
             self._routes[name] = self._unbuilt_route(name)
 
@@ -494,19 +501,25 @@ class Runtime:
         """The rows that the statement's iterator gives now; of a context's partitions by ascending id."""
         return [row for _, rows in self.iterate_partitions(statement) for row in rows]
 
-    def iterate_partitions(self, statement: str) -> list[tuple[int | None, list[Row]]]:
-        """(partition id, rows) of every live partition; one entry with id None without a context.
+    def iterate_partitions(
+        self, statement: str, selector: Selector | None = None
+    ) -> list[tuple[int | None, list[Row]]]:
+        """(partition id, rows) of every live partition, or of those that `selector` means, by id.
 
-        Errors: StatementError when an expression of the statement fails on a row.
+        Without a context: one entry with id None. Errors: StatementError when an expression of the statement fails on a
+        row; UsageError when the selector does not go with the statement's context.
         """
         if statement not in self._statements and any(
             statement == s.name for d in self._deployments.values() for s in d.plan.statements
         ):
             return []  # create statements deliver nothing and iterate empty
         found = self.statement(statement)
+        if selector is not None and found.context is None:
+            raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")
+        wanted = None if selector is None or found.context is None else chosen(selector, found.context.identities())
         rows = found.program["rows"]
         try:
-            return [(id_, rows(state, self.now)) for id_, state in found.states()]
+            return [(id_, rows(state, self.now)) for id_, state in found.states() if wanted is None or id_ in wanted]
         except Exception as failure:
             raise found.error(failure) from failure
 
@@ -515,6 +528,33 @@ class Runtime:
         found = self.context(context)
         names = [s.name for s in found.statements if s is not None]
         return [{**properties, "statements": names} for properties in found.describe()]
+
+    def end_partition(self, context: str, id_: int) -> None:
+        """End a partition by hand, as a condition of its context would: output when terminated, then it is forgotten.
+
+        Errors: UsageError when there is none with this id; StatementError as for `send`.
+        """
+        if not self.context(context).end_partition(id_):
+            raise UsageError(f"context `{context}` has no live partition {id_}")
+        if self._queue:
+            self._drain()
+
+    def add_partition_listener(self, context: str | None, listener: PartitionListener) -> None:
+        """Call ``listener(Notice)`` when a partition is allocated or deallocated, or the context (de)activated.
+
+        `context` None: of all contexts, also of later ones.
+        """
+        self._notices.add(context, listener)
+        self.rewired()
+
+    def remove_partition_listener(self, context: str | None, listener: PartitionListener) -> None:
+        """Errors: ValueError if `listener` was not added for `context`."""
+        self._notices.remove(context, listener)
+        self.rewired()
+
+    def _listener_failed(self, context: str, failure: Exception) -> None:
+        message = f"a partition listener of context `{context}` failed: {type(failure).__name__}: {failure}"
+        self.report(StatementError(context, message, None, failure))
 
     def state(self, statement: str) -> list[dict[str, Any]]:
         """Plain data about what a statement holds, one entry per partition: retained events, groups, timers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -27,6 +27,7 @@ Push = Callable[[int, Rows, Rows], None]
 Timer = tuple[int, int, int, int, Any, Any]
 # insert and remove rows of one state
 Made = tuple[list[Any], list[Any]]
+_FEW = 64  # ended partitions whose timers are not worth a clean-up
 
 
 class Statement:
@@ -60,6 +61,7 @@ class Statement:
         self.state: Any = None
         self._runtime = runtime
         self._timers: list[Timer] = []
+        self._gone = 0  # partitions that ended and may have left timers
         # with one window without partitions and groups its timer is `timed` itself, and `_timers` stays empty
         self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
         self._serial = count()
@@ -68,6 +70,7 @@ class Statement:
         self._target: Push | None = None
         self._held: tuple[int, list[Row], list[Row]] | None = None
         self._matching: Matching | None = None
+        self._match_listeners: list[Callable[[Any], object]] = []
         if program.pattern is not None:
             limit = runtime.config.pattern_limit
             clock = runtime.clock
@@ -88,6 +91,8 @@ class Statement:
             self.state = self.new_state(None)
         else:
             self.program.namespace["slot"] = context.join(self)
+            for partition in context.partitions.values():
+                self.opened(partition)
         for cell in self.program.watched:
             cell.listeners.append(self._reevaluate)
         for cell in self.program.output_watched:
@@ -133,6 +138,11 @@ class Statement:
             self._matching.add(state)
         return state
 
+    def opened(self, partition: Partition) -> None:
+        """A partition was allocated: what a statement without from-clause delivers, once for each."""
+        if self.plan.source.nothing:
+            self.guarded(self.program["on_event"], {}, partition)
+
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition, by id; id None without a context."""
         if self.context is None:
@@ -161,6 +171,18 @@ class Statement:
         """Stop feeding `sink`. Errors: ValueError if it was not added."""
         self._sinks.remove(sink)
         self._rewire()
+
+    def add_match_listener(self, listener: Callable[[Any], object]) -> None:
+        """Call `listener(match)` for every match of the pattern, before it makes rows: the events by tag."""
+        if self._matching is not None:
+            self._match_listeners.append(listener)
+            self._matching.watch(tuple(self._match_listeners))
+
+    def remove_match_listener(self, listener: Callable[[Any], object]) -> None:
+        """Stop calling `listener`."""
+        if self._matching is not None and listener in self._match_listeners:
+            self._match_listeners.remove(listener)
+            self._matching.watch(tuple(self._match_listeners))
 
     @property
     def listened(self) -> bool:
@@ -305,13 +327,25 @@ class Statement:
         return False
 
     def end(self, partition: Partition, now: int) -> None:
-        """`partition` ends: deliver what the output clause has for its end, and forget the state."""
+        """`partition` ends: deliver what the output clause has for its end, and forget the state and its timers."""
         slot = self.program.namespace["slot"]
-        found = self.ended(partition.states[slot], now)
-        push = self.push
-        if found is not None and push is not None:
-            push(now, *found)
+        try:
+            found = self.ended(partition.states[slot], now)
+            push = self.push
+            if found is not None and push is not None:
+                push(now, *found)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
         partition.states[slot] = None
+        self._gone += 1
+        if self._gone > _FEW and 2 * self._gone > len(self._timers):
+            self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        """Drop the timers of ended partitions, which hold their states."""
+        self._gone = 0
+        self._timers = [timer for timer in self._timers if not timer[4][0].ended]
+        heapify(self._timers)
 
     def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
         """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""

@@ -142,7 +142,7 @@ def same_value(expected: Any, actual: Any) -> bool:
     if isinstance(actual, int | str):
         return type(expected) is type(actual) and bool(expected == actual)
     if isinstance(actual, Mapping):
-        return isinstance(expected, Mapping) and same_row(expected, actual)
+        return isinstance(expected, Mapping) and _same_event(expected, actual)
     if isinstance(actual, Iterable):
         items = list(actual)
         return isinstance(expected, list) and len(expected) == len(items) and all(map(same_value, expected, items))
@@ -175,6 +175,11 @@ def _same_decimal(expected: Any, actual: decimal.Decimal) -> bool:
 def same_row(expected: Row, actual: Row) -> bool:
     """Whether both rows have the same columns with the same values, in any order of the columns."""
     return expected.keys() == actual.keys() and all(same_value(value, actual[name]) for name, value in expected.items())
+
+
+def _same_event(expected: Row, actual: Row) -> bool:
+    """Whether two events or maps inside of rows agree: a property that one of them lacks is null."""
+    return all(same_value(expected.get(name), actual.get(name)) for name in expected.keys() | actual.keys())
 
 
 def same_rows(expected: Sequence[Row], actual: Sequence[Row], *, unordered: bool = False) -> bool:

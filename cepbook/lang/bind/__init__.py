@@ -120,10 +120,10 @@ def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module
         return None
     text = state.text(node.span)
     context, spec = found
-    given = heading.name is not None
+    given, annotations, priority = heading.name is not None, heading.annotations, heading.priority
     if isinstance(spec, plan.KeyedContextSpec):
-        return plan.CreateContextStatement(name, given, text, heading.annotations, context, spec, span=node.span)
-    return plan.CreateContextTreeStatement(name, given, text, heading.annotations, context, spec, span=node.span)
+        return plan.CreateContextStatement(name, given, text, annotations, context, spec, priority, span=node.span)
+    return plan.CreateContextTreeStatement(name, given, text, annotations, context, spec, priority, span=node.span)
 
 
 def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
