@@ -24,6 +24,7 @@ PER_GROUP = frozenset({"keepall", "length", "length_batch", "unique", "lastevent
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 _MOST_KEYS_TRIED = 4096
 Reader = plan.SelectStatement | plan.OnSetStatement
+Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Pipeline:
 
     target: str
     selects: tuple[plan.SelectStatement, ...]
-    contexts: tuple[plan.CreateContextStatement, ...]
+    contexts: tuple[Context, ...]
     inputs: tuple[str, ...]
     setters: tuple[plan.OnSetStatement, ...] = ()
 
@@ -67,13 +68,14 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     """
     selects = {s.name: s for s in statements if isinstance(s, plan.SelectStatement)}
     setters = {s.name: s for s in statements if isinstance(s, plan.OnSetStatement)}
+    declared = {s.context.name: s for s in statements if isinstance(s, Context)}
     needed = {target}
     readers: list[Reader] = [*selects.values(), *setters.values()]
     waiting: list[Reader] = [selects[target]]
     while waiting:
         reader = waiting.pop()
         for other in readers:
-            if other.name not in needed and _feeds(other, reader, catalog):
+            if other.name not in needed and _feeds(other, reader, declared.get(reader.context or ""), catalog):
                 needed.add(other.name)
                 waiting.append(other)
     if any(s.drop for s in selects.values()):  # such a statement decides what others see
@@ -82,26 +84,25 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     assigning = tuple(s for s in setters.values() if s.name in needed)
     reading = [s for s in readers if s.name in needed]
     wanted_contexts = {s.context for s in reading}
-    contexts = tuple(
-        s for s in statements if isinstance(s, plan.CreateContextStatement) and s.context.name in wanted_contexts
-    )
-    read = {s.source.event_type for s in reading}
-    read |= {stream.event_type for c in contexts for stream in c.spec.streams}
+    contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
+    read = set(types_read((*reading, *contexts)))
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
     return Pipeline(target, chosen, contexts, inputs, assigning)
 
 
-def _feeds(other: Reader, reader: Reader, catalog: Catalog) -> bool:
-    """Whether `reader` reads what `other` inserts or assigns."""
+def _feeds(other: Reader, reader: Reader, context: Context | None, catalog: Catalog) -> bool:
+    """Whether `reader`, or its context, reads what `other` inserts or assigns."""
     insert = other.insert if isinstance(other, plan.SelectStatement) else None
-    if insert is not None and catalog.is_a(insert.target, reader.source.event_type):
+    if insert is not None and any(catalog.is_a(insert.target, name) for name in types_read((reader, context))):
         return True
-    return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions(reader))
+    return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions((reader, context)))
 
 
 def place(line: Pipeline, catalog: Catalog) -> Placement:
     """How to run `line` so that the result is the one of the ordered run."""
-    ticks = any(s.output is not None or any(WINDOWS[w.name].timed for w in s.windows) for s in line.selects)
+    ticks = any(_timed(s) for s in line.readers) or any(
+        isinstance(c, plan.CreateContextTreeStatement) for c in line.contexts
+    )
     if any(s.assigned for s in line.readers):
         names = ", ".join(s.name for s in line.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")
@@ -122,6 +123,15 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
 
 
+def _timed(statement: Reader) -> bool:
+    """Whether times alone may make the statement deliver or forget events."""
+    if statement.source.pattern is not None:
+        return True
+    if isinstance(statement, plan.OnSetStatement):
+        return False
+    return statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
+
+
 def expressions(value: object) -> Iterator[expr.Expr]:
     """Every expression in a plan, at any depth."""
     if isinstance(value, expr.Expr):
@@ -134,6 +144,19 @@ def expressions(value: object) -> Iterator[expr.Expr]:
             yield from expressions(getattr(value, field.name))
 
 
+def types_read(value: object) -> Iterator[str]:
+    """The event types of every stream, atom of a pattern and condition of a context in a plan, at any depth."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from types_read(item)
+    elif isinstance(value, plan.PlanNode) and is_dataclass(value):
+        name = getattr(value, "event_type", None)
+        if isinstance(name, str) and not (isinstance(value, plan.Source) and (value.pattern or value.nothing)):
+            yield name
+        for field in fields(value):
+            yield from types_read(getattr(value, field.name))
+
+
 def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """For each input type the properties that the pipeline can see, in declaration order."""
     found: dict[str, tuple[str, ...]] = {}
@@ -141,9 +164,13 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
         declared = catalog.event_types[name].properties
         seen: set[str] = set()
         for statement in line.readers:
-            if catalog.is_a(name, statement.source.event_type):
+            if any(catalog.is_a(name, read) for read in types_read(statement)):
                 seen |= set(declared) if _sees_all(statement) else _props(statement)
         for context in line.contexts:
+            if isinstance(context, plan.CreateContextTreeStatement):
+                if any(catalog.is_a(name, read) for read in types_read(context)):
+                    seen |= set(declared)  # its properties hold the events
+                continue
             for stream in context.spec.streams:
                 if catalog.is_a(name, stream.event_type):
                     seen |= _props(stream)
@@ -152,6 +179,8 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
 
 
 def _sees_all(statement: Reader) -> bool:
+    if statement.source.pattern is not None:  # tags hold the events
+        return True
     if isinstance(statement, plan.SelectStatement) and statement.root.wildcard:
         return True
     return any(isinstance(e, expr.EventOf) for e in expressions(statement))
@@ -176,6 +205,10 @@ class _Need:
 def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
     if statement.drop:
         return "it may hide events from others (@Drop)"
+    if statement.source.pattern is not None:
+        return "its pattern follows the events and the clock of the whole stream"
+    if statement.source.nothing:
+        return "it has a row for each context partition, in order of their beginning"
     if statement.output is not None:
         return "its output clause follows the events and the clock of the whole stream"
     if _is_arranged(statement.root) and any(WINDOWS[w.name].timed for w in statement.windows):
@@ -193,8 +226,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
         return "events of any key may make it forget groups"
     if statement.context is not None:
         context = next(c for c in line.contexts if c.context.name == statement.context)
-        if context.context.kind != "keyed":
-            return f"the context {statement.context} is not divided by key"
+        if isinstance(context, plan.CreateContextTreeStatement):
+            return f"the partitions of the context {statement.context} begin and end with the whole stream"
         return _Need(False, context=context)
     return _need_without_context(statement)
 

@@ -163,6 +163,39 @@ def test_output_clauses_run_in_order_and_may_assign_variables() -> None:
     )
 
 
+def test_patterns_and_spans_run_in_order_with_all_that_they_read() -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(
+        "@name('feed') insert into Cheap select symbol, price from Bid;"
+        "@name('match') select a.symbol, b.price from pattern [every a=Tick -> b=Cheap(symbol = a.symbol)];"
+        "create context Span start Cheap as c end after 5 sec;"
+        "@name('in span') context Span select count(*) from Tick;"
+        "@name('spans') context Span select context.c.price;"
+        "create context Session partition by symbol from Tick terminated after 5 sec;"
+        "@name('session') context Session select count(*) from Tick"
+    )
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    found = {name: pipeline(name, plans, runtime.catalog, GIVEN) for name in ("match", "in span", "spans", "session")}
+    everything = ("symbol", "venue", "price", "volume", "ts")
+    match = found["match"]
+    assert [s.name for s in match.selects] == ["feed", "match"]
+    read = {"Tick": everything, "Bid": ("symbol", "price"), "BigBid": ("symbol", "price")}
+    assert properties_read(match, runtime.catalog) == read
+    assert [s.name for s in found["in span"].selects] == ["feed", "in span"]
+    assert [c.context.name for c in found["in span"].contexts] == ["Span"]
+    assert found["spans"].inputs == ("Bid", "BigBid")
+    assert properties_read(found["session"], runtime.catalog) == {"Tick": everything}
+    placements = {name: place(line, runtime.catalog) for name, line in found.items()}
+    assert {(p.path, p.ticks) for p in placements.values()} == {("ordered", True)}
+    assert [p.reason for p in placements.values()] == [
+        "its pattern follows the events and the clock of the whole stream",
+        "the partitions of the context Span begin and end with the whole stream",
+        "it has a row for each context partition, in order of their beginning",
+        "the partitions of the context Session begin and end with the whole stream",
+    ]
+
+
 def test_nothing_that_spark_connect_lacks_is_used() -> None:
     folder = Path(cepbook.spark.__file__).parent
     used = [p.name for p in folder.glob("*.py") if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", p.read_text())]
