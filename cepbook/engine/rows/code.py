@@ -290,6 +290,11 @@ class Code:
         """Whether all timers of the statement are those of one view."""
         return self.shape.general and self.shape.plan.output is None and self.shape.plan.context is None
 
+    @property
+    def own_timer(self) -> bool:
+        """Whether `run` need only look at the one view to know when the clock matters."""
+        return self.one_view and self.shape.timed
+
     def load_state(self) -> None:
         """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""
         self.source.line("W = S[1]")

@@ -240,12 +240,15 @@ class _Writer:
                     source.line("break")
                 with source.block("except Exception as failure:"):
                     source.line("failed(failure)")
-                if hoisted or code.one_timer:
+                if hoisted or code.one_timer or code.own_timer:
                     with source.block("finally:"):
                         if hoisted:
                             code.aggregates.store("A")
                         if code.one_timer:
                             source.line("rearm(due, S, W)")
+                        if code.own_timer:
+                            source.line("W.armed = W.due")
+                            source.line("rearm(W.due, S, W)")
             code.in_run = False
 
     def _row_body(self, hoisted: bool) -> None:
@@ -257,6 +260,9 @@ class _Writer:
                 source.line("due = run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
+        elif code.own_timer:
+            with source.block("if now >= W.due:"):
+                source.line("run_expiry(S, W, now, ticks, expired)")
         elif shape.timed:
             with source.block("if now >= timed.due:"):
                 if hoisted:

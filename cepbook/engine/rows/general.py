@@ -8,6 +8,7 @@ having and projection, as the two halves of a batch do. The code of this stands 
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -105,8 +106,8 @@ class GeneralCode(ChangeCode):
             emit("ins", "rem")
 
     def arm_after_arrival(self) -> None:
-        """Windows that never look at the clock want no timer after an arrival."""
-        if self.shape.timed:
+        """Windows that never look at the clock want no timer after an arrival; and `run` looks at the view."""
+        if self.shape.timed and not (self.code.in_run and self.code.own_timer):
             self._arm("W")
 
     def _open_change(self) -> None:
@@ -151,17 +152,25 @@ class GeneralCode(ChangeCode):
             source.line("return forced")
 
     def run_expiry(self, emit: Emit) -> None:
-        """``run_expiry(S, W, now, ticks, emit)``: advance the one view there is; returns the next due time."""
+        """``run_expiry(S, W, upto, ticks, emit)``: advance the one view there is; returns the next due time.
+
+        Once, at `upto`; within `run` at the `ticks` at which the clock stops.
+        """
         source = self.source
-        with source.block("def run_expiry(S, W, now, ticks, emit):"):
-            source.line("W.armed = _NEVER")
-            with source.block("if W.due <= now:"):
+        source.bind("_bisect_left", bisect_left)
+        with source.block("def run_expiry(S, W, upto, ticks, emit):"):
+            source.line("W.armed, now = _NEVER, upto")
+            with source.block("while W.due <= upto:"):
+                with source.block("if ticks is not None:"):
+                    source.line("now = ticks[_bisect_left(ticks, W.due)]")
                 source.line("change = W.advance(now)")
                 with source.block("if change is not None:"):
                     source.line("batch, former = change")
                     source.line("ins, rem, forced = [], [], not batch and not former")
                     source.line("process(S, batch, former, now, ins, rem, forced)")
                     emit("ins", "rem")
+                with source.block("if ticks is None:"):
+                    source.line("break")
             source.line("W.armed = W.due")
             source.line("return W.due")
 

@@ -2,7 +2,8 @@
 
 An item is, in this order: engine time of arrival (time windows), an ordinal (where events leave in any order and
 an aggregate cares), the kept properties, the whole event (wildcards). One lone part stands without a tuple. On the
-general path an item always begins with ordinal and time, then come the operands of windows and values of ``prior``.
+general path an item begins with its ordinal and, if a window reads it, the time; then come the operands of windows and
+values of ``prior``.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class Items:
         if codes:
             source.line(f"{', '.join(codes)} = {item}")
 
+    @property
+    def first_operand(self) -> int:
+        """The position of the first operand in an item of the general path."""
+        return 2 if "t" in self.parts else 1
+
     def nothing(self) -> str:
         """Code of an item in which all is null."""
         return f"(None,) * {len(self.parts)}"
@@ -81,6 +87,10 @@ def first_items(shape: Shape) -> Items | None:
 
 def _of_stage(stage: Stage, priors: int) -> Items:
     positions = {name: number for number, name in enumerate(stage.properties)}
-    parts = ["o", "t", *(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
+    parts = [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
     parts += [str(positions[name]) for name in stage.kept]
-    return Items((*parts, "e") if stage.keeps_event else tuple(parts), stage.kept, positions)
+    if stage.keeps_event:
+        parts.append("e")
+    if stage.keeps_time or not parts:  # an item is a tuple in any case
+        parts.insert(0, "t")
+    return Items(("o", *parts), stage.kept, positions)

@@ -20,8 +20,6 @@ from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Derived, WindowSpec
 
-_FIRST_OPERAND = 2  # behind ordinal and time
-
 
 class Pipeline:
     """Writes what turns arrivals into changes of the statement's rows."""
@@ -94,19 +92,19 @@ class Pipeline:
 
     def _window(self, spec: WindowSpec) -> str:
         window = VIEWS[spec.name]
-        at = _FIRST_OPERAND + len(self.operands)
+        at = self.code.items.first_operand + len(self.operands)
         self.operands += window.operands(self.code, spec)
         return window.make(self.code, spec, at)
 
     def _operand(self, code: str) -> int:
         self.operands.append(code)
-        return _FIRST_OPERAND + len(self.operands) - 1
+        return self.code.items.first_operand + len(self.operands) - 1
 
     # -------------------------------------------------------------- derived events
     def _derive(self, derived: Derived) -> str:
         """Code of the derived-value window; its parameters become operands of the first stage's items."""
         source = self.source
-        at = _FIRST_OPERAND + len(self.operands)
+        at = self.code.first.first_operand + len(self.operands)
         with self._at(self.code.first):
             scope = self.code.arriving("now")
             columns = (*derived.extra, *derived.keys)

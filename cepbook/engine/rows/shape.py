@@ -38,6 +38,7 @@ _OPERANDS = {
 }
 _CONDITIONS = ("expr", "expr_batch")
 _RELEASING = frozenset(("length_batch", "time_batch", "ext_timed_batch", "time_length_batch", "expr_batch"))
+_KEEPING_TIME = ("time", "time_accum")
 _GROUPING = ("groupwin", "merge")
 BATCHES = frozenset({"length_batch", "time_batch"})
 TIMED = frozenset(row.name for row in WINDOWS.values() if row.timed)
@@ -48,6 +49,7 @@ class Stage:
     """Views over events of one type: those of the source, or the derived ones.
 
     `properties` are read of events that arrive, `kept` of items later; `operands` counts what windows compare.
+    `keeps_time`: windows read when an item arrived.
     """
 
     windows: tuple[p.WindowSpec, ...]
@@ -55,6 +57,7 @@ class Stage:
     properties: tuple[str, ...]
     kept: tuple[str, ...]
     keeps_event: bool
+    keeps_time: bool
     operands: int
 
 
@@ -129,8 +132,11 @@ class Shape:
 
     @property
     def expiry_shows(self) -> bool:
-        """Whether an event that leaves by time alone makes a row; if not, it is dropped at the next look."""
-        return self.window_name in TIMED and (self.batches or self.wants_remove or self.fully)
+        """Whether it can be seen that an event leaves by time alone; if not, it is dropped at the next look."""
+        if self.window_name not in TIMED:
+            return False
+        lasts = self.window is not None and above_zero(self.window.args[0])  # of no time at all, it shows at once
+        return self.batches or self.wants_remove or self.fully or not lasts
 
     @property
     def lazy(self) -> bool:
@@ -331,18 +337,16 @@ def _stage(
         arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
         if window.name in _CONDITIONS:
             later += [*window.args, *_of_calls(window.calls)]
-    known_only_here = any(
-        isinstance(part, x.WindowValue) and part.name.endswith("_event")
-        for e in later
-        if e is not None
-        for part in x.walk(e)
-    )
+    parts = [part for e in later if e is not None for part in x.walk(e) if isinstance(part, x.WindowValue)]
+    known_only_here = any(part.name.endswith("_event") for part in parts)
+    timestamps = any(part.name.endswith("_timestamp") for part in parts)
     return Stage(
         windows,
         node is not None and node.union,
         tuple(lower.properties(*arriving, *later)),
         tuple(lower.properties(*later)),
         wildcard or known_only_here or lower.reads_event(*later),
+        timestamps or any(w.name in _KEEPING_TIME for w in windows),
         sum(_OPERANDS.get(w.name, 0) for w in windows) + more,
     )
 

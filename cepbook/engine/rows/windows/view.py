@@ -1,8 +1,9 @@
 """Data windows as objects, for statements that are more than one plain window: see `rows.general`.
 
-An item is a tuple: its ordinal (unique in the statement, ascending), engine time of arrival, the operands that windows
-compare (keys, timestamps, sort keys), then what rows read. A view answers an arrival or a timer with the items that
-entered and those that left, or None if nothing is to be posted; two empty sequences are a forced empty delivery.
+An item is a tuple: its ordinal (unique in the statement, ascending), engine time of arrival if a window reads it, the
+operands that windows compare (keys, timestamps, sort keys), then what rows read. A view answers an arrival or a timer
+with the items that entered and those that left, or None if nothing is to be posted; two empty sequences are a forced
+empty delivery.
 
 ``due`` is when a view wants to be advanced next, ``armed`` the earliest time for which a timer runs already.
 """
