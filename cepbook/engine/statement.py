@@ -336,6 +336,8 @@ class Statement:
                 push(now, *found)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
+        if self._matching is not None:
+            self._matching.end(partition.states[slot])
         partition.states[slot] = None
         self._gone += 1
         if self._gone > _FEW and 2 * self._gone > len(self._timers):
@@ -346,6 +348,8 @@ class Statement:
         self._gone = 0
         self._timers = [timer for timer in self._timers if not timer[4][0].ended]
         heapify(self._timers)
+        if self._matching is not None:
+            self._matching.forget_ended()
 
     def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
         """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""

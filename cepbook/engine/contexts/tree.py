@@ -20,6 +20,7 @@ from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.watch import Watch
+from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.ports import Host, Member
 from cepbook.errors import StatementError
 from cepbook.lang.plan import CreateContextTreeStatement
@@ -55,6 +56,7 @@ class Tree:
         self._fresh: set[int] = set()  # allocated by the present event
         self._targets: Sequence[Partition] | None = None  # of the present event
         self._joining = False
+        self._warned = False
         self._takers: dict[str, list[tuple[Member, Callable[[Any, Any], object]]]] = {}
 
     # -------------------------------------------------------------- statements
@@ -256,6 +258,20 @@ class Tree:
         """The types of an event of a type: its own first, then the supertypes."""
         found = self._host.catalog.event_types.get(type_name)
         return (type_name, *(() if found is None else found.supertypes))
+
+    def matcher(self, program: PatternProgram, owner: Node) -> Matcher:
+        """What looks for the pattern of a condition on behalf of `owner`."""
+        limit = self._host.config.pattern_limit
+        return Matcher(program, self.failed, partition=owner, limit=limit, crowded=self._crowded)
+
+    def _crowded(self) -> None:
+        """Tell, once, that the pattern of a condition has as many partial matches as there may be."""
+        if not self._warned:
+            self._warned = True
+            limit = self._host.config.pattern_limit
+            fact = f"a pattern of context `{self.name}` has {limit:,} open partial matches, further ones are dropped"
+            hint = "hint: end them (where timer:within, and not), or raise Config.pattern_limit"
+            self._host.report(StatementError(self.name, f"{fact}\n  {hint}", None, OverflowError(fact)))
 
     def _guarded(self, act: Callable[[], object]) -> None:
         try:

@@ -125,7 +125,7 @@ class PatternWatch(Watch):
         self.owners: dict[Node, None] = {}
 
     def add(self, owner: Node, now: int) -> None:
-        owner.matcher = Matcher(self.form.program, self.tree.failed, partition=owner)
+        owner.matcher = self.tree.matcher(self.form.program, owner)
         self.owners[owner] = None
         owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next event or instant
         self._arm(owner)

@@ -7,7 +7,7 @@ make are one delivery, which the runtime's rounds see to.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -73,6 +73,15 @@ class Matching:
             return handle(match, state)
 
         self._take = tell if listeners else handle
+
+    def end(self, state: Any) -> None:
+        """The context partition of `state` ended: forget its partial matches."""
+        state[-1].stop()
+
+    def forget_ended(self) -> None:
+        """Drop the timers of ended partitions, which hold their states."""
+        self._timers = [timer for timer in self._timers if not timer[3][0].ended]
+        heapify(self._timers)
 
     # -------------------------------------------------------------- events
     def taker(self, types: Sequence[str]) -> Take | None:
