@@ -336,5 +336,6 @@ def _shown(e: x.Expr) -> str:
 def _shown_atom(atom: p.Atom) -> str:
     """The atom as a user would write it."""
     tag = "" if atom.tag is None else f"{atom.tag}="
-    condition = "" if atom.filter is None else f"({_shown(atom.filter)})"
+    conditions = ", ".join(_shown(part) for part in x.conjuncts(atom.filter))
+    condition = f"({conditions})" if conditions else ""
     return f"{tag}{atom.event_type}{condition}"
