@@ -1,0 +1,260 @@
+"""Partitions from outside: listeners, ending by hand, selectors; what a failing expression does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cepbook.engine.contexts.notices import Notice
+from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Selector
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.errors import StatementError, UsageError
+
+SCHEMA = "create schema S(id string, v int);create schema E(id string, v int);create schema D(id string, v int);"
+
+
+def running(epl: str, **options: Any) -> Runtime:
+    runtime = Runtime(**options)
+    runtime.deploy(SCHEMA, deployment_id="schema")
+    runtime.deploy(epl, deployment_id="main")
+    return runtime
+
+
+def rows(runtime: Runtime, statement: str) -> list[Any]:
+    """The deliveries of a statement from now on."""
+    found: list[Any] = []
+    runtime.statement(statement).add_listener(lambda delta: found.append((delta.insert, delta.remove)))
+    return found
+
+
+def sent(runtime: Runtime, *events: tuple[str, str, int]) -> Runtime:
+    for type_name, id_, v in events:
+        runtime.send(type_name, {"id": id_, "v": v})
+    return runtime
+
+
+def ids(runtime: Runtime, context: str = "C") -> list[int]:
+    return [partition["id"] for partition in runtime.partitions(context)]
+
+
+COUNT = "@name('s') context C select count(*) as c from D output snapshot when terminated"
+
+
+# -------------------------------------------------------------------- listeners
+@pytest.mark.parametrize("all_contexts", [False, True])
+def test_a_partition_listener_is_told_of_births_and_deaths(all_contexts: bool) -> None:
+    runtime = running("create context C initiated by S as s terminated after 10 sec")
+    notices: list[Notice] = []
+    runtime.add_partition_listener(None if all_contexts else "C", notices.append)
+    runtime.deploy(COUNT, deployment_id="s")
+    sent(runtime, ("S", "a", 1))
+    runtime.advance(10_000)
+    runtime.undeploy("s")
+    properties = {"id": 0, "startTime": 0, "endTime": 10_000, "s": {"id": "a", "v": 1}, "name": "C"}
+    assert notices == [
+        Notice("activated", "C", None, {}, 0),
+        Notice("allocated", "C", 0, properties, 0),
+        Notice("deallocated", "C", 0, properties, 10_000),
+        Notice("deactivated", "C", None, {}, 10_000),
+    ]
+
+
+def test_plain_keyed_contexts_tell_too() -> None:
+    runtime = running("create context C partition by id from D;@name('s') context C select * from D")
+    notices: list[Notice] = []
+    runtime.add_partition_listener("C", notices.append)
+    sent(runtime, ("D", "a", 1), ("D", "a", 2), ("D", "b", 1))
+    runtime.end_partition("C", 0)
+    runtime.undeploy("main")
+    kinds = [(n.kind, n.partition, n.properties.get("key1")) for n in notices]
+    assert kinds == [
+        ("allocated", 0, "a"),
+        ("allocated", 1, "b"),
+        ("deallocated", 0, "a"),
+        ("deallocated", 1, "b"),
+        ("deactivated", None, None),
+    ]
+
+
+def test_listeners_of_other_contexts_are_not_called() -> None:
+    runtime = running("create context C start @now;@name('s') context C select * from D")
+    notices: list[Notice] = []
+    runtime.add_partition_listener("Other", notices.append)
+    runtime.end_partition("C", 0)
+    assert notices == []
+    runtime.remove_partition_listener("Other", notices.append)
+
+
+def test_a_listener_that_fails_is_reported_and_stops_nothing() -> None:
+    runtime = running("create context C partition by id from D;@name('s') context C select id from D")
+
+    def failing(notice: Notice) -> None:
+        raise RuntimeError("no")
+
+    runtime.add_partition_listener(None, failing)
+    found = rows(runtime, "s")
+    with pytest.raises(StatementError, match="a partition listener of context `C` failed: RuntimeError: no"):
+        sent(runtime, ("D", "a", 1))
+    assert found == [([{"id": "a"}], None)]
+
+
+# -------------------------------------------------------------------- ending by hand
+def test_ending_by_hand_is_like_a_condition() -> None:
+    runtime = running(f"create context C initiated by S as s;{COUNT}")
+    found = rows(runtime, "s")
+    sent(runtime, ("S", "a", 0), ("S", "b", 0), ("D", "x", 1))
+    runtime.end_partition("C", 0)
+    assert found == [([{"c": 1}], None)]
+    assert ids(runtime) == [1]
+    with pytest.raises(UsageError, match="context `C` has no live partition 0"):
+        runtime.end_partition("C", 0)
+
+
+def test_a_span_ended_by_hand_waits_for_its_start_again() -> None:
+    runtime = running("create context C start S end E;@name('s') context C select id from D")
+    sent(runtime, ("S", "a", 0))
+    runtime.end_partition("C", 0)
+    assert ids(runtime) == []
+    sent(runtime, ("S", "a", 0))
+    assert ids(runtime) == [1]
+
+
+def test_a_span_that_is_always_on_begins_again() -> None:
+    runtime = running("create context C start @now;@name('s') context C select id from D")
+    runtime.end_partition("C", 0)
+    assert ids(runtime) == [1]
+
+
+def test_a_category_ended_by_hand_begins_with_its_next_event() -> None:
+    runtime = running("create context C group v > 0 as pos, group v <= 0 as neg from D;" + COUNT)
+    found = rows(runtime, "s")
+    sent(runtime, ("D", "x", 1))
+    runtime.end_partition("C", 0)
+    assert found == [([{"c": 1}], None)]
+    assert ids(runtime) == [1]
+    sent(runtime, ("D", "x", 1))
+    assert ids(runtime) == [1, 2]
+    runtime.end_partition("C", 2)
+    assert found[1:] == [([{"c": 1}], None)]
+
+
+def test_a_plain_keyed_partition_can_be_ended() -> None:
+    runtime = running("create context C partition by id from D;@name('s') context C select id, count(*) as c from D")
+    found = rows(runtime, "s")
+    sent(runtime, ("D", "a", 1), ("D", "a", 1))
+    runtime.end_partition("C", 0)
+    sent(runtime, ("D", "a", 1))
+    assert [row["c"] for insert, _ in found for row in insert] == [1, 2, 1]
+    assert ids(runtime) == [1]
+
+
+# -------------------------------------------------------------------- selectors
+NESTED = """create context C context H coalesce by hash_code(v) from D granularity 4,
+  context K partition by id from D;@name('s') context C select id, v from D#keepall"""
+KEYED = "create context C partition by id from D;@name('s') context C select id, v from D#keepall"
+EVENTS = (("D", "a", 1), ("D", "b", 1), ("D", "a", 2), ("D", "b", 6))
+
+
+def selected(runtime: Runtime, selector: Selector) -> list[int | None]:
+    return [id_ for id_, _ in runtime.iterate_partitions("s", selector)]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (ById(0, 7), [0]),
+        (ByKey("b"), [1]),
+        (ByKey(("a",), "b", "c"), [0, 1]),
+        (ByProperties(lambda p: p["key1"] == "b" and p["id"] == 1 and p["name"] == "C"), [1]),
+    ],
+)
+def test_selecting_keyed_partitions(selector: Selector, expected: list[int]) -> None:
+    runtime = sent(running(KEYED), *EVENTS)
+    assert selected(runtime, selector) == expected
+
+
+def test_selecting_by_hash_and_category() -> None:
+    runtime = running(
+        "create context C coalesce by hash_code(v) from D granularity 4;@name('s') context C select * from D"
+    )
+    sent(runtime, *EVENTS)
+    assert selected(runtime, ByHash(2)) == [1]
+    runtime = running(
+        "create context C group v > 1 as many, group v <= 1 as few from D;@name('s') context C select * from D"
+    )
+    assert selected(runtime, ByCategory("few", "none")) == [1]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        (Nested(K=ByKey("b")), [1, 3]),
+        (Nested(H=ByHash(2), K=ByKey("a")), [2]),
+        (Nested({"H": ByHash(1)}), [0, 1]),
+        (ById(3), [3]),
+        (ByProperties(lambda p: p["K"]["key1"] == "a"), [0, 2]),
+    ],
+)
+def test_selecting_nested_partitions(selector: Selector, expected: list[int]) -> None:
+    runtime = sent(running(NESTED), *EVENTS)
+    assert selected(runtime, selector) == expected
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        (ByKey("a"), r"ByKey is for keyed contexts, this one is hash over keyed; name the level: Nested\(level=…\)"),
+        (Nested(K=ByHash(1)), "ByHash is for hash contexts, this one is keyed"),
+        (Nested(L=ByKey("a")), "the context has no level `L`"),
+    ],
+)
+def test_selectors_that_do_not_fit(selector: Selector, message: str) -> None:
+    runtime = sent(running(NESTED), *EVENTS)
+    with pytest.raises(UsageError, match=message):
+        selected(runtime, selector)
+
+
+def test_without_a_context_nothing_can_be_selected() -> None:
+    runtime = running("@name('s') select * from D#keepall")
+    with pytest.raises(UsageError, match="statement `s` has no context"):
+        selected(runtime, ById(0))
+
+
+# -------------------------------------------------------------------- failures
+def test_a_condition_that_fails_is_reported_under_the_name_of_the_context() -> None:
+    runtime = running("create schema T(v int)")
+    runtime.register_function("broken", lambda v: 1 // 0)
+    runtime.deploy("create context C start S(broken(v) = 1) end E;@name('s') context C select * from D")
+    runtime.deploy("@name('other') select id from S")
+    found = rows(runtime, "other")
+    with pytest.raises(StatementError, match="context `C` failed: ZeroDivisionError"):
+        sent(runtime, ("S", "a", 0))
+    assert found == [([{"id": "a"}], None)]
+
+
+def test_a_period_that_is_null_allocates_nothing() -> None:
+    runtime = running(
+        "create variable int lasts = 5;create context C initiated by S terminated after lasts sec;" + COUNT
+    )
+    runtime.set_variable("lasts", None)
+    with pytest.raises(
+        StatementError, match="context `C` failed: ValueError: the period of a context's condition is null"
+    ):
+        sent(runtime, ("S", "a", 0))
+    assert ids(runtime) == []
+    runtime.set_variable("lasts", 1)
+    sent(runtime, ("S", "a", 0))
+    assert ids(runtime) == [0]
+
+
+def test_a_runaway_pattern_of_a_condition_is_stopped_with_a_warning() -> None:
+    runtime = running(
+        "create context C initiated by pattern [every a=S -> b=E];@name('s') context C select * from D",
+        config=Config(pattern_limit=3),
+    )
+    warnings: list[StatementError] = []
+    runtime.add_error_listener(warnings.append)
+    sent(runtime, *[("S", "a", i) for i in range(9)])
+    assert len(warnings) == 1
+    assert "a pattern of context `C` has 3 open partial matches" in str(warnings[0])
