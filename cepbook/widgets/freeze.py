@@ -11,7 +11,18 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.session.partials import Partials
 from cepbook.widgets.encode import Column, time_text
 from cepbook.widgets.partitions import partial_rows, partition_columns, tree_rows
-from cepbook.widgets.render import Frozen, Table, cells_of, counted, heading_html, table_html, table_of, table_text
+from cepbook.widgets.render import (
+    CELL_LIMIT,
+    WIDTH_LIMIT,
+    Frozen,
+    Table,
+    cells_of,
+    counted,
+    heading_html,
+    table_html,
+    table_of,
+    table_text,
+)
 from cepbook.widgets.source import NO_ROWS, Rows, ViewSource
 
 STATIC_ROWS = 20
@@ -72,7 +83,7 @@ def freeze(source: ViewSource, state: State = "ready") -> Frozen:
         html.append(heading_html(heading, note) + (table_html(table) if table is not None else ""))
         text.append(f"{heading}{f': {note}' if note else ''}")
         if table is not None:
-            text.append(table_text(table))
+            text.append(table_text(table, CELL_LIMIT if heading == "Partitions" else WIDTH_LIMIT))
     return Frozen(f"<div>{''.join(html)}</div>", "\n".join(text))
 
 

@@ -170,7 +170,8 @@ class StatementView(LiveWidget):
             self._sent.clear()
             self._asked.clear()
             if self._watching:
-                self._source.watch(True)
+                self._watch(False)
+                self._watch(True)
             self._unsubscribe = feed.subscribe(self._on_news)
             self._pump.touch()
 

@@ -238,6 +238,7 @@ class Panel {
     const { partitions } = this.store;
     const at = partitions ? partitions.cells[0].indexOf(id) : -1;
     if (at < 0) return `partition ${id}`;
+    if (this.store.tree) return `${partitions.levels.at(-1).name} ${this.store.tree.text(partitions.levels.length - 1, at)}`;
     const named = partitions.columns.slice(1, -partitions.sizes);
     return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
   }
