@@ -292,7 +292,10 @@ def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
         hint = f"it has {', '.join(members or ())}"
     if target.type.of is not None and step.name in (_members(target.type.of, scope) or ()):
         hint = f"it is an array: take one of its events, such as [0].{step.name} or lastOf().{step.name}"
-    scope.problems.fail("unknown-property", f"no property `{step.name}` in {_shown(target.type)}", step.span, hint)
+    owner = _shown(target.type)
+    if isinstance(target, x.ContextProp) and target.type.event is None:
+        owner = f"`context.{target.name}`"
+    scope.problems.fail("unknown-property", f"no property `{step.name}` in {owner}", step.span, hint)
 
 
 def _shown(type_: Type) -> str:
