@@ -100,7 +100,11 @@ def marble_of(
     statement = runtime.statement(name)
     if statement.kind != "select":
         raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
-    event_type = runtime.catalog.event_types[statement.plan.source.event_type]
+    source = statement.plan.source
+    if source.pattern is not None or source.nothing:
+        what = "the matches of a pattern" if source.pattern is not None else "no events"
+        raise UsageError(f"`{name}` reads {what}: marble diagrams show statements that read a stream of events")
+    event_type = runtime.catalog.event_types[source.event_type]
     labels = _labels(event_type, label)
     rerun = Rerun(runtime, record, statement)
     rerun.run()

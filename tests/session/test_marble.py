@@ -334,10 +334,14 @@ def test_the_stays_as_a_frame() -> None:
         ("s", {"events": 201}, "a marble diagram shows 1 to 200 events, not 201"),
         ("s", {"label": "prize"}, "event type `Tick` has no property `prize`"),
         ("limit", {}, "`limit` is a statement of kind `create variable`: marble diagrams show select statements"),
+        ("p", {}, "`p` reads the matches of a pattern: marble diagrams show statements that read a stream of events"),
     ],
 )
 def test_mistakes(name: str, options: dict[str, object], message: str) -> None:
-    cep = workbench("@name('limit') create variable int low = 0; @name('s') select * from Tick#length(1)")
+    cep = workbench(
+        "@name('limit') create variable int low = 0; @name('s') select * from Tick#length(1);"
+        "@name('p') select * from pattern [every a=Tick]#length(1)"
+    )
     with pytest.raises(UsageError) as error:
         cep.marble(name, **options)  # type: ignore[arg-type]
     assert str(error.value).startswith(message.split(";")[0])
