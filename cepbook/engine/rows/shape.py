@@ -366,3 +366,12 @@ def _of_calls(calls: tuple[p.AggregateCall, ...]) -> list[Expr | None]:
     for call in calls:
         found += [*call.args, call.filter, *(call.group_by or ()), *(e for e, _ in call.criteria)]
     return found
+
+
+def above_zero(period: Expr) -> bool:
+    """Whether a period is a constant above 0."""
+    parts: list[Expr] = [period]
+    if isinstance(period, x.Period):
+        parts = [e for e in (period.months, period.millis) if e is not None]
+    values = [e.value for e in parts if isinstance(e, x.Const)]
+    return len(values) == len(parts) and any(isinstance(v, (int, float)) and v > 0 for v in values)
