@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from heapq import merge
 
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of
-from cepbook.engine.rows.shape import TIMED, Stage
+from cepbook.engine.rows.shape import TIMED, Stage, above_zero
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output, WindowSpec
@@ -105,7 +105,7 @@ class Batch:
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.plan.windows:
-            if window.name in TIMED and not all(_positive(e) for e in window.args if isinstance(e, x.Period)):
+            if window.name in TIMED and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _starts_with_partition(window):
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
@@ -184,12 +184,3 @@ def _output_starts_with_partition(output: Output | None) -> bool:
         for e in conditions
         for part in x.walk(e)
     )
-
-
-def _positive(period: x.Expr) -> bool:
-    """Whether a period is a constant above 0."""
-    parts: list[x.Expr] = [period]
-    if isinstance(period, x.Period):
-        parts = [e for e in (period.months, period.millis) if e is not None]
-    values = [e.value for e in parts if isinstance(e, x.Const)]
-    return len(values) == len(parts) and any(isinstance(v, (int, float)) and v > 0 for v in values)

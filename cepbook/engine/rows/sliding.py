@@ -321,7 +321,8 @@ class SlidingCode:
                 source.line("now = upto if ticks is None else ticks[_bisect_left(ticks, due)]")
                 source.line(f"limit = {limit_of(self.code, 'now')}")
                 source.line("ins, rem = [], []")
-                if self.shape.kind in ("aggregated", "aggregated_grouped"):  # their rows come after all have left
+                rows_at_once = self.shape.fully or (self.shape.kind == "unaggregated" and self.shape.wants_remove)
+                if not rows_at_once:  # rows come after all have left, if at all
                     source.line("gone = []")
                     with source.block(f"while W and {stamp} <= limit:"):
                         source.line("gone.append(W.popleft())")
