@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cepbook.engine.contexts.forms import EventForm, LevelForm, PatternForm, Stream
 from cepbook.engine.contexts.node import Branch, Node
@@ -21,6 +21,22 @@ _BRANCHES: dict[type, type[Branch]] = {
     c.NonOverlapping: SpanBranch,
     c.Overlapping: OverlappingBranch,
 }
+
+
+class Look(NamedTuple):
+    """What an event means to a level: its listed `stream` (None: its type is not listed), whether it `passes` the
+    filter, the `key` of its node, and the key values; of category levels these are the numbers of the categories.
+
+    `round` is the event's number in the tree.
+    """
+
+    round: int
+    type_name: str
+    event: Any
+    stream: Stream | None
+    passes: bool
+    key: Any
+    keys: Sequence[Any]
 
 
 class Level:
@@ -41,6 +57,7 @@ class Level:
         self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
         self._concerns: dict[str, bool] = {}
         self._streams: dict[str, Stream | None] = {}
+        self._last = Look(-1, "", None, None, False, None, ())
 
     def branch(self, parent: Node | None) -> Branch:
         """A branch of this level under `parent`."""
@@ -58,6 +75,21 @@ class Level:
             found = (s for s in self.form.streams if is_a(type_name, s.event_type))
             self._streams[type_name] = next(found, None)
         return self._streams[type_name]
+
+    def look(self, type_name: str, event: Any) -> Look:
+        """What an event of a listed type means to the level: found once for an event, however many branches ask."""
+        last = self._last
+        if last.event is not event or last.round != self.tree.round or last.type_name != type_name:
+            last = self._last = self._look(type_name, event)
+        return last
+
+    def _look(self, type_name: str, event: Any) -> Look:
+        stream = self.stream(type_name)
+        if stream is None:
+            return Look(self.tree.round, type_name, event, None, True, None, ())
+        passes = stream.passes is None or stream.passes(event)
+        key, keys = stream.place(event) if passes or self.kind == "keyed" else (None, ())
+        return Look(self.tree.round, type_name, event, stream, passes, key, keys)
 
     def selects(self, type_name: str) -> bool:
         """Whether this level or one below it tells its nodes apart by events of the type."""

@@ -19,10 +19,10 @@ class Node:
     """A partition of one level. Of the innermost level it has a context `partition`, else the branch `below`.
 
     Conditions read `properties`, those of its own level, and `name`. What is observed on its behalf is kept here: when
-    its timer is `due`, its `matcher`. An `ended` node is none any more.
+    its timer is `due`, its `matcher`, the key that it is `found_by`. An `ended` node is none any more.
     """
 
-    __slots__ = ("below", "branch", "due", "ended", "key", "matcher", "partition", "properties")
+    __slots__ = ("below", "branch", "due", "ended", "found_by", "key", "matcher", "partition", "properties")
 
     def __init__(self, branch: Branch, key: Any, properties: dict[str, Any]) -> None:
         self.branch = branch
@@ -32,6 +32,7 @@ class Node:
         self.partition: Partition | None = None
         self.due = NEVER
         self.matcher: Any = None
+        self.found_by: Any = None
         self.ended = False
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.contexts.forms import EventForm, Stream
@@ -11,7 +11,7 @@ from cepbook.engine.contexts.watch import ENDS, watch
 from cepbook.lang import contexts as c
 
 if TYPE_CHECKING:
-    from cepbook.engine.contexts.levels import Level
+    from cepbook.engine.contexts.levels import Level, Look
 
 _NONE: tuple[Node, ...] = ()
 
@@ -22,12 +22,10 @@ class DividedBranch(Branch):
     __slots__ = ()
 
     def routed(self, type_name: str, event: Any) -> Iterable[Node]:
-        stream = self.level.stream(type_name)
-        if stream is None:
+        look = self.level.look(type_name, event)
+        if look.stream is None:
             return self.children.values()
-        if stream.passes is not None and not stream.passes(event):
-            return _NONE
-        node = self.children.get(stream.place(event)[0])
+        node = self.children.get(look.key) if look.passes else None
         return _NONE if node is None else (node,)
 
 
@@ -45,9 +43,9 @@ class KeyedBranch(DividedBranch):
         self.ends = watch(self, level.form.ends, ENDS)
 
     def on_event(self, type_name: str, event: Any) -> None:
-        stream = self.level.stream(type_name)
-        among = None if stream is None else self.children.get(stream.place(event)[0])
-        if stream is not None and among is None:
+        look = self.level.look(type_name, event)
+        among = None if look.stream is None else self.children.get(look.key)
+        if look.stream is not None and among is None:
             self.admit(type_name, event)
             return
         if self.ends is not None:
@@ -56,26 +54,24 @@ class KeyedBranch(DividedBranch):
         self.descend(type_name, event)
 
     def admit(self, type_name: str, event: Any) -> None:
-        stream = self.level.stream(type_name)
-        if stream is None:
+        look = self.level.look(type_name, event)
+        if look.stream is None or look.key in self.children:
             return
-        key, keys = stream.place(event)
-        passes = stream.passes is None or stream.passes(event)
-        named = self._named(stream, passes, type_name, event) if key not in self.children else None
+        named = self._named(look, look.stream)
         if named is not None:
-            node = self.allocate(key, {**{f"key{i}": value for i, value in enumerate(keys, 1)}, **named})
-            if passes:
+            node = self.allocate(look.key, {**{f"key{i}": value for i, value in enumerate(look.keys, 1)}, **named})
+            if look.passes:
                 self.show(node, type_name, event)
 
-    def _named(self, stream: Stream, passes: bool, type_name: str, event: Any) -> dict[str, Any] | None:
+    def _named(self, look: Look, stream: Stream) -> dict[str, Any] | None:
         """The named events of a node that an event allocates; None: it does not."""
-        form = self.level.form
+        form, event = self.level.form, look.event
         if not form.begins:
             names = [s.alias for s in form.streams if s.alias is not None]
-            return {name: event if name == stream.alias else None for name in names} if passes else None
+            return {name: event if name == stream.alias else None for name in names} if look.passes else None
         for begin in form.begins:
             assert isinstance(begin, EventForm)
-            if self.tree.is_a(type_name, begin.event_type) and (begin.test is None or begin.test(event, None)):
+            if self.tree.is_a(look.type_name, begin.event_type) and (begin.test is None or begin.test(event, None)):
                 named = {name: None for each in form.begins for name in each.names}
                 return {**named, **dict.fromkeys(begin.names, event)}
         return None
@@ -115,12 +111,9 @@ class HashBranch(DividedBranch):
         self.admit(type_name, event)
 
     def admit(self, type_name: str, event: Any) -> None:
-        stream = self.level.stream(type_name)
-        if stream is None or (stream.passes is not None and not stream.passes(event)):
-            return
-        number = stream.place(event)[0]
-        if number not in self.children:
-            self.show(self.allocate(number, {}), type_name, event)
+        look = self.level.look(type_name, event)
+        if look.stream is not None and look.passes and look.key not in self.children:
+            self.show(self.allocate(look.key, {}), type_name, event)
 
 
 class CategoryBranch(Branch):
@@ -138,26 +131,20 @@ class CategoryBranch(Branch):
     def identity(self, node: Node) -> Any:
         return node.properties["label"]
 
-    def _categories(self, stream: Stream, event: Any) -> Sequence[int]:
-        if stream.passes is not None and not stream.passes(event):
-            return ()
-        return stream.place(event)[1]
-
     def routed(self, type_name: str, event: Any) -> Iterable[Node]:
-        stream = self.level.stream(type_name)
-        if stream is None:
+        look = self.level.look(type_name, event)
+        if look.stream is None:
             return self.children.values()
-        return [self.children[number] for number in self._categories(stream, event) if number in self.children]
+        return [self.children[number] for number in look.keys if number in self.children]
 
     def on_event(self, type_name: str, event: Any) -> None:
         self.descend(type_name, event)
         self.admit(type_name, event)
 
     def admit(self, type_name: str, event: Any) -> None:
-        stream = self.level.stream(type_name)
-        if stream is None or len(self.children) == len(self.level.form.labels):
+        labels = self.level.form.labels
+        if len(self.children) == len(labels):
             return
-        for number in self._categories(stream, event):
+        for number in self.level.look(type_name, event).keys:
             if number not in self.children:
-                label = self.level.form.labels[number]
-                self.show(self.allocate(number, {"label": label}), type_name, event)
+                self.show(self.allocate(number, {"label": labels[number]}), type_name, event)

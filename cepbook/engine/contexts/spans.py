@@ -158,7 +158,8 @@ class OverlappingBranch(TimedBranch):
 
     def on_event(self, type_name: str, event: Any) -> None:
         found = [] if self.ends is None else self.ends.on_event(type_name, event)
-        before = list(self.children.values()) if self.level.inner is not None else []
+        inner = self.level.inner
+        before = list(self.children.values()) if inner is not None and inner.concerns(type_name) else ()
         self.admit(type_name, event)
         for node, match in found:
             self.end(node, match.properties)

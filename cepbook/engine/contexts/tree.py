@@ -8,7 +8,7 @@ place in the order; what ends one is not shown to them; statements of an ending 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -28,6 +28,7 @@ from cepbook.lang.plan import CreateContextTreeStatement
 Order = tuple[int, int]
 # (due, depth of the level, what begins before what ends, serial, observer, owner)
 Timer = tuple[int, int, int, int, Watch, Node]
+_FEW = 64  # timers of no use that are not worth a clean-up
 
 
 class Tree:
@@ -46,11 +47,13 @@ class Tree:
         self.statements: list[Member | None] = []
         self.partitions: dict[int, Partition] = {}  # by id, in order of allocation
         self.took: list[Member] = []
+        self.round = 0  # how many times events were looked at
         self._host = host
         self._notices = notices
         self._levels = levels(form, self)
         self._root: Branch | None = None
         self._timers: list[Timer] = []
+        self._stale = 0
         self._serial = count()
         self._next_id = 0
         self._fresh: set[int] = set()  # allocated by the present event
@@ -98,7 +101,7 @@ class Tree:
         self.statements.clear()
         self.partitions.clear()
         self._timers.clear()
-        self._next_id = 0
+        self._next_id = self._stale = 0
         self._tell("deactivated", None)
 
     def rewired(self) -> None:
@@ -129,6 +132,7 @@ class Tree:
         Statements are shown the event in the partitions that it allocates, here and now.
         """
         self._targets = None
+        self.round += 1
         if self._fresh:
             self._fresh = set()
         if self.took:
@@ -142,6 +146,7 @@ class Tree:
     def targets(self, type_name: str, event: Any, order: Order) -> Sequence[Partition]:
         """The partitions, by id, in which a statement of place `order` is to see the event at its own place."""
         if order < self.order:
+            self.round += 1
             return self._routed(type_name, event)
         if self._targets is None:
             found = self._routed(type_name, event)
@@ -193,6 +198,7 @@ class Tree:
         partition = node.partition
         assert partition is not None
         partition.ended = True
+        self._targets = None
         del self.partitions[partition.id]
         for statement in reversed(self.statements):
             if statement is not None:
@@ -227,11 +233,22 @@ class Tree:
 
     def arm(self, watch: Watch, owner: Node, due: int) -> None:
         """Look at a condition again when it is `due`."""
+        if owner.due < NEVER:
+            self.disarm(owner)
         owner.due = due
         if due < NEVER:
             entry = (due, watch.branch.level.depth, watch.rank, next(self._serial), watch, owner)
             heappush(self._timers, entry)
             self._host.clock.arm(self.timed, due)
+
+    def disarm(self, owner: Node) -> None:
+        """Forget the timer of `owner`; timers long of no use are thrown away."""
+        owner.due = NEVER
+        self._stale += 1
+        if self._stale > _FEW and 2 * self._stale > len(self._timers):
+            self._stale = 0
+            self._timers = [timer for timer in self._timers if timer[5].due == timer[0]]
+            heapify(self._timers)
 
     def fire(self, now: int) -> None:
         """Timers of conditions are due: each once, by time, then outer levels before inner ones."""
@@ -240,12 +257,14 @@ class Tree:
             due.append(heappop(self._timers))
         self._fresh = set()
         for at, _, _, _, watch, owner in due:
-            if owner.ended or owner.due != at:
+            if owner.due != at:
+                self._stale -= 1
                 continue
             owner.due = NEVER
             self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner))  # type: ignore[misc]
         while self._timers and self._timers[0][5].due != self._timers[0][0]:
             heappop(self._timers)
+            self._stale -= 1
         if self._timers:
             self._host.clock.arm(self.timed, self._timers[0][0])
 

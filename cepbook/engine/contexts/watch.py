@@ -6,10 +6,11 @@ An owner is a node that the condition ends, or the stand-in of a branch that it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, TimeForm
+from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, Test, TimeForm
 from cepbook.engine.contexts.node import Branch, Match, Node
 from cepbook.engine.patterns.matcher import Matcher
 
@@ -35,7 +36,8 @@ class Watch(ABC):
 
     def remove(self, owner: Node) -> None:
         """Observe it no more."""
-        owner.due = NEVER
+        if owner.due < NEVER:
+            self.tree.disarm(owner)
 
     def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
         """For whom an event makes the condition true; `among`: look at this owner only."""
@@ -82,36 +84,38 @@ class EventWatch(Watch):
             return
         key = self.form.key[1](None, owner)
         if None not in key:  # null equals nothing
+            owner.found_by = key
             self.keyed.setdefault(key, {})[owner] = None
 
     def remove(self, owner: Node) -> None:
         if self.form.key is None:
             self.owners.pop(owner, None)
             return
-        key = self.form.key[1](None, owner)
-        found = self.keyed.get(key)
+        found = self.keyed.get(owner.found_by)
         if found is not None:
             found.pop(owner, None)
             if not found:
-                del self.keyed[key]
+                del self.keyed[owner.found_by]
 
     def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
         form = self.form
         if not self.tree.is_a(type_name, form.event_type):
             return []
-        test = form.test
+        owners: Iterable[Node] = self.owners
         if among is not None:
-            if test is not None and not test(event, among):
-                return []
-            return [(among, self._match(event))]
-        if form.key is None:
-            owners = self.owners
-        else:
-            owners = self.keyed.get(form.key[0](event, None), {})
-        return [(owner, self._match(event)) for owner in owners if test is None or test(event, owner)]
+            owners = (among,)
+        elif form.key is not None:
+            owners = self.keyed.get(form.key[0](event, None), ())
+        found = owners if form.test is None else [owner for owner in owners if self._holds(form.test, event, owner)]
+        return [(owner, Match(dict.fromkeys(form.names, event), True)) for owner in found]
 
-    def _match(self, event: Any) -> Match:
-        return Match(dict.fromkeys(self.form.names, event), True)
+    def _holds(self, test: Test, event: Any, owner: Node) -> bool:
+        """A test that fails for one owner says nothing of the others."""
+        try:
+            return test(event, owner)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.tree.failed(failure)
+            return False
 
 
 class PatternWatch(Watch):
