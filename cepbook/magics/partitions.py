@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options
@@ -9,7 +11,7 @@ from cepbook.magics.show import table, text
 from cepbook.session.partials import partials_of
 from cepbook.session.partitions import SIZES
 from cepbook.session.validate import is_missing
-from cepbook.widgets.encode import Column, text_of
+from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.partitions import event_lines, partial_rows, partition_columns, shown
 from cepbook.widgets.render import Frozen, counted
 
@@ -40,10 +42,7 @@ def list_partitions(host: Host, rest: list[str]) -> Frozen:
     used = f"used by {', '.join(users)}" if users else "no statement uses it"
     title = f"{rest[0]}: {counted(len(frame), 'partition')}, {used}"
     empty = [size for size in SIZES if frame[size].isna().all()]
-    rows = [
-        {str(name): None if is_missing(value) else value for name, value in row.items()}
-        for row in frame.drop(columns=["statements", *empty]).to_dict("records")
-    ]
+    rows = _records(frame.drop(columns=["statements", *empty]))
     columns = partition_columns(rows) if rows else ()
     cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
     right = [column.name for column in columns if column.kind in ("int", "float")]
@@ -88,9 +87,12 @@ def draw_timeline(host: Host, rest: list[str]) -> object:
     if not options.rows:
         return timeline
     host.show(timeline)
-    frame = timeline.to_frame()
-    rows = [["" if is_missing(value) else text_of(value) for value in row] for row in frame.itertuples(index=False)]
-    return table("" if rows else "no partitions yet", list(frame.columns), rows, right=("id", "born", "died"))
+    rows = _records(timeline.to_frame())
+    if not rows:
+        return table("no partitions yet", (), ())
+    columns = [Column(c.name, TIME) if c.name in ("born", "died") else c for c in partition_columns(rows)]
+    cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
+    return table("", [column.name for column in columns], cells, right=("id",))
 
 
 def list_partials(host: Host, rest: list[str]) -> Frozen:
@@ -111,6 +113,14 @@ def list_partials(host: Host, rest: list[str]) -> Frozen:
     notes = [f"the first {len(rows)} are shown"] if found.total > len(rows) else []
     right = [column.name for column in columns if column.kind == "int"]
     return table(title, [column.name for column in columns], cells, right=right, notes=notes)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """The rows of a frame, null where a value is missing."""
+    return [
+        {str(name): None if is_missing(value) else value for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
 
 
 def _cell(value: object, column: Column) -> str:

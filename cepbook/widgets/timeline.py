@@ -163,7 +163,7 @@ def _counts(altair: Any, axis: _Axis, timeline: Timeline) -> Any:
     """How many lived, as steps; the last one goes on to the present."""
     values = [{"born": time, "live": live} for time, live in timeline.counts]
     values.append({"born": timeline.end, "live": timeline.live})
-    beside = altair.Axis(tickMinStep=1, tickCount=3, format="d", gridColor=FAINT, gridOpacity=0.6, domain=False)
+    beside = altair.Axis(tickMinStep=1, format="d", gridColor=FAINT, gridOpacity=0.6, domain=False)
     y = altair.Y("live", type="quantitative", title="live", stack=None, axis=beside)
     steps = altair.Chart(altair.Data(values=values)).mark_area(
         interpolate="step-after", color=LIFE, opacity=0.25, line={"color": LIFE, "strokeWidth": 1.5}

@@ -83,9 +83,9 @@ def test_a_timeline(traded: Notebook) -> None:
         chart = next(bundle[MIME] for bundle in bundles if MIME in bundle)
         assert chart["description"] == words
     assert traded.run("%epl timeline BySymbol --rows").splitlines()[1:] == [
-        "  id  born  died  key1",
-        "   0  1000        A",
-        "   1  1000        B",
+        "  id  born          died  key1",
+        "   0  00:00:01.000        A",
+        "   1  00:00:01.000        B",
     ]
     assert "1 to 500 partitions, not 0" in traded.error("%epl timeline BySymbol --partitions 0")
     assert "takes the name of one context" in traded.error("%epl timeline")
