@@ -8,7 +8,7 @@ Time is an input: ``advance(t)`` fires everything due, statement by statement, a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cepbook.engine.batch import Batch
@@ -516,7 +516,7 @@ class Runtime:
         found = self.statement(statement)
         if selector is not None and found.context is None:
             raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")
-        wanted = None if selector is None or found.context is None else chosen(selector, found.context.identities())
+        wanted = None if selector is None or found.context is None else chosen(selector, found.context.identities)
         rows = found.program["rows"]
         try:
             return [(id_, rows(state, self.now)) for id_, state in found.states() if wanted is None or id_ in wanted]
@@ -556,13 +556,14 @@ class Runtime:
         message = f"a partition listener of context `{context}` failed: {type(failure).__name__}: {failure}"
         self.report(StatementError(context, message, None, failure))
 
-    def state(self, statement: str) -> list[dict[str, Any]]:
-        """Plain data about what a statement holds, one entry per partition: retained events, groups, timers.
+    def state(self, statement: str, partitions: Container[int] | None = None, partials: int = 200) -> list[Row]:
+        """Plain data about what a statement holds, one entry per partition: retained events, groups, timers, and of a
+        pattern the partial matches (how many, and of each partition the first `partials`). `partitions`: only of these.
 
         Inspection settles lazily expired windows, which nobody can see, and changes nothing else.
         """
         found = self.statement(statement)
-        return found.inspect(self.now)
+        return found.inspect(self.now, partitions, partials)
 
     # -------------------------------------------------------------- errors
     @property

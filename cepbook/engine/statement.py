@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -372,12 +372,17 @@ class Statement:
             return None
         return insert or None, remove or None
 
-    def inspect(self, now: int) -> list[dict[str, Any]]:
-        """Plain data about the state of every partition: id, retained events, groups, next timer."""
+    def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
+        """Plain data about states, of `partitions` or all: id, retained events, groups, next timer, `partials` at most."""
         found: list[dict[str, Any]] = []
+        timers: dict[int, int] = {}  # by state
+        for timer in self._timers:
+            timers[id(timer[4])] = min(timer[0], timers.get(id(timer[4]), NEVER))
         for id_, state in self.states():
+            if partitions is not None and id_ not in partitions:
+                continue
             self.program["settle"](state, now)
-            due = [t[0] for t in self._timers if t[4] is state]
+            due = [timers[id(state)]] if id(state) in timers else []
             if self._expire_all is not None and self.timed.due < NEVER:
                 due.append(self.timed.due)
             if self._matching is not None and state[-1].due < NEVER:
@@ -391,7 +396,7 @@ class Statement:
                 }
             )
             if self._matching is not None:
-                found[-1]["partials"] = self._matching.inspect(state)
+                found[-1]["partials"] = self._matching.inspect(state, partials)
         return found
 
     # -------------------------------------------------------------- events

@@ -53,13 +53,17 @@ def partials_of(runtime: Runtime, statement: str, partition: int | None = None) 
     if tags_of(runtime, statement) is None:
         raise UsageError(f"`{statement}` has no pattern: it waits for nothing but events")
     total = 0
-    rows: list[Partial] = []
-    for state in runtime.state(statement):
-        if partition is None or state["partition"] == partition:
-            found = state["partials"]
-            total += found["total"]
-            rows += [Partial(state["partition"], **each) for each in found["rows"][: SHOWN - len(rows)]]
-    return Partials(total, tuple(rows))
+    first: list[int] = []  # partitions that have the first of them
+    for state in runtime.state(statement, None if partition is None else (partition,), partials=0):
+        if total < SHOWN and state["partials"]["total"]:
+            first.append(state["partition"])
+        total += state["partials"]["total"]
+    rows = [
+        Partial(state["partition"], **each)
+        for state in runtime.state(statement, first, partials=SHOWN)
+        for each in state["partials"]["rows"]
+    ]
+    return Partials(total, tuple(rows[:SHOWN]))
 
 
 def partials_frame(runtime: Runtime, statement: str, partition: int | None = None) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def partitions_of(runtime: Runtime, context: str, ids: Container[int] | None = N
     levels = levels_of(runtime, context)
     types = flat_types(runtime.catalog.contexts[context])
     rows = [flat(partition, levels) for partition in found]
-    sizes = sizes_of(runtime, context)
+    sizes = sizes_of(runtime, context, ids)
     data: dict[str, pd.Series[Any]] = {"id": series_of([partition["id"] for partition in found], LONG)}
     for name in dict.fromkeys((*types, *(name for row in rows for name in row))):
         data[name] = series_of([row.get(name) for row in rows], types.get(name, OBJECT))
@@ -46,13 +46,13 @@ def partitions_of(runtime: Runtime, context: str, ids: Container[int] | None = N
     return pd.DataFrame(data)
 
 
-def sizes_of(runtime: Runtime, context: str) -> dict[int, dict[str, int | None]]:
+def sizes_of(runtime: Runtime, context: str, ids: Container[int] | None = None) -> dict[int, dict[str, int | None]]:
     """By partition id: what the states of the context's statements hold; null where no statement has the like."""
     found: dict[int, dict[str, int | None]] = {}
     for statement in runtime.context(context).statements:
         if statement is None:
             continue
-        for state in runtime.state(statement.name):
+        for state in runtime.state(statement.name, ids, partials=0):
             sizes = found.setdefault(state["partition"], dict.fromkeys(SIZES))
             for name, size in (
                 ("retained", state["retained"]),

@@ -4,7 +4,7 @@ Python values stand for: an id or several ids, a dict of property values, a func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any
 
 from cepbook.engine.contexts import selectors as engine
@@ -31,9 +31,9 @@ def rows_of(runtime: Runtime, statement: str, selector: Selector | None) -> list
     return [row for _, rows in runtime.iterate_partitions(statement, meant) for row in rows]
 
 
-def selected(runtime: Runtime, context: str, selector: Selector) -> set[int]:
-    """The ids of the live partitions that `selector` means. Errors: as `selector_of`."""
-    return chosen(selector_of(runtime, context, selector), runtime.context(context).identities())
+def selected(runtime: Runtime, context: str, selector: Selector) -> Set[int]:
+    """The ids of the partitions that `selector` means. Errors: as `selector_of`."""
+    return chosen(selector_of(runtime, context, selector), runtime.context(context).identities)
 
 
 def selector_of(runtime: Runtime, context: str, selector: Selector) -> engine.Selector:

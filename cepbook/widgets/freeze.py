@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Literal, NamedTuple
 
@@ -23,7 +23,7 @@ from cepbook.widgets.render import (
     table_of,
     table_text,
 )
-from cepbook.widgets.source import NO_ROWS, Rows, ViewSource
+from cepbook.widgets.source import NO_ROWS, Listed, Rows, ViewSource
 
 STATIC_ROWS = 20
 
@@ -112,10 +112,10 @@ def _sections(
         return sections
     try:
         if source.keeps_rows:
-            sections.append(_rows_section("Window", source.rows(), columns, "row"))
+            sections.append(_window_section(source.rows(), columns))
         else:
             sections.append(("Window", NO_ROWS, None))
-        partitions = source.partitions()
+        partitions = source.partitions(STATIC_ROWS) if source.partitioned else None
     except CepbookError as error:
         return [*sections, ("Window", str(error), None)]
     if partitions is not None:
@@ -125,14 +125,14 @@ def _sections(
     return sections
 
 
-def _partitions_section(partitions: Rows, levels: tuple[str, ...]) -> tuple[str, str, Table | None]:
-    columns = partition_columns(partitions)
-    if not levels or not partitions:
-        return _rows_section("Partitions", partitions, columns, "partition")
-    note = counted(len(partitions), "partition")
-    if len(partitions) > STATIC_ROWS:
-        partitions, note = partitions[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}"
-    return "Partitions", note, table_of(*tree_rows(partitions, columns, levels))
+def _partitions_section(partitions: Listed, levels: tuple[str, ...]) -> tuple[str, str, Table | None]:
+    total, rows = partitions
+    if not rows:
+        return "Partitions", "empty", None
+    columns, note = partition_columns(rows), counted(total, "partition")
+    if total > len(rows):
+        note = f"first {len(rows)} of {note}"
+    return "Partitions", note, table_of(*tree_rows(rows, columns, levels)) if levels else table_of(rows, columns)
 
 
 def _waiting_section(found: Partials) -> tuple[str, str, Table | None]:
@@ -164,17 +164,10 @@ def _stream_section(columns: tuple[Column, ...], feed: Feed) -> tuple[str, str, 
     return "Stream", f"last {len(rows)} of {counted(total, 'row')}" if total > len(rows) else "", table
 
 
-def _rows_section(
-    heading: str, rows: Sequence[Mapping[str, object]], columns: tuple[Column, ...], noun: str
-) -> tuple[str, str, Table | None]:
+def _window_section(rows: Rows, columns: tuple[Column, ...]) -> tuple[str, str, Table | None]:
     if not rows:
-        return heading, "empty", None
-    note = counted(len(rows), noun)
-    if len(rows) > STATIC_ROWS:
-        # A window's newest rows are at its end; partitions are listed from the first.
-        rows, note = (
-            (rows[-STATIC_ROWS:], f"last {STATIC_ROWS} of {note}")
-            if noun == "row"
-            else (rows[:STATIC_ROWS], f"first {STATIC_ROWS} of {note}")
-        )
-    return heading, note, table_of(rows, columns)
+        return "Window", "empty", None
+    note = counted(len(rows), "row")
+    if len(rows) > STATIC_ROWS:  # the newest rows are at the end
+        rows, note = rows[-STATIC_ROWS:], f"last {STATIC_ROWS} of {note}"
+    return "Window", note, table_of(rows, columns)

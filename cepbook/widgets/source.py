@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import flat, levels_of
+from cepbook.session.selectors import ById
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
 
@@ -19,6 +20,13 @@ Rows = Sequence[Mapping[str, object]]
 
 NO_ROWS = "keeps no rows: no data window"
 SIZES = ("rows", "waiting")
+
+
+class Listed(NamedTuple):
+    """`total` context partitions, of which `rows` are the first."""
+
+    total: int
+    rows: Rows
 
 
 class ViewSource(Protocol):
@@ -58,9 +66,13 @@ class ViewSource(Protocol):
     def tags(self) -> Sequence[str] | None:
         """The tags of a pattern; None of a statement without one."""
 
-    def partitions(self) -> Rows | None:
-        """One row per context partition: ``id``, its properties (of a level as ``PerDay.key1``), and its `SIZES`:
-        ``rows`` (how many the iterator shows), of a pattern ``waiting`` (partial matches). None without a context."""
+    @property
+    def partitioned(self) -> bool:
+        """Whether the statement has a context."""
+
+    def partitions(self, most: int) -> Listed:
+        """The first `most` context partitions by id: ``id``, properties (of a level as ``PerDay.key1``), and `SIZES`:
+        ``rows`` (how many the iterator shows), of a pattern ``waiting`` (partial matches)."""
 
     def partials(self, partition: int | None = None) -> Partials:
         """What a pattern waits for, in one context partition or in all."""
@@ -116,10 +128,8 @@ class WorkbenchSource:
     def rows(self, partition: int | None = None) -> Rows:
         if partition is None:
             return list(self._runtime.iterate(self._statement))
-        for number, rows in self._runtime.iterate_partitions(self._statement):
-            if number == partition:
-                return list(rows)
-        return []
+        found = self._runtime.iterate_partitions(self._statement, ById(partition))
+        return [row for _, rows in found for row in rows]
 
     @property
     def _context(self) -> str | None:
@@ -134,20 +144,23 @@ class WorkbenchSource:
     def tags(self) -> Sequence[str] | None:
         return tags_of(self._runtime, self._statement)
 
-    def partitions(self) -> Rows | None:
+    @property
+    def partitioned(self) -> bool:
+        return self._context is not None
+
+    def partitions(self, most: int) -> Listed:
         context = self._context
         if context is None:
-            return None
-        levels = self.levels
-        sizes = {number: len(rows) for number, rows in self._runtime.iterate_partitions(self._statement)}
-        found = [
-            {"id": partition["id"], **flat(partition, levels), "rows": sizes.get(partition["id"], 0)}
-            for partition in self._runtime.partitions(context)
-        ]
+            return Listed(0, [])
+        found = self._runtime.partitions(context)
+        levels, shown = self.levels, found[:most]
+        ids = [partition["id"] for partition in shown]
+        chosen = self._runtime.iterate_partitions(self._statement, ById(*ids))
+        sizes = {number: {"rows": len(rows)} for number, rows in chosen}
         if self.tags is not None:
-            waiting = {state["partition"]: state["partials"]["total"] for state in self._runtime.state(self._statement)}
-            return [{**partition, "waiting": waiting.get(partition["id"], 0)} for partition in found]
-        return found
+            for state in self._runtime.state(self._statement, set(ids), partials=0):
+                sizes[state["partition"]]["waiting"] = state["partials"]["total"]
+        return Listed(len(found), [{"id": p["id"], **flat(p, levels), **sizes[p["id"]]} for p in shown])
 
     def partials(self, partition: int | None = None) -> Partials:
         return partials_of(self._runtime, self._statement, partition)

@@ -141,7 +141,7 @@ class StatementView(LiveWidget):
             "name": self._source.name,
             "epl": self._epl,
             "keep": self._keep,
-            "context": self._source.partitions() is not None,
+            "context": self._source.partitioned,
             "levels": list(self._source.levels),
             "pattern": self._source.tags is not None,
             "keeps": self._source.keeps_rows,
@@ -308,8 +308,7 @@ class StatementView(LiveWidget):
 
     def _contents(self, frame: dict[str, object], panes: set[Pane], buffers: Buffers) -> None:
         if "partitions" in panes:
-            partitions = self._source.partitions()
-            frame["partitions"] = None if partitions is None else self._listed(partitions, buffers)
+            frame["partitions"] = self._listed(buffers) if self._source.partitioned else None
         if "waiting" in panes:
             found = self._source.partials(self._partition)
             columns, shown, lines = partial_rows(found)
@@ -331,11 +330,11 @@ class StatementView(LiveWidget):
                 "columns": encode_rows(kept, self._columns, buffers),
             }
 
-    def _listed(self, partitions: Sequence[Mapping[str, object]], buffers: Buffers) -> dict[str, object]:
-        kept = partitions[:PARTITION_ROWS]
+    def _listed(self, buffers: Buffers) -> dict[str, object]:
+        total, kept = self._source.partitions(PARTITION_ROWS)
         columns = partition_columns(kept)
         return {
-            "total": len(partitions),
+            "total": total,
             "count": len(kept),
             "names": [c.describe() for c in columns],
             "levels": levels_of_columns(columns, self._source.levels),

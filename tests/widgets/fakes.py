@@ -13,6 +13,7 @@ from cepbook.session.partials import Partial, Partials
 from cepbook.widgets import StatementView
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import LiveWidget
+from cepbook.widgets.source import Listed
 
 Row = dict[str, Any]
 
@@ -62,12 +63,16 @@ class FakeStatement:
             raise UsageError("no statement out")
         return self.contents if partition is None else (self.parts or {}).get(partition, [])
 
-    def partitions(self) -> Sequence[Row] | None:
-        if self.nested is not None:
-            return self.nested
-        if self.parts is None:
-            return None
-        return [{"id": i, "key1": rows[0]["symbol"], "rows": len(rows)} for i, rows in self.parts.items()]
+    @property
+    def partitioned(self) -> bool:
+        return self.parts is not None or self.nested is not None
+
+    def partitions(self, most: int) -> Listed:
+        found = self.nested
+        if found is None:
+            parts = self.parts or {}
+            found = [{"id": i, "key1": rows[0]["symbol"], "rows": len(rows)} for i, rows in parts.items()]
+        return Listed(len(found), found[:most])
 
     def tick(self, n: int = 1) -> None:
         for _ in range(n):

@@ -10,6 +10,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.types import DOUBLE, STRING
+from cepbook.session import ById
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.encode import Column
 
@@ -37,8 +38,8 @@ class FakeRuntime:
     def iterate(self, name: str) -> list[dict[str, Any]]:
         return [row for rows in ROWS.values() for row in rows]
 
-    def iterate_partitions(self, name: str) -> list[tuple[int, list[dict[str, Any]]]]:
-        return list(ROWS.items())
+    def iterate_partitions(self, name: str, selector: ById) -> list[tuple[int, list[dict[str, Any]]]]:
+        return [(id_, ROWS.get(id_, [])) for id_ in (3, 5, 7) if id_ in selector.ids]
 
     def partitions(self, context: str) -> list[dict[str, Any]]:
         assert context == "PerSymbol"
@@ -59,15 +60,16 @@ def test_what_a_view_reads() -> None:
     assert source.rows(5) == ROWS[5]
     assert source.rows(99) == []
     assert not source.keeps_rows
-    assert source.partitions() == [
-        {"id": 3, "key1": "A", "rows": 1},
-        {"id": 5, "key1": "B", "rows": 2},
-        {"id": 7, "key1": "C", "rows": 0},
-    ]
+    assert source.partitioned
+    assert source.partitions(10) == (
+        3,
+        [{"id": 3, "key1": "A", "rows": 1}, {"id": 5, "key1": "B", "rows": 2}, {"id": 7, "key1": "C", "rows": 0}],
+    )
+    assert source.partitions(1) == (3, [{"id": 3, "key1": "A", "rows": 1}])
 
 
 def test_without_a_context_there_are_no_partitions() -> None:
-    assert WorkbenchSource(workbench(context=None), "out").partitions() is None
+    assert not WorkbenchSource(workbench(context=None), "out").partitioned
 
 
 def test_an_unknown_statement_is_refused_at_once() -> None:

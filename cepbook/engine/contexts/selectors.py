@@ -6,7 +6,7 @@ The terms are those of the Esper reference, section "Context Partition Selection
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,8 @@ class Nested(Selector):
         return True
 
 
-def chosen(selector: Selector, partitions: Iterable[Identity]) -> set[int]:
-    """The ids of the partitions that `selector` means."""
-    return {partition.id for partition in partitions if selector.chooses(partition)}
+def chosen(selector: Selector, live: Callable[[], Iterable[Identity]]) -> Set[int]:
+    """The ids of the partitions that `selector` means, of those that `live` lists; given ids as they are."""
+    if isinstance(selector, ById):
+        return selector.ids
+    return {partition.id for partition in live() if selector.chooses(partition)}

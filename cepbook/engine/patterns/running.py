@@ -14,7 +14,6 @@ from typing import Any
 from cepbook.engine.clock import NEVER, Clock, Timed
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 
-SHOWN = 200
 Take = Callable[[Any, Any], object]  # (match or event, state)
 
 
@@ -156,7 +155,7 @@ class Matching:
         if timers:
             self._clock.arm(self.timed, timers[0][0])
 
-    def inspect(self, state: Any) -> dict[str, Any]:
-        """Plain data about the partial matches of a state: how many, and the first of them."""
+    def inspect(self, state: Any, most: int) -> dict[str, Any]:
+        """Plain data about the partial matches of a state: how many, and the first `most` of them."""
         matcher: Matcher = state[-1]
-        return {"total": matcher.size, "rows": matcher.partials(SHOWN)}
+        return {"total": matcher.size, "rows": matcher.partials(most) if most else []}
