@@ -68,7 +68,7 @@ class Runtime:
         self._deployments: dict[str, Deployment] = {}
         self._contexts: dict[str, KeyedContext] = {}
         self._trees: dict[str, Tree] = {}  # all other contexts
-        self._notices = Notices(self._listener_failed)
+        self._notices = Notices(self.report)
         self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self._queue: deque[tuple[str, list[Row]]] = deque()
@@ -551,10 +551,6 @@ class Runtime:
         """Errors: ValueError if `listener` was not added for `context`."""
         self._notices.remove(context, listener)
         self.rewired()
-
-    def _listener_failed(self, context: str, failure: Exception) -> None:
-        message = f"a partition listener of context `{context}` failed: {type(failure).__name__}: {failure}"
-        self.report(StatementError(context, message, None, failure))
 
     def state(self, statement: str, partitions: Container[int] | None = None, partials: int = 200) -> list[Row]:
         """Plain data about what a statement holds, one entry per partition: retained events, groups, timers, and of a

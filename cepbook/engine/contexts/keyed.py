@@ -90,13 +90,11 @@ class KeyedContext:
         self._tell("deallocated", partition)
         return True
 
-    def identities(self) -> list[Identity]:
-        """The live partitions, as selectors see them."""
-        found = []
-        for shown, partition in zip(self.describe(), self._live(), strict=True):
+    def identities(self) -> Iterator[Identity]:
+        """The live partitions, as selectors see them, by id."""
+        for partition in self._live():
             step = Step(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
-            found.append(Identity(partition.id, shown, (step,)))
-        return found
+            yield Identity(partition.id, _described(partition), (step,))
 
     @property
     def watched(self) -> bool:

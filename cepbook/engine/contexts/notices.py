@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cepbook.errors import StatementError
+
 Kind = Literal["activated", "deactivated", "allocated", "deallocated"]
 
 
@@ -28,9 +30,9 @@ PartitionListener = Callable[[Notice], object]
 class Notices:
     """The partition listeners: of one context, or (None) of all."""
 
-    def __init__(self, failed: Callable[[str, Exception], None]) -> None:
+    def __init__(self, report: Callable[[StatementError], None]) -> None:
         self._listeners: list[tuple[str | None, PartitionListener]] = []
-        self._failed = failed
+        self._report = report
 
     def add(self, context: str | None, listener: PartitionListener) -> None:
         """Call `listener(Notice)` for what happens to `context`."""
@@ -55,4 +57,6 @@ class Notices:
                 try:
                     listener(notice)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                    self._failed(notice.context, failure)
+                    what = f"a partition listener of context `{notice.context}` failed"
+                    message = f"{what}: {type(failure).__name__}: {failure}"
+                    self._report(StatementError(notice.context, message, None, failure))

@@ -216,9 +216,9 @@ class Tree:
         """The live partitions with their built-in properties, by id."""
         return [_described(partition) for partition in self.partitions.values()]
 
-    def identities(self) -> list[Identity]:
+    def identities(self) -> Iterator[Identity]:
         """The live partitions, as selectors see them."""
-        return [_identity(partition) for partition in self.partitions.values()]
+        return map(_identity, self.partitions.values())
 
     def _tell(self, kind: Kind, partition: Partition | None) -> None:
         if self._notices.wanted(self.name):
