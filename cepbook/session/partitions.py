@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cepbook.engine.contexts.selectors import Identity
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.catalog import ContextType
 from cepbook.lang.types import LONG, OBJECT, Type
@@ -30,19 +31,31 @@ def flat(properties: Mapping[str, Any], levels: Sequence[str]) -> dict[str, Any]
     return {**found, **rest}
 
 
+def described(partition: Identity) -> dict[str, Any]:
+    """As `flat`, of a live partition; those of hash contexts have their ``hash``, too."""
+    found: dict[str, Any] = {}
+    for step in partition.steps:
+        prefix = f"{step.name}." if len(partition.steps) > 1 else ""
+        if step.kind == "hash":
+            found[f"{prefix}hash"] = step.key
+        found |= {f"{prefix}{name}": value for name, value in step.properties.items() if name not in ("id", "name")}
+    return found
+
+
 def partitions_of(runtime: Runtime, context: str, ids: Container[int] | None = None) -> pd.DataFrame:
     """The live partitions (those of `ids`), by id: properties, the ``statements``, and the sizes of their states."""
-    found = [partition for partition in runtime.partitions(context) if ids is None or partition["id"] in ids]
-    levels = levels_of(runtime, context)
+    running = runtime.context(context)
+    found = [partition for partition in running.identities() if ids is None or partition.id in ids]
     types = flat_types(runtime.catalog.contexts[context])
-    rows = [flat(partition, levels) for partition in found]
+    rows = [described(partition) for partition in found]
     sizes = sizes_of(runtime, context, ids)
-    data: dict[str, pd.Series[Any]] = {"id": series_of([partition["id"] for partition in found], LONG)}
+    users = [statement.name for statement in running.statements if statement is not None]
+    data: dict[str, pd.Series[Any]] = {"id": series_of([partition.id for partition in found], LONG)}
     for name in dict.fromkeys((*types, *(name for row in rows for name in row))):
         data[name] = series_of([row.get(name) for row in rows], types.get(name, OBJECT))
-    data[free_name("statements", data)] = pd.Series([p["statements"] for p in found], dtype="object")
+    data[free_name("statements", data)] = pd.Series([users] * len(found), dtype="object")
     for size in SIZES:
-        data[free_name(size, data)] = series_of([sizes.get(p["id"], {}).get(size) for p in found], LONG)
+        data[free_name(size, data)] = series_of([sizes.get(p.id, {}).get(size) for p in found], LONG)
     return pd.DataFrame(data)
 
 
@@ -69,9 +82,11 @@ def _total(partials: Mapping[str, Any] | None) -> int | None:
 
 
 def flat_types(context: ContextType) -> dict[str, Type]:
-    """The types of the flattened properties."""
+    """The types of what `described` gives."""
     found: dict[str, Type] = {}
-    for level in context.levels:
-        found |= {f"{level.name}.{name}": of for name, of in level.properties.items() if name not in ("id", "name")}
-    names = {"id", "name", *(level.name for level in context.levels)}
-    return {**found, **{name: of for name, of in context.properties.items() if name not in names}}
+    for level in context.levels or (context,):
+        prefix = f"{level.name}." if context.levels else ""
+        if level.kind == "hash":
+            found[f"{prefix}hash"] = LONG
+        found |= {f"{prefix}{name}": of for name, of in level.properties.items() if name not in ("id", "name")}
+    return found

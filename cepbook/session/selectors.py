@@ -5,6 +5,7 @@ Python values stand for: an id or several ids, a dict of property values, a func
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.contexts import selectors as engine
@@ -12,11 +13,22 @@ from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, B
 from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError, hint_line
-from cepbook.session.partitions import flat, flat_types, levels_of
+from cepbook.session.partitions import described, flat_types
 
 __all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested", "Selector", "rows_of", "selected"]
 
 Selector = engine.Selector | int | Collection[int] | Mapping[str, Any] | Callable[[Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByValues(engine.Selector):
+    """Partitions with these values of properties, which are named as in the table of partitions."""
+
+    values: Mapping[str, Any]
+
+    def chooses(self, partition: engine.Identity) -> bool:
+        found = {"id": partition.id, **described(partition)}
+        return all(name in found and found[name] == value for name, value in self.values.items())
 
 
 def rows_of(runtime: Runtime, statement: str, selector: Selector | None) -> list[Row]:
@@ -58,14 +70,8 @@ def selector_of(runtime: Runtime, context: str, selector: Selector) -> engine.Se
 
 def _by_values(runtime: Runtime, context: str, values: Mapping[str, Any]) -> engine.Selector:
     runtime.context(context)  # says which contexts there are
-    levels = levels_of(runtime, context)
     known = ["id", "name", *flat_types(runtime.catalog.contexts[context])]
     for name in values:
         if name not in known:
             raise UsageError(f"partitions of context `{context}` have no property `{name}`{hint_line(name, known)}")
-
-    def agrees(properties: Mapping[str, Any]) -> bool:
-        found = {"id": properties["id"], "name": properties["name"], **flat(properties, levels)}
-        return all(found.get(name) == value for name, value in values.items())
-
-    return ByProperties(agrees)
+    return _ByValues({name: value for name, value in values.items() if name != "name" or value != context})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
-from cepbook.session.partitions import flat, levels_of
+from cepbook.session.partitions import described, levels_of
 from cepbook.session.selectors import ById
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
@@ -152,15 +153,15 @@ class WorkbenchSource:
         context = self._context
         if context is None:
             return Listed(0, [])
-        found = self._runtime.partitions(context)
-        levels, shown = self.levels, found[:most]
-        ids = [partition["id"] for partition in shown]
+        running = self._runtime.context(context)
+        shown = list(islice(running.identities(), most))
+        ids = [partition.id for partition in shown]
         chosen = self._runtime.iterate_partitions(self._statement, ById(*ids))
         sizes = {number: {"rows": len(rows)} for number, rows in chosen}
         if self.tags is not None:
             for state in self._runtime.state(self._statement, set(ids), partials=0):
                 sizes[state["partition"]]["waiting"] = state["partials"]["total"]
-        return Listed(len(found), [{"id": p["id"], **flat(p, levels), **sizes[p["id"]]} for p in shown])
+        return Listed(len(running.partitions), [{"id": p.id, **described(p), **sizes[p.id]} for p in shown])
 
     def partials(self, partition: int | None = None) -> Partials:
         return partials_of(self._runtime, self._statement, partition)

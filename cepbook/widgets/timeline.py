@@ -20,6 +20,7 @@ WIDTH = 560
 ROW, THIN = 16, 4  # pixels per partition, and with more than `LABELLED` of them
 LABELLED = 40
 COUNTS = 70  # pixels, of how many lived
+FEW = 4  # at most so many at once: each number is written beside the axis
 LABEL_LIMIT = 28  # characters
 INK, FAINT = "#57606a", "#d0d7de"
 LIFE, BORN, DIED = "#0969da", "#2da44e", "#cf222e"
@@ -146,24 +147,26 @@ def _bars(altair: Any, axis: _Axis, timeline: Timeline, rows: list[dict[str, Any
         legend = altair.Legend(orient="bottom", columns=1, labelLimit=WIDTH)
         color = altair.Color("outer", type="nominal", title=timeline.levels[0], sort=None, legend=legend)
     shown = {"y": y, "tooltip": tooltip}
+    step = ROW if labelled else THIN
+    tick = {"thickness": 2, "orient": "vertical", "size": 0.75 * step}
     dead = base.transform_filter("!datum.lives")
     layers = [
         base.mark_bar(opacity=0.45, height={"band": 0.8}).encode(
             x=axis.x(shown=False), x2="until", color=color, **shown
         ),
-        base.mark_tick(color=BORN, thickness=2, height={"band": 0.9}).encode(x=axis.x(shown=False), **shown),
-        dead.mark_tick(color=DIED, thickness=2, height={"band": 0.9}).encode(
-            x=altair.X("until", type=axis.kind), **shown
-        ),
+        base.mark_tick(color=BORN, **tick).encode(x=axis.x(shown=False), **shown),
+        dead.mark_tick(color=DIED, **tick).encode(x=altair.X("until", type=axis.kind), **shown),
     ]
-    return altair.layer(*layers).properties(width=WIDTH, height=altair.Step(ROW if labelled else THIN) if rows else ROW)
+    return altair.layer(*layers).properties(width=WIDTH, height=altair.Step(step) if rows else ROW)
 
 
 def _counts(altair: Any, axis: _Axis, timeline: Timeline) -> Any:
     """How many lived, as steps; the last one goes on to the present."""
     values = [{"born": time, "live": live} for time, live in timeline.counts]
     values.append({"born": timeline.end, "live": timeline.live})
-    beside = altair.Axis(tickMinStep=1, format="d", gridColor=FAINT, gridOpacity=0.6, domain=False)
+    most = max(value["live"] for value in values)
+    few = {"values": [*range(most + 1)]} if most <= FEW else {}  # by itself the axis would have halves of partitions
+    beside = altair.Axis(format="d", gridColor=FAINT, gridOpacity=0.6, domain=False, **few)
     y = altair.Y("live", type="quantitative", title="live", stack=None, axis=beside)
     steps = altair.Chart(altair.Data(values=values)).mark_area(
         interpolate="step-after", color=LIFE, opacity=0.25, line={"color": LIFE, "strokeWidth": 1.5}

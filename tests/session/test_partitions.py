@@ -108,6 +108,8 @@ def test_selecting_hashes_and_categories() -> None:
     assert cep.iterate("sized", ByCategory("large")) == [{"size": "large", "n": 2}]
     assert cep.iterate("sized", {"label": "small"}) == [{"size": "small", "n": 3}]
     hashed = bench(HASHED)
+    assert hashed.partitions("Hashed")["hash"].tolist() == [0, 1, 2, 3]
+    assert hashed.iterate("hashed", {"hash": 2}) == hashed.iterate("hashed", ByHash(2))
     counts = {number: sum(row["n"] for row in hashed.iterate("hashed", ByHash(number))) for number in range(4)}
     assert sum(counts.values()) == len(TXNS)
     assert hashed.iterate("hashed", ByHash(0, 1, 2, 3)) == hashed.iterate("hashed")

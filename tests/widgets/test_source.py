@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.types import DOUBLE, STRING
@@ -41,10 +42,10 @@ class FakeRuntime:
     def iterate_partitions(self, name: str, selector: ById) -> list[tuple[int, list[dict[str, Any]]]]:
         return [(id_, ROWS.get(id_, [])) for id_ in (3, 5, 7) if id_ in selector.ids]
 
-    def partitions(self, context: str) -> list[dict[str, Any]]:
-        assert context == "PerSymbol"
-        keys = {3: "A", 5: "B", 7: "C"}
-        return [{"id": i, "name": context, "key1": k, "statements": ["out"]} for i, k in keys.items()]
+    def context(self, name: str) -> Any:
+        assert name == "PerSymbol"
+        found = [Identity(i, {}, (Step(name, "keyed", k, {"key1": k}),)) for i, k in {3: "A", 5: "B", 7: "C"}.items()]
+        return SimpleNamespace(partitions=found, identities=lambda: iter(found))
 
 
 def workbench(**options: Any) -> Any:

@@ -7,7 +7,7 @@ from 0 and are not reused while the context is active; a context is active while
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.clock import Clock

@@ -7,7 +7,7 @@ place in the order; what ends one is not shown to them; statements of an ending 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
@@ -19,6 +19,7 @@ from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.selectors import Identity, Step
+from cepbook.engine.contexts.tables import Tables
 from cepbook.engine.contexts.watch import Watch
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.ports import Host, Member
@@ -58,6 +59,7 @@ class Tree:
         self._next_id = 0
         self._fresh: set[int] = set()  # allocated by the present event
         self._targets: Sequence[Partition] | None = None  # of the present event
+        self._tables = Tables()
         self._joining = False
         self._warned = False
         self._takers: dict[str, list[tuple[Member, Callable[[Any, Any], object]]]] = {}
@@ -70,23 +72,27 @@ class Tree:
 
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
+        slot = len(self.statements)
+        states = [statement.new_state(partition) for partition in self.partitions.values()]
+        for partition, state in zip(self.partitions.values(), states, strict=True):
+            partition.states.append(state)
         self.statements.append(statement)
         self._takers.clear()
-        for partition in self.partitions.values():
-            partition.states.append(statement.new_state(partition))
+        self._tables.join(slot, statement, self.partitions.values())
         if self._root is None:
             self._tell("activated", None)
             self._root = self._levels.branch(None)
             self._joining = True
             self._guarded(self._root.open)
             self._joining = False
-        return len(self.statements) - 1
+        return slot
 
     def part(self, statement: Member) -> None:
         """Remove a statement; without statements the context forgets its partitions, without any output."""
         slot = self.statements.index(statement)
         self.statements[slot] = None
         self._takers.clear()
+        self._tables.part(slot)
         for partition in self.partitions.values():
             partition.states[slot] = None
         if any(self.statements):
@@ -143,8 +149,16 @@ class Tree:
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self.failed(failure)
 
-    def targets(self, type_name: str, event: Any, order: Order) -> Sequence[Partition]:
-        """The partitions, by id, in which a statement of place `order` is to see the event at its own place."""
+    def targets(self, type_name: str, event: Any, order: Order, slot: int) -> Sequence[Partition]:
+        """The partitions, by id, in which the statement at `slot`, of place `order`, is to see the event.
+
+        Those that its filter excludes by a key may be left out.
+        """
+        if not self._levels.selects(type_name):
+            correlated = self._tables.find(slot, event)
+            if correlated is not None:
+                seen = self._fresh if order > self.order else ()
+                return [p for p in correlated if p.id not in seen] if seen else correlated
         if order < self.order:
             self.round += 1
             return self._routed(type_name, event)
@@ -185,6 +199,7 @@ class Tree:
         partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
         node.partition = partition
         self.partitions[partition.id] = partition
+        self._tables.open(partition)
         self._next_id += 1
         self._fresh.add(partition.id)
         self._tell("allocated", partition)
@@ -200,6 +215,7 @@ class Tree:
         partition.ended = True
         self._targets = None
         del self.partitions[partition.id]
+        self._tables.close(partition)
         for statement in reversed(self.statements):
             if statement is not None:
                 statement.end(partition, self.now)
@@ -217,7 +233,7 @@ class Tree:
         return [_described(partition) for partition in self.partitions.values()]
 
     def identities(self) -> Iterator[Identity]:
-        """The live partitions, as selectors see them."""
+        """The live partitions, as selectors see them, by id."""
         return map(_identity, self.partitions.values())
 
     def _tell(self, kind: Kind, partition: Partition | None) -> None:
