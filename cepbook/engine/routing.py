@@ -30,7 +30,7 @@ def takers(runtime: Replayed, trees: Mapping[str, Tree], type_name: str) -> list
         if look is not None:
             found.append(Subscriber(_FIRST, None, look, look))
         checked, matched = statement.handlers(type_name, listed_in.get(statement.plan.context or ""))
-        condition = statement.program.shape.source.filter
+        condition = statement.condition(type_name)
         found.append(Subscriber(statement.order, condition, checked, matched, statement.plan.drop))
     return found
 

@@ -20,6 +20,7 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.shape import Shape
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType
+from cepbook.lang.expr import Expr
 from cepbook.lang.plan import SelectStatement
 
 Push = Callable[[int, Rows, Rows], None]
@@ -416,6 +417,12 @@ class Statement:
             return self._matching.taker(self._types(type_name))
         take: Callable[[Any, Any], object] = self.program["on_event"]
         return take
+
+    def condition(self, type_name: str) -> Expr | None:
+        """What events of `type_name` must pass to be for the statement: what the filter index may use."""
+        if self.program.pattern is not None:
+            return self.program.pattern.condition(self._types(type_name))
+        return self.program.shape.source.filter
 
     def looker(self, type_name: str) -> Handler | None:
         """What looks at an event of `type_name` before any statement handles it."""

@@ -54,11 +54,11 @@ class PatternCode:
         """The event types of the atoms, each once."""
         return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
 
-    def condition(self, event_type: str) -> x.Expr | None:
-        """What an event of `event_type` must pass to be of use to any atom; None if that cannot be told in one."""
-        of_type = [i for i, atom in enumerate(self.pattern.atoms) if atom.event_type == event_type]
-        parts = self._parts[of_type[0]].event if len(of_type) == 1 else ()
-        return None if not parts else _all(parts)
+    def _conditions(self) -> dict[str, x.Expr]:
+        """Of each type with only one atom what its events must pass."""
+        named = [atom.event_type for atom in self.pattern.atoms]
+        pairs = zip(named, self._parts, strict=True)
+        return {name: _all(parts.event) for name, parts in pairs if parts.event and named.count(name) == 1}
 
     def program(self, namespace: Mapping[str, Any]) -> PatternProgram:
         """The pattern, with the functions of the loaded source."""
@@ -76,9 +76,8 @@ class PatternCode:
             tuple(groups),
             of_pattern.suppress_overlapping,
             of_pattern.discard_partials,
-            any(
-                isinstance(part, x.Variable) for atom in of_pattern.atoms if atom.filter for part in x.walk(atom.filter)
-            ),
+            any(isinstance(q, x.Variable) for atom in of_pattern.atoms if atom.filter for q in x.walk(atom.filter)),
+            self._conditions(),
         )
 
     # -------------------------------------------------------------- functions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -12,6 +12,7 @@ from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
 from cepbook.engine.patterns.index import Function
 from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
 from cepbook.engine.patterns.timers import Timer, Within
+from cepbook.lang import expr as x
 
 Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
 _FEW = 64  # stale timers not worth a clean-up
@@ -47,10 +48,16 @@ class PatternProgram:
     suppress_overlapping: bool
     discard_partials: bool
     reads_variables: bool  # in filters
+    conditions: Mapping[str, x.Expr]  # what all events of a type must pass to be of use
 
     @property
     def consumes(self) -> bool:
         return any(atom.consume for atom in self.atoms)
+
+    def condition(self, types: Sequence[str]) -> x.Expr | None:
+        """What an event which is of all `types` must pass to be of use; None if that is not one condition."""
+        route = self.route(types)
+        return self.conditions.get(route[0].event_type) if len(route) == 1 else None
 
     def route(self, types: Sequence[str]) -> tuple[Group, ...]:
         """The atoms that may take an event which is of all `types`: those of its own type first, then supertypes."""

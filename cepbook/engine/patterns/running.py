@@ -89,9 +89,16 @@ class Matching:
         if not route:
             return None
         clock = self._clock
+        select = route[0].select if len(route) == 1 else None
 
         def take(event: Any, state: Any) -> bool:
             matcher: Matcher = state[-1]
+            if select is not None and matcher.looked is None and not matcher.found:
+                try:
+                    if not select(event, matcher.partition, clock.now):
+                        return False  # most events are for no atom
+                except Exception:  # noqa: BLE001 - `look` tells of it, if an atom waits
+                    pass
             looked, matcher.looked = matcher.looked, None
             hits = matcher.look(route, event, clock.now) if looked is None else looked
             if not hits and not matcher.found:
