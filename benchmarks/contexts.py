@@ -1,9 +1,10 @@
 """Does the cost of an event grow with the number of live context partitions? What does an idle partition hold?
 
-Baseline: ten live partitions of the same context. Each row opens partitions, then sends events to random ones of them
-(or ends some and begins as many) and divides by the time that ten partitions take. Memory is what tracemalloc finds
-beside the events themselves, per idle partition, of a statement that only aggregates; then all partitions end, and
-what is left is measured again.
+Baselines: ten live partitions of the same context; and a dict of lists that does by hand what the plain keyed context
+does, because random access to many partitions leaves the processor's caches, whoever does it. Each row opens
+partitions, then sends events to random ones of them (or ends some and begins as many) and divides by the time that ten
+partitions take. Memory is what tracemalloc finds beside the events themselves, per idle partition, of a statement that
+only aggregates; then all partitions end, and what is left is measured again.
 
     python benchmarks/contexts.py [--most 100000] [--keyed 1000000]
 """
@@ -17,6 +18,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from cepbook.engine.runtime import Runtime
 
@@ -49,7 +51,19 @@ KINDS = (
         ("Tick",),
         None,
     ),
-    Kind("overlapping, correlated end", "initiated by Open as o terminated by Close(k = o.k)", "Open", ("Close", "Open")),
+    Kind(
+        "overlapping, correlated end",
+        "initiated by Open as o terminated by Close(k = o.k)",
+        "Open",
+        ("Close", "Open"),
+    ),
+    Kind(
+        "overlapping, correlated filter",
+        "initiated by Open as o terminated by Close(k = o.k)",
+        "Open",
+        ("Tick",),
+        select=SELECT + "(k = context.o.k)",
+    ),
 )
 
 
@@ -60,7 +74,7 @@ def running(kind: Kind) -> Runtime:
     return runtime
 
 
-def events(type_name: str, keys: list[int]) -> list[dict[str, object]]:
+def events(type_name: str, keys: list[int]) -> list[dict[str, Any]]:
     return [{"k": key, "x": float(key % 7)} if type_name == "Tick" else {"k": key} for key in keys]
 
 
@@ -85,12 +99,37 @@ def microseconds(kind: Kind, count: int) -> float:
     return best / (EVENTS * len(senders)) * 1e6
 
 
-def _round(senders: list[Callable[[dict[str, object]], None]], given: list[list[dict[str, object]]]) -> float:
+def _round(senders: list[Callable[[dict[str, Any]], None]], given: list[list[dict[str, Any]]]) -> float:
     begin = time.process_time()
     for several in zip(*given, strict=True):
         for send, event in zip(senders, several, strict=True):
             send(event)
     return time.process_time() - begin
+
+
+def by_hand(count: int) -> float:
+    """Microseconds per event of a dict of [count, sum, maximum]."""
+    groups: dict[int, list[float]] = {key: [1, 0.0, 0.0] for key in range(count)}
+
+    def send(event: dict[str, Any]) -> None:
+        key, x = event["k"], event["x"]
+        group = groups.get(key)
+        if group is None:
+            groups[key] = [1, x, x]
+        else:
+            group[0] += 1
+            group[1] += x
+            if x > group[2]:
+                group[2] = x
+
+    for event in events("Tick", list(range(count))):
+        send(event)
+    given = [events("Tick", random.Random(7).choices(range(count), k=EVENTS))]
+    gc.collect()
+    gc.disable()
+    best = min(_round([send], given) for _ in range(3))
+    gc.enable()
+    return best / EVENTS * 1e6
 
 
 def memory(kind: Kind, count: int) -> tuple[float, float]:
@@ -121,6 +160,11 @@ def memory(kind: Kind, count: int) -> tuple[float, float]:
     return held / count, left / count
 
 
+def _show(name: str, steps: list[int], costs: dict[int, float]) -> None:
+    shown = "".join(f"{costs[n]:12.2f}" if n in costs else f"{'':12}" for n in steps)
+    print(f"{name:32}{shown}{costs[max(costs)] / costs[10]:12.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--most", type=int, default=100_000, help="live partitions")
@@ -128,11 +172,12 @@ def main() -> None:
     chosen = parser.parse_args()
     steps = [10, 1_000, 100_000, 1_000_000]
     print(f"{'µs per event, live partitions:':32}" + "".join(f"{n:>12,}" for n in steps) + "   largest / ten")
+    costs = {count: by_hand(count) for count in steps if count <= chosen.keyed}
+    _show("keyed, by hand", steps, costs)
     for kind in KINDS:
         most = chosen.keyed if kind is KINDS[0] else chosen.most
         costs = {count: microseconds(kind, count) for count in steps if count <= most}
-        shown = "".join(f"{costs[n]:12.2f}" if n in costs else f"{'':12}" for n in steps)
-        print(f"{kind.name:32}{shown}{costs[max(costs)] / costs[10]:12.2f}")
+        _show(kind.name, steps, costs)
     print(f"\n{'bytes per partition:':32}{'idle':>12}{'all ended':>12}")
     for kind in KINDS:
         held, left = memory(kind, min(chosen.most, 20_000))

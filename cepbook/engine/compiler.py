@@ -10,7 +10,7 @@ from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.forms import TreeForm, compile_tree
+from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
@@ -113,6 +113,8 @@ def compile_plan(
                     all_properties=_properties(statement, after),
                     iterable_unbound=iterable_unbound,
                 )
+                if statement.context is not None:
+                    programs[statement.name].correlation = correlation(statement.source.filter, scope_in)
     return Compiled(plan, programs, locators, trees, after, cells)
 
 

@@ -46,6 +46,10 @@ class Member(Protocol):
     name: str
     order: tuple[int, int]
 
+    @property
+    def correlation(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None:
+        """Equalities of its filter between an event and a partition, as keys: (of the event, of the partition)."""
+
     def new_state(self, partition: Any) -> Any:
         """A fresh state for a partition."""
 

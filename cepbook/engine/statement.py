@@ -374,7 +374,7 @@ class Statement:
         return insert or None, remove or None
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
-        """Plain data about states, of `partitions` or all: id, retained events, groups, next timer, `partials` at most."""
+        """Plain data about states, of `partitions` or all: retained events, groups, next timer, `partials` at most."""
         found: list[dict[str, Any]] = []
         timers: dict[int, int] = {}  # by state
         for timer in self._timers:
@@ -436,6 +436,11 @@ class Statement:
         found = self._runtime.catalog.event_types.get(type_name)
         return (type_name, *(() if found is None else found.supertypes))
 
+    @property
+    def correlation(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None:
+        """Equalities of its filter between an event and a partition, as keys: (of the event, of the partition)."""
+        return self.program.correlation
+
     def reads(self, type_name: str) -> bool:
         """Whether events of `type_name` are for the statement, by their type."""
         return any(self._runtime.catalog.is_a(type_name, read) for read in self.program.shape.source.event_types)
@@ -451,11 +456,11 @@ class Statement:
         """The taker of events of `type_name` in all partitions that they belong to."""
         take = self.taker(type_name)
         assert take is not None
-        order = self.order
+        order, slot = self.order, self.program.namespace["slot"]
 
         def on_event(event: Any) -> object:
             took = False
-            for partition in tree.targets(type_name, event, order):
+            for partition in tree.targets(type_name, event, order, slot):
                 took |= self.guarded(take, event, partition)
             return took or self in tree.took
 

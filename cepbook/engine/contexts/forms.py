@@ -109,6 +109,11 @@ def compile_tree(name: str, spec: c.ContextSpec, scope_in: ScopeIn) -> TreeForm:
     return tuple(writer.level(each, inner) for each, inner in levels)
 
 
+def correlation(condition: x.Expr | None, scope_in: ScopeIn) -> tuple[Value, Value] | None:
+    """The equalities in a statement's filter between an event and its context partition, as a pair of keys."""
+    return _Writer(scope_in).key(condition)
+
+
 class _Writer:
     def __init__(self, scope_in: ScopeIn) -> None:
         self._scope_in = scope_in
@@ -192,7 +197,7 @@ class _Writer:
                 return NowForm()
             case c.OnEvent():
                 names = () if condition.alias is None else (condition.alias,)
-                return EventForm(condition.event_type, names, self._test(condition.filter), self._key(condition.filter))
+                return EventForm(condition.event_type, names, self._test(condition.filter), self.key(condition.filter))
             case c.OnCrontab():
                 return TimeForm(self._crontabs(condition.crontabs), crontab=True)
             case c.After():
@@ -216,7 +221,7 @@ class _Writer:
             return None
         return self._function("e, P", (condition,), lambda scope: lower.truth(scope, condition))
 
-    def _key(self, condition: x.Expr | None) -> tuple[Value, Value] | None:
+    def key(self, condition: x.Expr | None) -> tuple[Value, Value] | None:
         """The equalities between the event and properties of the node, as a pair of keys."""
         pairs = [pair for part in x.conjuncts(condition) if (pair := _sides(part)) is not None]
         if not pairs:

@@ -10,10 +10,10 @@ class Partition:
 
     `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a
     plain keyed context, else the node of the tree. An `ended` partition is none any more: timers that statements had in
-    it are not run.
+    it are not run. `found_by` has the keys under which statements find it, by slot.
     """
 
-    __slots__ = ("ended", "id", "name", "place", "properties", "states")
+    __slots__ = ("ended", "found_by", "id", "name", "place", "properties", "states")
 
     def __init__(self, id_: int, name: str, properties: dict[str, Any], place: Any) -> None:
         self.id = id_
@@ -22,3 +22,4 @@ class Partition:
         self.place = place
         self.states: list[Any] = []
         self.ended = False
+        self.found_by: dict[int, Any] | None = None

@@ -6,7 +6,7 @@ for columns of a replay. The one reads ``push`` (where deliveries go), the other
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from operator import itemgetter
@@ -46,6 +46,8 @@ class Program:
     watched: tuple[Cell, ...] = ()  # variables whose changes evaluate the condition of a window
     output_watched: tuple[Cell, ...] = ()  # and those of the output clause
     pattern: PatternProgram | None = None  # whose matches are the events
+    # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
+    correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]

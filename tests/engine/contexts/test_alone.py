@@ -146,15 +146,41 @@ def test_category(select: str) -> None:
     one()
 
 
-@settings(max_examples=100)
-@given(histories(("A", "B"), most=40))
-def test_overlapping_partitions_count_from_their_initiation(events: list[Event]) -> None:
+@pytest.mark.parametrize(
+    ("condition", "counts"),
+    [
+        ("", lambda seen, event: True),
+        ("(k = context.a.k)", lambda seen, event: seen[0] is not None and event.values["k"] == seen[0]),
+        ("(context.a.k = k, x is null)", lambda seen, event: None not in seen and _is(event, k=seen[0], x=None)),
+    ],
+)
+def test_overlapping_partitions_count_from_their_initiation(
+    condition: str, counts: Callable[[list[Any], Event], bool]
+) -> None:
     """Initiated by A(x > 0), terminated by B of the same key: who lives, and how many A each has seen."""
-    run = Run(
-        "create context P initiated by A(x > 0) as a terminated by B(k = a.k);"
-        "@name('s') context P select context.a.k as k, count(*) as c from A"
-    )
-    run.send(events)
+
+    @settings(max_examples=100)
+    @given(histories(("A", "B"), most=40))
+    def one(events: list[Event]) -> None:
+        run = Run(
+            "create context P initiated by A(x > 0) as a terminated by B(k = a.k);"
+            f"@name('s') context P select context.a.k as k, count(*) as c from A{condition};"
+            f"@priority(1) @name('t') context P select context.a.k as k, count(*) as c from A{condition}"
+        )
+        run.send(events)
+        expected = _living(events, counts)
+        assert comparable(run.runtime.iterate_partitions("s")) == comparable(expected)
+        assert comparable(run.runtime.iterate_partitions("t")) == comparable(expected)
+
+    one()
+
+
+def _is(event: Event, **values: Any) -> bool:
+    return all(event.values[name] == value for name, value in values.items())
+
+
+def _living(events: list[Event], counts: Callable[[list[Any], Event], bool]) -> list[Any]:
+    """The partitions that live in the end, and what each has counted."""
     live: dict[int, list[Any]] = {}
     ids = 0
     for event in events:
@@ -166,6 +192,5 @@ def test_overlapping_partitions_count_from_their_initiation(events: list[Event])
             live[ids] = [key, 0]
             ids += 1
         for seen in live.values():
-            seen[1] += 1
-    expected = [(id_, [{"k": key, "c": count}]) for id_, (key, count) in live.items()]
-    assert comparable(run.runtime.iterate_partitions("s")) == comparable(expected)
+            seen[1] += counts(seen, event)
+    return [(id_, [{"k": key, "c": count}]) for id_, (key, count) in live.items()]
