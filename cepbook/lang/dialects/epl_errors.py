@@ -183,6 +183,8 @@ def clause_out_of_order(stop: Stop) -> str | None:
     word = stop.text()
     if not stop.opens_clause() or stop.open_brackets():
         return None
+    if "select" not in (word, *stop.clauses_before()):
+        return None  # the parts of `create context` have these words, too
     rank = CLAUSES.index(word)
     later = [clause for clause in stop.clauses_before() if CLAUSES.index(clause) > rank]
     if word in stop.clauses_before() and not later:
