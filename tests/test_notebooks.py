@@ -1,0 +1,42 @@
+"""What holds for every notebook: its links lead somewhere, and its outputs are those of one run without mishaps."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+def notebook(request: pytest.FixtureRequest) -> tuple[Path, list[dict[str, Any]]]:
+    path: Path = request.param
+    return path, json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def test_links_lead_to_headings_and_files(notebook: tuple[Path, list[dict[str, Any]]]) -> None:
+    path, cells = notebook
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    headings = {heading.replace(" ", "-") for text in texts for heading in HEADING.findall(text)}
+    assert headings
+    for link in (link for text in texts for link in LINK.findall(text)):
+        if link.startswith("#"):
+            assert link[1:] in headings
+        else:
+            assert (path.parent / link).exists(), link
+
+
+def test_all_cells_have_run_in_order(notebook: tuple[Path, list[dict[str, Any]]]) -> None:
+    _, cells = notebook
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    for cell in code:
+        failed = any(output["output_type"] == "error" for output in cell["outputs"])
+        assert failed == ("raises-exception" in cell["metadata"].get("tags", [])), cell["id"]
