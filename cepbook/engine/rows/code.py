@@ -111,12 +111,12 @@ class Code:
         return self.items.scope(self.base.at(now=now), retained=True)
 
     def parameter(self, e: x.Expr, checked: Callable[[Any], Any] | None = None) -> str:
-        """Code of a window parameter: inlined if it is the same for all partitions, else kept in the state.
+        """Code of a window parameter: inlined if it is a constant (the binder has checked it), else kept in the state.
 
         What is kept first passes through `checked`, which raises ValueError for what is no such parameter.
         """
         code = lower.value(self.base.at(partition="P"), e)
-        if lower.is_constant(e):
+        if isinstance(e, x.Const):
             return code
         if e not in self._parameter_names:
             given = code if checked is None else f"{lower.support_name(self.base, checked)}({code})"

@@ -492,14 +492,3 @@ def properties(*exprs: x.Expr | None) -> list[str]:
 def reads_event(*exprs: x.Expr | None) -> bool:
     """Whether an expression needs the whole event."""
     return any(isinstance(part, x.EventOf) for e in exprs if e is not None for part in x.walk(e))
-
-
-def is_constant(e: x.Expr) -> bool:
-    """Whether the value is known when the statement starts and the same for all partitions."""
-    return not any(isinstance(part, _CHANGING) for part in x.walk(e))
-
-
-_CHANGING = (
-    *(x.Prop, x.EventOf, x.ContextProp, x.AggregateRef, x.KeyRef, x.CurrentTimestamp, x.UserCall, x.Variable),
-    *(x.Prev, x.Prior, x.InsertStream, x.Grouping, x.WindowValue, x.OutputCounter),
-)

@@ -137,9 +137,9 @@ def convert(value: Any, to: Type) -> Any:
     if name == "biginteger":
         return _whole(value)
     if name == "double":
-        return float(value)
+        return _real(value)
     if name == "float":
-        return single(float(value))
+        return single(_real(value))
     if name == "bigdecimal":
         return value if isinstance(value, Decimal) else Decimal(str(value))
     if name == "boolean":
@@ -164,7 +164,17 @@ def _saturated(value: float, bits: int) -> int:
 
 
 def _whole(value: Any) -> int:
-    return int(value.strip()) if isinstance(value, str) else int(value)
+    try:
+        return int(value.strip()) if isinstance(value, str) else int(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a whole number") from None
+
+
+def _real(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a number") from None
 
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {

@@ -173,8 +173,12 @@ def _size(bound: x.Expr, what: str, scope: Scope) -> x.Expr:
     _need(bound.type == t.INT, "an int", bound, what, scope)
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, int) or constant.value <= 0):
-        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
+        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return constant
+
+
+def _shown(constant: x.Const) -> str:
+    return "null" if constant.value is None else str(constant.value)
 
 
 def _duration(bound: x.Expr, what: str, batch: bool, scope: Scope) -> x.Expr:
@@ -189,7 +193,7 @@ def _duration(bound: x.Expr, what: str, batch: bool, scope: Scope) -> x.Expr:
     _need(t.is_numeric(bound.type), "a time period or a number of seconds", bound, what, scope, "such as 10 sec")
     constant = _constant(bound, what, scope)
     if isinstance(constant, x.Const) and (not isinstance(constant.value, (int, float)) or constant.value <= 0):
-        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {constant.value}", bound.span)
+        scope.problems.fail("wrong-parameter", f"{what} must be above 0, found {_shown(constant)}", bound.span)
     return seconds(constant, scope)
 
 
