@@ -38,25 +38,26 @@ class ContextLives:
 
     def take(self, notice: Notice) -> None:
         """Record one notice."""
-        if notice.kind == "allocated" and notice.partition is not None:
+        kind, _, partition, properties, time = notice
+        if kind == "allocated" and partition is not None:
             if len(self.lives) == KEPT:
                 oldest = self.lives[0]
                 if self._open.get(oldest.id) is oldest:  # ids begin anew when the context is activated again
                     del self._open[oldest.id]
-            life = self._open[notice.partition] = Life(notice.partition, notice.properties, notice.time)
+            life = self._open[partition] = Life(partition, properties, time)
             self.lives.append(life)
             self.allocated += 1
-            self._count(notice.time, self.live + 1)
-        elif notice.kind == "deallocated" and notice.partition is not None:
-            ended = self._open.pop(notice.partition, None)
+            self._count(time, self.live + 1)
+        elif kind == "deallocated" and partition is not None:
+            ended = self._open.pop(partition, None)
             if ended is not None:
-                ended.died = notice.time
-            self._count(notice.time, max(0, self.live - 1))
-        elif notice.kind == "deactivated":
+                ended.died = time
+            self._count(time, max(0, self.live - 1))
+        elif kind == "deactivated":
             for each in self._open.values():
-                each.died = notice.time
+                each.died = time
             self._open.clear()
-            self._count(notice.time, 0)
+            self._count(time, 0)
 
     def _count(self, time: int, live: int) -> None:
         self.live = live

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cepbook.errors import StatementError
 
 Kind = Literal["activated", "deactivated", "allocated", "deallocated"]
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """A context was activated or deactivated (its first statement came, its last one went), or a partition was
     allocated or deallocated: then `partition` is its id, and `properties` are its built-in ones. `time` is engine time.
     """
@@ -32,31 +30,36 @@ class Notices:
 
     def __init__(self, report: Callable[[StatementError], None]) -> None:
         self._listeners: list[tuple[str | None, PartitionListener]] = []
+        self._of: dict[str, tuple[PartitionListener, ...]] = {}  # by context
         self._report = report
 
     def add(self, context: str | None, listener: PartitionListener) -> None:
         """Call `listener(Notice)` for what happens to `context`."""
         self._listeners.append((context, listener))
+        self._of.clear()
 
     def remove(self, context: str | None, listener: PartitionListener) -> None:
         """Errors: ValueError if it was not added for this context."""
         self._listeners.remove((context, listener))
+        self._of.clear()
 
     def wanted(self, context: str) -> bool:
         """Whether anybody listens to `context`."""
-        return any(name is None or name == context for name, _ in self._listeners)
+        found = self._of.get(context)
+        if found is None:
+            found = self._of[context] = tuple(fn for name, fn in self._listeners if name is None or name == context)
+        return bool(found)
 
     def watched(self, context: str) -> bool:
         """Whether anybody listens to `context` alone."""
         return any(name == context for name, _ in self._listeners)
 
     def tell(self, notice: Notice) -> None:
-        """Call the listeners; one that fails is reported and stops nothing."""
-        for name, listener in list(self._listeners):
-            if name is None or name == notice.context:
-                try:
-                    listener(notice)
-                except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                    what = f"a partition listener of context `{notice.context}` failed"
-                    message = f"{what}: {type(failure).__name__}: {failure}"
-                    self._report(StatementError(notice.context, message, None, failure))
+        """Call the listeners of a context of which `wanted` holds; one that fails is reported and stops nothing."""
+        for listener in self._of[notice.context]:
+            try:
+                listener(notice)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                what = f"a partition listener of context `{notice.context}` failed"
+                message = f"{what}: {type(failure).__name__}: {failure}"
+                self._report(StatementError(notice.context, message, None, failure))
