@@ -260,7 +260,7 @@ class _Writer:
             if isinstance(period, x.Period):
                 months, rest = period.months, period.millis
             codes = ["0" if part is None else lower.value(scope, part) for part in (months, rest)]
-            return f"{scope.source.bind('_after', after)}(now, {', '.join(codes)})"
+            return f"{scope.source.bind('_after', after)}({scope.second}, now, {', '.join(codes)})"
 
         return self._function("P, now", (), write)
 
@@ -281,13 +281,22 @@ class _Writer:
         return found
 
 
-def after(now: int, months: int | None, units: int | None) -> int:
-    """A period behind `now`: calendar months, then the rest. Errors: ValueError for null and negative periods."""
+def after(second: int, now: int, months: int | None, units: int | None) -> int:
+    """A period behind `now`: calendar months, then the rest. A period of zero is over when the clock moves.
+
+    `second` is a second in units of the clock.
+
+    Errors: ValueError for null and negative periods.
+    """
     if months is None or units is None:
         raise ValueError("the period of a context's condition is null")
     if months < 0 or units < 0:
         raise ValueError(f"the period of a context's condition is negative: {months} months and {units}")
-    return min(support.add_months(now, months) + units, NEVER) if months else min(now + units, NEVER)
+    if months:
+        scale = second // 1000
+        milliseconds, rest = divmod(now, scale)
+        now = support.add_months(milliseconds, months) * scale + rest
+    return min(now + max(units, 0 if months else 1), NEVER)
 
 
 _LATER = (x.Variable, x.CurrentTimestamp, x.UserCall)  # not the same at every event

@@ -258,3 +258,33 @@ def test_a_runaway_pattern_of_a_condition_is_stopped_with_a_warning() -> None:
     sent(runtime, *[("S", "a", i) for i in range(9)])
     assert len(warnings) == 1
     assert "a pattern of context `C` has 3 open partial matches" in str(warnings[0])
+
+
+# -------------------------------------------------------------------- time
+def test_a_period_of_zero_is_over_when_the_clock_moves() -> None:
+    runtime = running(
+        "create variable int lasts = 0;create context C start @now end after lasts sec;"
+        "@name('s') context C select context.id as i"
+    )
+    found = rows(runtime, "s")
+    runtime.advance(3, stepping=True)
+    runtime.advance(1000)
+    assert [row["i"] for insert, _ in found for row in insert] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_calendar_months_in_units_of_the_clock(scale: int) -> None:
+    """Jan 31 2024 01:00 and a month and a second."""
+    start = 1_706_662_800_000 * scale
+    runtime = running(
+        "create context C start @now end after 1 month 1 sec;@name('s') context C select id from D",
+        config=Config(microseconds=scale == 1000),
+        start=start,
+    )
+    assert runtime.partitions("C")[0]["endTime"] == 1_709_168_401_000 * scale
+
+
+def test_a_period_beyond_the_end_of_time_is_for_ever() -> None:
+    runtime = running("create context C start @now end after 300000 year;@name('s') context C select id from D")
+    runtime.advance(1 << 60)
+    assert ids(runtime) == [0]
