@@ -9,8 +9,11 @@ themselves (a plain listener, a context that several streams open, …) the even
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from heapq import merge
+from itertools import compress
+from typing import Any
 
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of
 from cepbook.engine.rows.shape import TIMED, Stage, above_zero
@@ -145,18 +148,44 @@ class Batch:
     def _send_one_by_one(self, slices: Sequence[Slice]) -> None:
         runtime = self._runtime
         senders = {each.type: runtime.sender(each.type) for each in slices}
-        streams = [
-            [
-                (rank, number, i)
-                for i, rank in enumerate(each.ranks if each.ranks is not None else range(len(each.times)))
-            ]
-            for number, each in enumerate(slices)
-        ]
+        streams = []
+        for number, each in enumerate(slices):
+            wanted = self._wanted(each)
+            rows = enumerate(each.places) if wanted is None else compress(enumerate(each.places), wanted)
+            streams.append([(rank, number, i) for i, rank in rows])
+        times = list(merge(*(each.times for each in slices)))
         for _, number, i in merge(*streams):
             each = slices[number]
-            if each.times[i] > runtime.now:
-                runtime.advance(each.times[i])
+            self._advance(times, each.times[i])
             senders[each.type]({name: values[i] for name, values in each.columns.items()})
+        self._advance(times, times[-1])
+
+    def _advance(self, times: list[int], t: int) -> None:
+        """Go to `t` with the stops at which something is due, among the `times` of all events."""
+        runtime, clock = self._runtime, self._runtime.clock
+        while clock.due <= t:
+            stop = times[bisect_left(times, clock.due)]
+            if stop <= clock.now:
+                break
+            runtime.advance(stop)
+        if t > clock.now:
+            runtime.advance(t)
+
+    def _wanted(self, each: Slice) -> list[Any] | None:
+        """Of each event of a slice whether anybody can use it, where only patterns look; None if all are wanted."""
+        runtime = self._runtime
+        if any(statement.context is not None for statement in runtime.statements.values()):
+            return None  # the context may want it
+        found: list[list[Any]] = []
+        for statement in runtime.readers(each.type):
+            picks = statement.picks(each.type)
+            if picks is None:
+                return None
+            try:
+                found += [pick(each.columns) for pick in picks]
+            except Exception:  # noqa: BLE001 - the statement will meet it again, and tell of it
+                return None
+        return found[0] if len(found) == 1 else [any(wants) for wants in zip(*found, strict=True)] if found else None
 
 
 def _reads_variables(window: WindowSpec) -> bool:

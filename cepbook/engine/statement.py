@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -423,6 +423,14 @@ class Statement:
         if self.program.pattern is not None:
             return self.program.pattern.condition(self._types(type_name))
         return self.program.shape.source.filter
+
+    def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
+        """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
+        if self.program.pattern is None:
+            return None
+        found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
+        picks = [pick for pick in found if pick is not None]
+        return picks if len(picks) == len(found) else None
 
     def looker(self, type_name: str) -> Handler | None:
         """What looks at an event of `type_name` before any statement handles it."""

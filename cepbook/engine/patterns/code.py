@@ -27,6 +27,7 @@ from cepbook.lang import patterns as p
 from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.types import BOOLEAN
 
+_OF_THE_MOMENT = (x.Variable, x.CurrentTimestamp, x.ContextProp, x.UserCall, x.EventOf)  # columns do not tell
 _EXACT = frozenset(("string", "char", "boolean", "byte", "short", "int", "long"))  # equal to themselves, always
 
 
@@ -47,6 +48,7 @@ class PatternCode:
         self._moment = self.source.bind("_moment", moment)
         self._atoms = [self._atom(atom, parts) for atom, parts in zip(pattern.atoms, self._parts, strict=True)]
         self._selects = {name: self._select(name) for name in self.types}
+        self._picks = {name: self._pick(name) for name in self.types}
         self._root = self._build(pattern.root)
 
     @property
@@ -67,7 +69,8 @@ class PatternCode:
         groups = []
         for name, select in self._selects.items():
             own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
-            groups.append(Group(name, namespace[select], own, {}))
+            pick = self._picks[name]
+            groups.append(Group(name, namespace[select], own, {}, None if pick is None else namespace[pick]))
         of_pattern = self.pattern
         return PatternProgram(
             self._root(atoms),
@@ -162,6 +165,27 @@ class PatternCode:
                     with source.block(f"if {lower.truth(scope, _all(parts))}:", parts[0].span):
                         source.line(f"found |= {1 << i}")
             source.line("return found")
+        return name
+
+    def _pick(self, event_type: str) -> str | None:
+        """``pick(columns)``: of each event whether an atom may take it; None where columns alone do not tell."""
+        atoms = zip(self.pattern.atoms, self._parts, strict=True)
+        conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
+        exprs = [e for parts in conditions for e in parts]
+        if not all(conditions) or any(isinstance(q, _OF_THE_MOMENT) for e in exprs for q in x.walk(e)):
+            return None
+        names = _event_properties(exprs)
+        if not names:
+            return None
+        name, source = f"{self._prefix}_pick_{self._count}", self.source
+        self._count += 1
+        scope = self._scope.at(props={name: f"p{i}" for i, name in enumerate(names)})
+        wanted = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
+        with source.block(f"def {name}(columns):"):
+            columns = ", ".join(f"columns[{source.const(name, 'n')}]" for name in names)
+            rows = ", ".join(f"p{i}" for i in range(len(names)))
+            each = columns if len(names) == 1 else f"zip({columns})"
+            source.line(f"return [{wanted} for {rows} in {each}]")
         return name
 
     # -------------------------------------------------------------- atoms

@@ -22,13 +22,15 @@ _FEW = 64  # stale timers not worth a clean-up
 class Group:
     """The atoms of one event type. `select(e, P, now)` tells by bits which of them an event may satisfy.
 
-    `chosen` has the numbers of the atoms for each such value.
+    `chosen` has the numbers of the atoms for each such value. `pick(columns)` tells for many events which ones may
+    satisfy any atom; None if they have to be asked one by one.
     """
 
     event_type: str
     select: Callable[[Any, Any, int], int]
     atoms: tuple[AtomSpec, ...]
     chosen: dict[int, tuple[int, ...]]
+    pick: Callable[[Mapping[str, list[Any]]], list[Any]] | None
 
     def numbers(self, bits: int) -> tuple[int, ...]:
         found = self.chosen.get(bits)
