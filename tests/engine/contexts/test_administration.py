@@ -282,9 +282,3 @@ def test_calendar_months_in_units_of_the_clock(scale: int) -> None:
         start=start,
     )
     assert runtime.partitions("C")[0]["endTime"] == 1_709_168_401_000 * scale
-
-
-def test_a_period_beyond_the_end_of_time_is_for_ever() -> None:
-    runtime = running("create context C start @now end after 300000000 year;@name('s') context C select id from D")
-    runtime.advance(1 << 60)
-    assert ids(runtime) == [0]
