@@ -14,7 +14,12 @@ class Store {
     this.ui.closed = null; // paths of the tree that are closed; null: nobody has opened or closed any
     this.described();
     this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
-    this.onInfo = () => (this.described(), this.changed(), this.panels.size && this.hello());
+    this.onInfo = () => {
+      this.described();
+      for (const panel of this.panels) panel.renew();
+      this.changed();
+      if (this.panels.size) this.hello();
+    };
     model.on("msg:custom", this.onMessage);
     model.on("change:info", this.onInfo);
     this.beat = setInterval(() => this.decay(), 500);
@@ -49,8 +54,13 @@ class Store {
     this.clock = "";
     this.state = "ready";
     Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
-    Object.assign(this, { window: null, partitions: undefined, waiting: null, generation: 0 });
+    Object.assign(this, { window: null, partitions: undefined, tree: null, waiting: null, generation: 0 });
+    if (!this.panes.includes(this.ui.pane)) this.ui.pane = "stream";
     this.clear();
+  }
+  get panes() {
+    const { context, pattern } = this.info;
+    return ["stream", "window", ...(context ? ["partitions"] : []), ...(pattern ? ["waiting"] : [])];
   }
   clear() {
     this.next = 0;

@@ -16,10 +16,27 @@ class Panel {
     store.attach(this);
     // Sizes are known only when the output is in the page, and change when the user drags the corner.
     this.observer = new ResizeObserver(() => this.schedule());
-    for (const table of Object.values(this.tables)) this.observer.observe(table.node);
+    this.observe();
     this.schedule();
   }
+  observe() {
+    for (const table of Object.values(this.tables)) this.observer.observe(table.node);
+  }
+  // The statement was deployed anew: it may have got a context or a pattern, or lost them.
+  renew() {
+    if (this.made === this.form()) return;
+    this.observer.disconnect();
+    this.root.remove();
+    this.held = this.epl = this.picture = null;
+    this.build();
+    this.observe();
+  }
+  form() {
+    const { panes, info } = this.store;
+    return [...panes, ...info.levels].join("\u0001");
+  }
   build() {
+    this.made = this.form();
     const root = make("section", { class: "cepbook-view", "aria-label": `statement ${this.store.info.name}` });
     root.setAttribute("data-lm-suppress-shortcuts", "true"); // arrow keys are the view's, not the notebook's
     this.state = make("span", { class: "cv-state", role: "status" });
@@ -80,8 +97,7 @@ class Panel {
   }
   tablist() {
     const list = make("div", { class: "cv-tabs", role: "tablist", "aria-label": "what to show" });
-    const { context, pattern } = this.store.info;
-    const panes = ["stream", "window", ...(context ? ["partitions"] : []), ...(pattern ? ["waiting"] : [])];
+    const { panes } = this.store;
     this.tabs = panes.map((pane) => {
       const label = pane[0].toUpperCase() + pane.slice(1);
       const tab = make("button", { id: `${this.id}-${pane}-tab`, class: "cv-tab", role: "tab", type: "button" }, label);
