@@ -92,13 +92,13 @@ class Statement:
             self.state = self.new_state(None)
         else:
             self.program.namespace["slot"] = context.join(self)
-            for partition in context.partitions.values():
-                self.opened(partition)
         for cell in self.program.watched:
             cell.listeners.append(self._reevaluate)
         for cell in self.program.output_watched:
             cell.listeners.append(self._reconsider)
         self._rewire()
+        for partition in () if context is None else context.partitions.values():
+            self.opened(partition)
 
     def _reevaluate(self) -> None:
         """A variable that a window's condition reads has changed: evaluate it at the next advance."""
