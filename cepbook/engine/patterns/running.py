@@ -95,10 +95,11 @@ class Matching:
             matcher: Matcher = state[-1]
             if select is not None and matcher.looked is None and not matcher.found:
                 try:
-                    if not select(event, matcher.partition, clock.now):
-                        return False  # most events are for no atom
+                    of_use = select(event, matcher.partition, clock.now)
                 except Exception:  # noqa: BLE001 - `look` tells of it, if an atom waits
-                    pass
+                    of_use = 1
+                if not of_use:
+                    return False  # most events are for no atom
             looked, matcher.looked = matcher.looked, None
             hits = matcher.look(route, event, clock.now) if looked is None else looked
             if not hits and not matcher.found:
