@@ -166,8 +166,7 @@ class Store {
   }
   listed(partitions, buffers) {
     if (!partitions) return void (this.partitions = null);
-    const same = this.partitions && partitions.names.every((c, i) => this.partitions.columns[i]?.name === c.name);
-    const columns = same ? this.partitions.columns : partitions.names.map((c) => new Column(c));
+    const columns = columnsOf(partitions.names, this.partitions?.columns);
     const cells = partitions.columns.map((column) => decode(column, buffers));
     columns.forEach((column, i) => column.learn(cells[i]));
     const sizes = cells[columns.length - 1] ?? [];
@@ -176,7 +175,7 @@ class Store {
     if (this.tree && !this.ui.closed && partitions.count > MANY) this.ui.closed = new Set(this.tree.branches());
   }
   awaited(waiting, buffers) {
-    const columns = this.waiting?.columns ?? waiting.names.map((c) => new Column(c));
+    const columns = columnsOf(waiting.names, this.waiting?.columns);
     const cells = waiting.columns.map((column) => decode(column, buffers));
     columns.forEach((column, i) => column.learn(cells[i]));
     const keys = Array.from({ length: waiting.count }, (_, r) => [...cells.map((values) => values[r]), ...waiting.lines[r]].join("\u0001"));
@@ -191,6 +190,12 @@ class Store {
     this.model.off("change:info", this.onInfo);
     this.send({ kind: "bye", client: this.client });
   }
+}
+
+// The columns of a table, those that it had before if they are the same: they know how wide their values are.
+function columnsOf(names, before) {
+  const same = before?.length === names.length && names.every((c, i) => before[i].name === c.name && before[i].kind === c.kind);
+  return same ? before : names.map((c) => new Column(c));
 }
 
 // The lines of the match that made the insert row with `later` rows behind it, or of all matches of its delivery.
