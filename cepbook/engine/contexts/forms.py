@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,13 @@ from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import contexts as c
 from cepbook.lang import expr as x
+from cepbook.lang.patterns import EVENT
 from cepbook.lang.plan import Crontab, KeyedStream
 
 # f(event, node): nodes have the `properties` that conditions read
 Test = Callable[[Any, Any], bool]
 Value = Callable[[Any, Any], Any]
+Key = tuple[Value, Value]  # an equality, (of the event, of the node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class EventForm:
     event_type: str
     names: tuple[str, ...]
     test: Test | None
-    key: tuple[Value, Value] | None
+    key: Key | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,15 @@ class PatternForm:
     """A pattern. `alias` is the name of its match, None: its tags are `names` themselves.
 
     `replay` has the tags whose events count for the statements, with their types: single ones before arrays (recorded).
+    `keys` has, of each event type all of whose atoms have one, equalities of their filters with properties of the node:
+    an event that none of them allows is of no use to a matcher.
     """
 
     program: PatternProgram
     names: tuple[str, ...]
     alias: str | None
     replay: tuple[tuple[str, str], ...]
+    keys: Mapping[str, tuple[Key, ...]]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -109,7 +114,7 @@ def compile_tree(name: str, spec: c.ContextSpec, scope_in: ScopeIn) -> TreeForm:
     return tuple(writer.level(each, inner) for each, inner in levels)
 
 
-def correlation(condition: x.Expr | None, scope_in: ScopeIn) -> tuple[Value, Value] | None:
+def correlation(condition: x.Expr | None, scope_in: ScopeIn) -> Key | None:
     """The equalities in a statement's filter between an event and its context partition, as a pair of keys."""
     return _Writer(scope_in).key(condition)
 
@@ -214,14 +219,19 @@ class _Writer:
         types = {atom.tag: atom.event_type for atom in pattern.atoms if atom.tag is not None}
         tags = tuple(pattern.match_type.properties)
         replay = tuple((tag, types[tag]) for tag in tags) if condition.inclusive else ()
-        return PatternForm(program, tags if alias is None else (alias,), alias, replay)
+        keys: dict[str, tuple[Key, ...]] = {}
+        for event_type in code.types:
+            found = [self.key(atom.filter) for atom in pattern.atoms if atom.event_type == event_type]
+            if None not in found:
+                keys[event_type] = tuple(key for key in found if key is not None)
+        return PatternForm(program, tags if alias is None else (alias,), alias, replay, keys)
 
     def _test(self, condition: x.Expr | None) -> Test | None:
         if condition is None:
             return None
         return self._function("e, P", (condition,), lambda scope: lower.truth(scope, condition))
 
-    def key(self, condition: x.Expr | None) -> tuple[Value, Value] | None:
+    def key(self, condition: x.Expr | None) -> Key | None:
         """The equalities between the event and properties of the node, as a pair of keys."""
         pairs = [pair for part in x.conjuncts(condition) if (pair := _sides(part)) is not None]
         if not pairs:
@@ -308,9 +318,15 @@ def _sides(e: x.Expr) -> tuple[x.Expr, x.Expr] | None:
         return None
     for event, node in ((e.left, e.right), (e.right, e.left)):
         fixed = _reads(node, (x.ContextProp,)) and not _reads(node, (x.Prop, x.EventOf, *_LATER))
-        if fixed and _reads(event, (x.Prop, x.EventOf)) and not _reads(event, (x.ContextProp, *_LATER)):
+        if fixed and _of_event(event) and not _reads(event, (x.ContextProp, *_LATER)):
             return event, node
     return None
+
+
+def _of_event(e: x.Expr) -> bool:
+    """Whether `e` reads the arriving event, and not the match of a pattern so far."""
+    streams = {part.stream for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf))}
+    return streams == {EVENT}
 
 
 def _reads(e: x.Expr, kinds: tuple[type, ...]) -> bool:

@@ -6,13 +6,14 @@ An owner is a node that the condition ends, or the stand-in of a branch that it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, Test, TimeForm
 from cepbook.engine.contexts.node import Branch, Match, Node
-from cepbook.engine.patterns.matcher import Matcher
+from cepbook.engine.patterns.matcher import Group, Matcher
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.tree import Tree
@@ -119,27 +120,58 @@ class EventWatch(Watch):
 
 
 class PatternWatch(Watch):
-    """A match of a pattern: every owner has a matcher of its own."""
+    """A match of a pattern: every owner has a matcher of its own.
 
-    __slots__ = ("form", "owners")
+    Those that an event may be of use to are found by the keys of its atoms, if all of them have one.
+    """
+
+    __slots__ = ("form", "keyed", "owners", "serial")
 
     def __init__(self, branch: Branch, rank: int, form: PatternForm) -> None:
         super().__init__(branch, rank)
         self.form = form
-        self.owners: dict[Node, None] = {}
+        self.owners: dict[Node, int] = {}  # in order of age
+        self.keyed: dict[tuple[str, int], dict[Any, dict[Node, None]]] = {}  # by event type and number of the key
+        self.serial = count()
 
     def add(self, owner: Node, now: int) -> None:
         owner.matcher = self.tree.matcher(self.form.program, owner)
-        self.owners[owner] = None
-        owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next event or instant
+        self.owners[owner] = next(self.serial)
+        owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next instant
+        owner.found_by = []
+        for event_type, keys in self.form.keys.items():
+            for number, (_, of_node) in enumerate(keys):
+                key = of_node(None, owner)
+                if None not in key:  # null equals nothing
+                    table = self.keyed.setdefault((event_type, number), {})
+                    table.setdefault(key, {})[owner] = None
+                    owner.found_by.append((table, key))
         self._arm(owner)
 
     def remove(self, owner: Node) -> None:
         super().remove(owner)
         self.owners.pop(owner, None)
+        for table, key in owner.found_by or ():
+            table[key].pop(owner, None)
+            if not table[key]:
+                del table[key]
+        owner.found_by = None
         if owner.matcher is not None:
             owner.matcher.stop()
             owner.matcher = None
+
+    def _useful(self, route: Sequence[Group], event: Any) -> list[Node]:
+        """The owners that an event may be of use to, by age."""
+        keys = self.form.keys
+        if any(group.event_type not in keys for group in route):
+            return list(self.owners)
+        found: dict[Node, None] = {}
+        for group in route:
+            for number, (of_event, _) in enumerate(keys[group.event_type]):
+                table = self.keyed.get((group.event_type, number))
+                if table is not None:
+                    found.update(table.get(of_event(event, None), {}))
+        return sorted(found, key=self.owners.__getitem__)
 
     def _arm(self, owner: Node) -> None:
         matcher: Matcher = owner.matcher
@@ -152,7 +184,7 @@ class PatternWatch(Watch):
         if not route:
             return []
         found: list[tuple[Node, Match]] = []
-        for owner in list(self.owners) if among is None else [among]:
+        for owner in self._useful(route, event) if among is None else [among]:
             matches = owner.matcher.on_event(route, event, self.tree.now)
             found += [(owner, self._match(match)) for match in matches]
             self._arm(owner)
