@@ -373,6 +373,11 @@ class Statement:
             return None
         return insert or None, remove or None
 
+    def pulse(self) -> tuple[int, int]:
+        """A value that changes when partial matches come or go, and costs less than to look at them."""
+        matchers = [state[-1] for _, state in self.states()] if self._matching is not None else []
+        return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
+
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
         """Plain data about states, of `partitions` or all: retained events, groups, next timer, `partials` at most."""
         found: list[dict[str, Any]] = []

@@ -78,6 +78,9 @@ class ViewSource(Protocol):
     def partials(self, partition: int | None = None) -> Partials:
         """What a pattern waits for, in one context partition or in all."""
 
+    def pulse(self) -> object:
+        """A value that changes when partitions or partial matches come or go, also where nothing is delivered."""
+
     def watch(self, looking: bool) -> None:
         """Begin to keep which matches make a delivery of a pattern, or end it: then it costs nothing."""
 
@@ -165,6 +168,12 @@ class WorkbenchSource:
 
     def partials(self, partition: int | None = None) -> Partials:
         return partials_of(self._runtime, self._statement, partition)
+
+    def pulse(self) -> object:
+        statement, context = self._runtime.statement(self._statement), self._context
+        partitions = {} if context is None else self._runtime.context(context).partitions
+        newest = next(reversed(partitions.values())).id if partitions else None  # in order of allocation
+        return len(partitions), newest, statement.pulse()
 
     def watch(self, looking: bool) -> None:
         record, self._record = self._record, None

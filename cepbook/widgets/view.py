@@ -134,7 +134,7 @@ class StatementView(LiveWidget):
         self._follow_source()
         if self._state == "dropped" or self._feed is None:
             return self._state
-        return self._source.clock(), self._feed.deliveries, self._feed.rows, self._epl
+        return self._source.clock(), self._feed.deliveries, self._feed.rows, self._epl, self._source.pulse()
 
     def _describe(self) -> dict[str, object]:
         return {

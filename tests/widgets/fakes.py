@@ -45,6 +45,9 @@ class FakeStatement:
         found = [one for one in self.waiting if partition in (None, one.partition)]
         return Partials(len(found), tuple(found))
 
+    def pulse(self) -> object:
+        return len(self.waiting)
+
     def watch(self, looking: bool) -> None:
         self.watched = looking
 

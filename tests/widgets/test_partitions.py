@@ -12,7 +12,7 @@ from cepbook.session.partials import Partial
 from cepbook.widgets import StatementView, view
 from cepbook.widgets.encode import Column
 from cepbook.widgets.partitions import event_lines, partition_columns
-from tests.widgets.fakes import FakeBrowser, FakeStatement, FakeTime, opened
+from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeStatement, FakeTime, opened
 
 DAY = 86_400_000
 NESTED: list[dict[str, Any]] = [
@@ -203,6 +203,29 @@ def test_a_view_of_a_pattern_under_a_nested_context() -> None:
     assert frame["matches"][0]["matches"] == [["a = {cust=ann, amount=1.0}", "b = {cust=ann, amount=3.0}"]]
     shown.close()
     assert not statement._match_listeners and len(statement._sinks) == 1
+
+
+def test_a_saved_view_notices_partitions_and_partial_matches_although_nothing_is_delivered() -> None:
+    cep = Workbench()
+    cep.run("""create schema Txn(cust string, amount double); create context C partition by cust from Txn;
+    @name('rise') select b.amount as high from pattern [every a=Txn(amount > 1) -> b=Txn(amount > a.amount)];
+    @name('big') context C select * from Txn(amount > 100)""")
+    for name, quiet, news in (("rise", 0.5, 9.0), ("big", 0.5, None)):
+        shown, handle = view(cep, name), FakeHandle()
+        shown.show(handle.display)
+        cep.send("Txn", cust=name, amount=quiet)
+        shown.refresh_if_stale()
+        count = len(handle.shown)
+        if news is not None:
+            assert count == 1, "no atom waits for it"
+            cep.send("Txn", cust=name, amount=news)
+            shown.refresh_if_stale()
+            assert "a={cust=rise, amount=9.0}" in handle.shown[-1]["text/plain"]
+        else:
+            assert count == 2, "a partition was allocated"
+        shown.refresh_if_stale()
+        assert len(handle.shown) == 2
+        shown.close()
 
 
 def test_a_view_goes_on_when_the_statement_is_deployed_anew() -> None:
