@@ -45,7 +45,10 @@ class Started:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Forget everything; does nothing when it has stopped already."""
+        """Forget everything, also what is below (or it would take the collector of cycles to free it).
+
+        Does nothing when it has stopped already.
+        """
         raise NotImplementedError
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:

@@ -135,7 +135,8 @@ class And(Started):
         for matches in self.matches:
             self.matcher.size -= max(len(matches) - 1, 0)
         self.matches = [[] for _ in self.matches]
-        for child in self.children:
+        children, self.children = self.children, [None] * len(self.children)
+        for child in children:
             if child is not None:
                 child.stop()
 
@@ -262,8 +263,9 @@ class Not(Started):
 
     def stop(self) -> None:
         self.alive = False
-        if self.child is not None:
-            self.child.stop()
+        child, self.child = self.child, None
+        if child is not None:
+            child.stop()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         self.fail()
@@ -430,7 +432,9 @@ class Repeat(Started):
 
     def stop(self) -> None:
         self.alive = False
-        for child in (self.until, self.child):
+        children = self.until, self.child
+        self.until = self.child = None
+        for child in children:
             if child is not None:
                 child.stop()
 

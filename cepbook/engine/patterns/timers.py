@@ -192,7 +192,7 @@ class Within(Timer):
     def __init__(self, spec: WithinSpec, matcher: Matcher, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
-        self.child = spec.operand.new(matcher, self, 0)
+        self.child: Started | None = None
         self.left: int | None = None
 
     def start(self, match: Match) -> None:
@@ -207,6 +207,7 @@ class Within(Timer):
             return
         self.alive = True
         matcher.arm(self, due)
+        self.child = self.spec.operand.new(matcher, self, 0)
         self.child.start(match)
 
     def on_time(self) -> None:
@@ -216,7 +217,9 @@ class Within(Timer):
         if self.alive:
             self.alive = False
             self.matcher.disarm(self)
-            self.child.stop()
+            child, self.child = self.child, None
+            if child is not None:
+                child.stop()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         if self.left is not None:
@@ -230,7 +233,7 @@ class Within(Timer):
         self.fail()
 
     def below(self) -> Iterable[Started]:
-        return (self.child,) if self.alive else ()
+        return () if self.child is None else (self.child,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,21 +252,25 @@ class While(Started):
 
     def __init__(self, spec: WhileSpec, matcher: Matcher, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
-        self.child = spec.operand.new(matcher, self, 0)
+        self.child: Started | None = spec.operand.new(matcher, self, 0)
         self.condition = spec.condition
 
     def start(self, match: Match) -> None:
         self.begin = match
         self.alive = True
-        self.child.start(match)
+        if self.child is not None:
+            self.child.start(match)
 
     def stop(self) -> None:
         self.alive = False
-        self.child.stop()
+        child, self.child = self.child, None
+        if child is not None:
+            child.stop()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         if self.matcher.call(self.condition, match):
-            self.alive = not ended
+            if ended:
+                self.stop()
             self.parent.on_true(self, match, ended)
         else:
             self.fail()
@@ -272,7 +279,7 @@ class While(Started):
         self.fail()
 
     def below(self) -> Iterable[Started]:
-        return (self.child,) if self.alive else ()
+        return () if self.child is None else (self.child,)
 
 
 @dataclass(slots=True)
