@@ -77,7 +77,7 @@ class Aggregates:
             if found.distinct:
                 self._cell(found, "seen", "{}")
         read = [e for e in (*found.exprs, found.filter) if e is not None]
-        changing = any(isinstance(part, _CHANGING) for e in read for part in x.walk(e))
+        changing = found.risky or any(isinstance(part, _CHANGING) for e in read for part in x.walk(e))
         if changing and found.remembered is None and self.leaving is not Leaving.NEVER and not _lasts(call):
             found.remembered = self._local("{}")
             self.needs_ordinal = True
@@ -241,6 +241,11 @@ class Aggregates:
 
     def _leaving(self, call: AggregateCall, argument: Argument) -> str:
         return self._cell(argument, "gone", "False")
+
+    @property
+    def risky(self) -> bool:
+        """Whether `enter` may leave a failure in the local ``broken``, to be raised when the change is complete."""
+        return any(argument.risky for argument in self.arguments)
 
     # -------------------------------------------------------------- code
     def fresh(self) -> str:

@@ -112,6 +112,11 @@ class Argument:
         return self.exprs[0] if self.exprs else None
 
     @property
+    def risky(self) -> bool:
+        """Whether evaluating it for an event may fail: then the event does not count here, and ``broken`` says why."""
+        return lower.may_fail(*self.exprs, self.filter)
+
+    @property
     def assigned(self) -> set[str]:
         """The locals that code of a `Visit` assigns."""
         plain = ("n", "s", "lost")
@@ -146,12 +151,33 @@ class Visit:
                 source.line(f"arg, arg2 = {argument.remembered}.pop({self.ordinal})")
                 replace(self, second="arg2")._visit("arg")
             return
+        if argument.risky:
+            self._write_risky()
+            return
         test = None if argument.filter is None else f"if {lower.truth(self.scope, argument.filter)}:"
         with nullcontext() if test is None else source.block(test, argument.filter.span if argument.filter else None):
             code = self._value()
             if argument.remembered is not None:
                 source.line(f"{argument.remembered}[{self.ordinal}] = ({code or None}, {self._second()})")
             self._visit(code)
+
+    def _write_risky(self) -> None:
+        """The cells change only when all values are known; a failure is kept in ``broken``, for after the change."""
+        argument, source = self.argument, self.source
+        span = argument.expr.span if argument.expr is not None else None
+        with source.block("try:"):
+            passes = "True" if argument.filter is None else lower.truth(self.scope, argument.filter)
+            source.line(f"passed = {passes}", argument.filter.span if argument.filter is not None else None)
+            with source.block("if passed:"):
+                value = "None" if argument.expr is None else lower.value(self.scope, argument.expr)
+                source.line(f"arg = {value}", span)
+                source.line(f"arg2 = {self._second()}", span)
+        with source.block("except Exception as failure:"):
+            source.line("broken, passed = failure, False")
+        with source.block("if passed:"):
+            if argument.remembered is not None:
+                source.line(f"{argument.remembered}[{self.ordinal}] = arg, arg2")
+            replace(self, second="arg2")._visit("arg")
 
     def _changes(self) -> bool:
         """Whether an event that leaves does anything."""

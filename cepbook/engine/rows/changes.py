@@ -66,7 +66,15 @@ class ChangeCode:
             "aggregated_grouped": self._aggregated_grouped,
             "fully_aggregated_grouped": self._fully_grouped,
         }[self.code.shape.kind]
+        if self.code.risky:
+            self.code.source.line("broken = None")
         kind()
+
+    def _moved(self) -> None:
+        """All cells are as they are to be: a failure on the way now keeps the statement from making rows."""
+        if self.code.risky:
+            with self.code.source.block("if broken is not None:"):
+                self.code.source.line("raise broken")
 
     def _rows_of_events(self) -> None:
         if self.code.shape.wants_insert:
@@ -85,6 +93,7 @@ class ChangeCode:
             self.each("former", _both(self.code.leave, note))
         if cells.names:
             self.code.source.line(f"A[:] = [{', '.join(cells.names)}]")
+        self._moved()
 
     def _aggregated(self) -> None:
         self.code.aggregates.load("A")
@@ -128,6 +137,7 @@ class ChangeCode:
             source.line("S[2] = groups")
         self.each("batch", enter)
         self.each("former", leave)
+        self._moved()
 
     def _aggregated_grouped(self) -> None:
         code, shape = self.code, self.code.shape
@@ -204,6 +214,7 @@ class ChangeCode:
 
         self.each("batch", move(True))
         self.each("former", move(False))
+        self._moved()
         with source.block("for level in touched:"), source.block("for k, rows_before in level.items():"):
             if wants_remove:
                 source.line("rem += rows_before")

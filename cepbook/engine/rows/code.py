@@ -186,6 +186,11 @@ class Code:
             group.enter(scope, "qo")
         self.aggregates.enter(scope, "qo")
 
+    @property
+    def risky(self) -> bool:
+        """Whether `enter` may leave a failure in the local ``broken``."""
+        return self.aggregates.risky or any(group.cells.risky for group in self.local)
+
     def leave(self, scope: Scope) -> None:
         """Take the scope's item out of the loaded cells and out of its local groups."""
         for group in self.local:

@@ -489,6 +489,17 @@ def properties(*exprs: x.Expr | None) -> list[str]:
     return list(found)
 
 
+def may_fail(*exprs: x.Expr | None) -> bool:
+    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers."""
+    return any(_fails(part) for e in exprs if e is not None for part in x.walk(e))
+
+
+def _fails(e: x.Expr) -> bool:
+    if isinstance(e, x.Convert):
+        return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
+    return isinstance(e, x.UserCall)
+
+
 def reads_event(*exprs: x.Expr | None) -> bool:
     """Whether an expression needs the whole event."""
     return any(isinstance(part, x.EventOf) for e in exprs if e is not None for part in x.walk(e))

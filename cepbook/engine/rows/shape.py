@@ -271,7 +271,7 @@ def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
     if shape.plan.output is not None or shape.levels or any(isinstance(part, _OF_ROWS) for part in parts):
         return False
     calls = () if shape.aggregation is None else shape.aggregation.calls
-    if any(call.group_by is not None for call in calls):
+    if any(call.group_by is not None or lower.may_fail(*call.args, call.filter) for call in calls):
         return False
     if not streams:
         return True

@@ -113,11 +113,17 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
             with source.block(f"def {name}_{move}(cells, item):"):
                 items.unpack(source, "item")
                 cells.load("cells")
-                if move == "enter":
-                    cells.enter(scope, "qo")
-                else:
+                if move == "leave":
                     cells.leave(scope, "qo")
+                    cells.store("cells")
+                    continue
+                if cells.risky:
+                    source.line("broken = None")
+                cells.enter(scope, "qo")
                 cells.store("cells")
+                if cells.risky:
+                    with source.block("if broken is not None:"):
+                        source.line("raise broken")
 
     code.helpers.append(write)
     moves = f", {name}_fresh, {name}_enter, {name}_leave" if spec.calls else ""
