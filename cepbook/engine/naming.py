@@ -1,13 +1,25 @@
-"""Which names a Python function may have in EPL."""
+"""Which names a Python function may have in EPL, and names that nobody knows."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TypeVar
 
-from cepbook.errors import ParseError, UsageError
+from cepbook.errors import ParseError, UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind.call import BUILT_IN
 from cepbook.lang.dialects.epl import parse
+
+_Kept = TypeVar("_Kept")
+
+
+def known(what: str, name: str, among: Mapping[str, _Kept]) -> _Kept:
+    """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name."""
+    found = among.get(name)
+    if found is None:
+        raise UsageError(f"there is no {what} `{name}`{hint_line(name, among)}")
+    return found
 
 
 def check_function_name(name: str) -> None:

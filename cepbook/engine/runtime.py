@@ -8,8 +8,8 @@ Time is an input: ``advance(t)`` fires everything due, statement by statement, a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any
 
 from cepbook.engine.batch import Batch
 from cepbook.engine.clock import LAST, NEVER, Clock
@@ -23,7 +23,7 @@ from cepbook.engine.delta import Row
 from cepbook.engine.deployments import Deployment, dependants, listing, users
 from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler, dispatcher
-from cepbook.engine.naming import check_function_name
+from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.onset import as_select
 from cepbook.engine.ports import Holder
 from cepbook.engine.routing import takers
@@ -43,7 +43,6 @@ from cepbook.lang.types import OBJECT, Type
 
 __all__ = ["Config", "Deployment", "Runtime", "Statement"]
 
-_Kept = TypeVar("_Kept")
 _MOST_DERIVED = 1_000_000  # events that one event may lead to
 
 
@@ -125,8 +124,8 @@ class Runtime:
         if name in self.catalog.variables:
             raise UsageError(f"variable `{name}` exists already")
         fitting = accepted(name, value, type_)
-        known = constant and type_.of is None and type_.name in SIMPLE
-        self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, known)
+        simple = constant and type_.of is None and type_.name in SIMPLE
+        self.catalog.variables[name] = VariableType(name, type_, constant, fitting if constant else None, simple)
         self._variables = {**self._variables, name: Variable(name, type_, fitting)}
 
     def given_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
@@ -136,14 +135,14 @@ class Runtime:
 
     def get_variable(self, name: str) -> Any:
         """The present value of a variable. Errors: UsageError with the nearest known name."""
-        return _known("variable", name, self._variables).value
+        return known("variable", name, self._variables).value
 
     def set_variable(self, name: str, value: object) -> None:
         """Assign a variable: statements read the new value from now on. None is null.
 
         Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
-        found = _known("variable", name, self._variables)
+        found = known("variable", name, self._variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
         found.set(accepted(name, value, found.type))
@@ -163,7 +162,7 @@ class Runtime:
 
     def statement(self, name: str) -> Statement:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
-        return _known("statement", name, self._statements)
+        return known("statement", name, self._statements)
 
     def compile(self, epl: str) -> ModulePlan:
         """Parse, bind and rewrite a module against the present catalogue. Errors: ParseError, BindError."""
@@ -218,15 +217,20 @@ class Runtime:
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> Compiled:
         compiled = compile_plan(plan, catalog, self.clock, self.config, self.functions, variables)
         for statement in plan.statements:
-            if isinstance(statement, SelectStatement) and statement.context is None:
-                self._try_to_start(statement, compiled)
+            if isinstance(statement, SelectStatement):
+                live: Iterable[Any] = (None,)
+                if statement.context is not None:  # in a context that runs on: its partitions
+                    same = catalog.contexts.get(statement.context) is self.catalog.contexts.get(statement.context, 0)
+                    live = self.context(statement.context).partitions.values() if same else ()
+                self._try_to_start(statement, compiled, live)
         return compiled
 
-    def _try_to_start(self, plan: SelectStatement, compiled: Compiled) -> None:
+    def _try_to_start(self, plan: SelectStatement, compiled: Compiled, live: Iterable[Any]) -> None:
         """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
         statement = Statement(self, plan, compiled.programs[plan.name], self._order(0), "", compiled.plan.source)
         try:
-            statement.program["new_state"](None, self.clock.now)
+            for partition in live:
+                statement.program["new_state"](partition, self.clock.now)
         except ValueError as failure:
             at = plan.windows[0].span if plan.windows else plan.span
             diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
@@ -317,7 +321,7 @@ class Runtime:
         return catalog
 
     def _deployment(self, id_: str) -> Deployment:
-        return _known("deployment", id_, self._deployments)
+        return known("deployment", id_, self._deployments)
 
     def _fresh_id(self) -> str:
         number = len(self._deployments) + 1
@@ -467,8 +471,8 @@ class Runtime:
 
     def context(self, name: str) -> KeyedContext | Tree:
         """The running context `name`. Errors: UsageError with the nearest known name."""
-        known: dict[str, KeyedContext | Tree] = {**self._contexts, **self._trees}
-        return _known("context", name, known)
+        contexts: dict[str, KeyedContext | Tree] = {**self._contexts, **self._trees}
+        return known("context", name, contexts)
 
     # -------------------------------------------------------------- time
     def advance(self, t: int, *, stepping: bool = False) -> None:
@@ -586,10 +590,3 @@ class Runtime:
 
     def _caught(self, failure: Exception) -> None:
         attribute(failure, self._statements.values())
-
-
-def _known(what: str, name: str, known: Mapping[str, _Kept]) -> _Kept:
-    found = known.get(name)
-    if found is None:
-        raise UsageError(f"there is no {what} `{name}`{hint_line(name, known)}")
-    return found

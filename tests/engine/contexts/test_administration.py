@@ -9,7 +9,7 @@ import pytest
 from cepbook.engine.contexts.notices import Notice
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, Selector
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.errors import StatementError, UsageError
+from cepbook.errors import BindError, StatementError, UsageError
 
 SCHEMA = "create schema S(id string, v int);create schema E(id string, v int);create schema D(id string, v int);"
 
@@ -282,3 +282,13 @@ def test_calendar_months_in_units_of_the_clock(scale: int) -> None:
         start=start,
     )
     assert runtime.partitions("C")[0]["endTime"] == 1_709_168_401_000 * scale
+
+
+def test_a_statement_that_cannot_begin_in_the_live_partitions_is_not_deployed() -> None:
+    runtime = running("create variable int n = 0;create context C start @now;@name('s') context C select id from D")
+    with pytest.raises(BindError, match="`t` cannot start: the size of a window must be above 0, found 0"):
+        runtime.deploy("@name('r') select id from D;@name('t') context C select id from D#length(n)")
+    assert "r" not in runtime.statements
+    found = rows(runtime, "s")
+    sent(runtime, ("D", "a", 1))
+    assert found == [([{"id": "a"}], None)]
