@@ -33,13 +33,20 @@ class Tables:
 
     def open(self, partition: Partition) -> None:
         """A partition was allocated."""
-        for slot in self._by_slot:
+        for slot in list(self._by_slot):
             self._add(slot, partition)
 
     def _add(self, slot: int, partition: Partition) -> None:
-        statement, table = self._by_slot[slot]
+        known = self._by_slot.get(slot)
+        if known is None:
+            return
+        statement, table = known
         assert statement.correlation is not None
-        key = statement.correlation[1](None, partition)
+        try:
+            key = statement.correlation[1](None, partition)
+        except Exception:  # noqa: BLE001 - the statement's filter will fail in the partition likewise, and report it
+            del self._by_slot[slot]
+            return
         if None in key:  # null equals nothing
             return
         table.setdefault(key, {})[partition.id] = partition
