@@ -81,7 +81,7 @@ class Matcher:
 
     __slots__ = (
         *("armed", "atoms", "crowded", "ended", "failed", "found", "limit", "looked", "now"),
-        *("partition", "program", "root", "serial", "size", "stale", "timers"),
+        *("partition", "program", "root", "pending", "serial", "size", "timers"),
     )
 
     def __init__(
@@ -99,13 +99,14 @@ class Matcher:
         self.limit = limit
         self.crowded = crowded
         self.atoms = [Atoms(spec, self) for spec in program.atoms]
-        self.timers: list[tuple[int, int, Timer]] = []
+        self.timers: list[tuple[int, int]] = []  # (due, serial), also of those that were disarmed
+        self.pending: dict[int, Timer] = {}  # by serial
         self.found: list[Found] = []
         self.root: Started | None = None
         self.ended = False
         self.looked: list[Waiter] | None = None
         self.armed = NEVER
-        self.now = self.serial = self.size = self.stale = 0
+        self.now = self.serial = self.size = 0
 
     # -------------------------------------------------------------- from outside
     def start(self, now: int) -> list[Found]:
@@ -123,7 +124,7 @@ class Matcher:
             self.root.stop()
             self.root = None
         self.timers.clear()
-        self.stale = 0
+        self.pending.clear()
         self.ended = True
 
     def on_event(self, route: Sequence[Group], event: Any, now: int) -> list[Found]:
@@ -154,7 +155,7 @@ class Matcher:
         """Fire the timers that are due, each once, by time and then start; the matches that this completes."""
         self.now = now
         while self.due <= now:
-            _, _, timer = heappop(self.timers)
+            timer = self.pending.pop(heappop(self.timers)[1])
             timer.serial = 0
             timer.on_time()
         return self._matches() if self.found else []
@@ -163,9 +164,8 @@ class Matcher:
     def due(self) -> int:
         """The time of the next timer."""
         timers = self.timers
-        while timers and timers[0][2].serial != timers[0][1]:
+        while timers and timers[0][1] not in self.pending:
             heappop(timers)
-            self.stale -= 1
         return timers[0][0] if timers else NEVER
 
     def partials(self, most: int | None = None) -> list[dict[str, Any]]:
@@ -269,20 +269,16 @@ class Matcher:
         self.serial += 1
         timer.serial, timer.due = self.serial, due
         if due < NEVER:
-            heappush(self.timers, (due, self.serial, timer))
+            heappush(self.timers, (due, self.serial))
+            self.pending[self.serial] = timer
 
     def disarm(self, timer: Timer) -> None:
         """Do not call it; its entry is dropped when it is met, or when such entries are many."""
-        if not timer.serial:
-            return
+        self.pending.pop(timer.serial, None)
         timer.serial = 0
-        if timer.due >= NEVER:
-            return
-        self.stale += 1
-        if self.stale > _FEW and self.stale > len(self.timers) // 2:
-            self.timers = [entry for entry in self.timers if entry[2].serial == entry[1]]
+        if len(self.timers) > _FEW + 2 * len(self.pending):
+            self.timers = [entry for entry in self.timers if entry[1] in self.pending]
             heapify(self.timers)
-            self.stale = 0
 
     # -------------------------------------------------------------- matches
     def _matches(self) -> list[Found]:
