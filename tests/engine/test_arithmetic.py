@@ -210,7 +210,7 @@ def test_cast(value: object, to: t.Type, found: object) -> None:
 
 @pytest.mark.parametrize("value", ["x", "1.5", ""])
 def test_cast_of_what_is_no_whole_number_fails(value: str) -> None:
-    with pytest.raises(ValueError, match="int"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         support.convert(value, t.INT)
 
 
