@@ -307,7 +307,8 @@ class PatternCode:
             node.span,
         )
         after = None if node.period is None else self._time(node.period)
-        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after))
+        even = not (isinstance(node.period, x.Period) and node.period.months is not None)
+        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after), even)
 
     def _values(self, scope: Scope, exprs: Sequence[x.Expr]) -> str:
         return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"

@@ -94,11 +94,15 @@ class Observer(Timer):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSpec:
-    """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one."""
+    """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one.
+
+    `even`: all points have the same distance, there are no months in it.
+    """
 
     shown: str
     points: Function
     after: Function | None  # (previous point, None, partition, now): the time one period later
+    even: bool
 
     def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
         return Scheduled(self, matcher, parent, place)
@@ -146,11 +150,22 @@ class Scheduled(Timer):
             if self.point > now:
                 self.matcher.arm(self, self.point)
                 return True
+            before = self.point
             if self.left is not None:
                 self.left -= 1
             if not self._step():
                 return False
+            if self.spec.even:
+                self._skip(now, self.point - before)
         return False
+
+    def _skip(self, now: int, distance: int) -> None:
+        """Leave out at once all but the last point that has passed: years in steps of a second take long."""
+        passed = max((now - self.point) // distance, 0)
+        if self.left is not None:
+            passed = min(passed, self.left)
+            self.left -= passed
+        self.point += passed * distance
 
     def on_time(self) -> None:
         if self.left is not None:
