@@ -341,7 +341,7 @@ class Statement:
             self._matching.end(partition.states[slot])
         partition.states[slot] = None
         self._gone += 1
-        if self._gone > _FEW and 2 * self._gone > len(self._timers):
+        if self._gone > _FEW and self.context is not None and self._gone > len(self.context.partitions):
             self._forget_ended()
 
     def _forget_ended(self) -> None:

@@ -131,11 +131,15 @@ class KeyedContext:
 
         def on_event(event: Any) -> None:
             self.fresh = False
-            key, keys = locate(event)
+            try:
+                key, keys = locate(event)
+                partition = partitions.get(key)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._notices.failed(self.name, failure)
+                key = OUTSIDE
             if key is OUTSIDE:
                 self.current = None
                 return
-            partition = partitions.get(key)
             if partition is None:
                 self.current = None
                 partition = self.allocate(key, keys)
@@ -148,8 +152,12 @@ class KeyedContext:
 
     def find(self, listed: str, event: Any) -> Partition | None:
         """The partition of an event of listed type `listed`, if there is one."""
-        key, _ = self._locate[listed](event)
-        return None if key is OUTSIDE else self.partitions.get(key)
+        try:
+            key, _ = self._locate[listed](event)
+            return self.partitions.get(key)  # none is outside
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self._notices.failed(self.name, failure)
+            return None
 
     def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
         """The partition of each row of a replay, new ones allocated in row order at `times`."""
@@ -167,10 +175,14 @@ class KeyedContext:
         ]
 
     def _assign_row(self, listed: str, event: dict[str, Any], time: int | None = None) -> Partition | None:
-        key, keys = self._locate[listed](event)
+        try:
+            key, keys = self._locate[listed](event)
+            partition = self.partitions.get(key)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self._notices.failed(self.name, failure)
+            return None
         if key is OUTSIDE:
             return None
-        partition = self.partitions.get(key)
         return self.allocate(key, keys, time) if partition is None else partition
 
     def locator(self, listed: str) -> Callable[[Any], Partition | None]:

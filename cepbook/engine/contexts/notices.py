@@ -1,4 +1,4 @@
-"""Who wants to know what becomes of contexts and their partitions."""
+"""Who wants to know what becomes of contexts and their partitions, and of their failures."""
 
 from __future__ import annotations
 
@@ -60,6 +60,9 @@ class Notices:
             try:
                 listener(notice)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                what = f"a partition listener of context `{notice.context}` failed"
-                message = f"{what}: {type(failure).__name__}: {failure}"
-                self._report(StatementError(notice.context, message, None, failure))
+                self.failed(notice.context, failure, "a partition listener of context")
+
+    def failed(self, context: str, failure: Exception, what: str = "context") -> None:
+        """Report a run-time failure of a context."""
+        message = f"{what} `{context}` failed: {type(failure).__name__}: {failure}"
+        self._report(StatementError(context, message, None, failure))

@@ -316,8 +316,7 @@ class Tree:
 
     def failed(self, failure: Exception) -> None:
         """Report a run-time failure."""
-        message = f"context `{self.name}` failed: {type(failure).__name__}: {failure}"
-        self._host.report(StatementError(self.name, message, None, failure))
+        self._notices.failed(self.name, failure)
 
 
 def _path(leaf: Node) -> list[Node]:

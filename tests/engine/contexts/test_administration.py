@@ -233,6 +233,19 @@ def test_a_condition_that_fails_is_reported_under_the_name_of_the_context() -> N
     assert found == [([{"id": "a"}], None)]
 
 
+def test_the_filter_of_a_keyed_context_that_fails_hides_the_event() -> None:
+    runtime = Runtime(functions={"broken": lambda v: 1 // v})
+    runtime.deploy(SCHEMA + "@name('first') select id from S")
+    runtime.deploy("create context C partition by id from S(broken(v) = 1);@name('s') context C select id from S")
+    runtime.deploy("@name('ahead') @priority(1) context C select id from S;@name('last') select id from S")
+    first, in_context, last = (rows(runtime, name) for name in ("first", "s", "last"))
+    sent(runtime, ("S", "a", 1))
+    with pytest.raises(StatementError, match="context `C` failed: ZeroDivisionError"):
+        sent(runtime, ("S", "a", 0))
+    sent(runtime, ("S", "a", 1))
+    assert (len(first), len(in_context), len(last)) == (3, 2, 3)
+
+
 def test_a_period_that_is_null_allocates_nothing() -> None:
     runtime = running(
         "create variable int lasts = 5;create context C initiated by S terminated after lasts sec;" + COUNT

@@ -25,6 +25,7 @@ SELECTS = {
     "time window": "select irstream v from D#time(10 hours)",
     "batch": "select v from D#time_batch(10 hours)",
     "output": "select v from D output last every 10 hours",
+    "two timers": "select sum(v) as t from D#time(10 hours) output last every 10 hours",
     "pattern": "select a.v as v from pattern [every a=D -> timer:interval(10 hours)]",
 }
 
