@@ -16,6 +16,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import Column, Source, StreamNode, Windowed, WindowSpec
 from cepbook.lang.windows import WINDOWS, WindowRow
 
+BATCHES = frozenset({"length_batch", "time_batch", "time_length_batch", "ext_timed_batch", "expr_batch"})
 GROUPING = ("groupwin", "merge")  # they hold no events of their own
 AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
@@ -116,6 +117,9 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 "such as #groupwin(key)#length(5)",
             )
+        elif node.name in BATCHES and source.retain != "union" and BATCHES.intersection(_together(before)):
+            fact = f"`{node.name}` behind another batch window: only one can say when events are released"
+            scope.problems.add("wrong-parameter", fact, node.span)
         elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
             scope.problems.add(
                 "wrong-parameter",
@@ -123,6 +127,12 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 "such as #groupwin(key)#length(5)#merge(key)",
             )
+
+
+def _together(names: Sequence[str]) -> Sequence[str]:
+    """Of the windows before one, those that hold the same events: behind ``merge`` and derived values there are others."""
+    ends = [i for i, name in enumerate(names) if name == "merge" or (name in WINDOWS and WINDOWS[name].derived)]
+    return names[ends[-1] + 1 :] if ends else names
 
 
 def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
