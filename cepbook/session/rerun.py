@@ -1,7 +1,8 @@
 """A statement with all that feeds it, run again in a runtime of its own over the latest arrivals.
 
 Beside it runs a shadow of its from-clause, ``select irstream *`` without where, group by and output. The rows of the
-shadow are the very event objects, which is how it is known when each entered and left.
+shadow are the very event objects (in a context they hold them, beside the id of the partition: an event may be in
+several), which is how it is known when each entered and left.
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
+from cepbook.engine.contexts.notices import Notice
 from cepbook.engine.delta import Delta, Row
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.feeds import Delivery
 from cepbook.lang import expr as x
 from cepbook.lang import plan
-from cepbook.lang.types import OBJECT
+from cepbook.lang.types import INT, OBJECT
 from cepbook.session.arrivals import Arrivals, Born, Happening
 from cepbook.session.tables import free_name
 from cepbook.spark.placement import Pipeline, pipeline
+
+_Stay = tuple[int, int | None]  # identity of the event, id of the context partition
+# columns of shadows in a context
+_EVENT = plan.Column("event", x.EventOf(OBJECT, 0))
+_PARTITION = plan.Column("partition", x.ContextProp(INT, "id"))
 
 
 @dataclass(slots=True)
@@ -73,6 +80,8 @@ class Rerun:
         self._runtime = runtime
         self._line = self._needed()
         names = {s.name for s in self._line.selects}
+        derived = self.stream is not None and isinstance(self.stream.input, plan.Derived)
+        self._in_partitions = self.target.context is not None and not derived
         self._tags, self._reached, self._window = (free_name(name, names) for name in ("tags", "reached", "window"))
         self._born = self._births(record)
         start = min(born.place for born, _ in self._born)
@@ -86,8 +95,9 @@ class Rerun:
             self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
         self._fresh = self._engine()
         self._group, self.grouped_by = self._group_columns()
-        self._by_event: dict[int, Arrival] = {}  # by identity: the events live as long as `arrivals`
-        self._open: dict[int, deque[Bar]] = {}
+        self._by_event: dict[_Stay, Arrival] = {}  # the events live as long as `arrivals`
+        self._open: dict[_Stay, deque[Bar]] = {}
+        self._ended: dict[int | None, int] = {}  # partitions, and when
         self._current: Row = {}
         self._made: list[Row] = []  # keeps rows that are no arrivals, so that their identity stays theirs
 
@@ -120,6 +130,8 @@ class Rerun:
         for event_type in source.catalog.event_types.values():
             fresh.define(event_type, replace=True)
         self._add_variables(fresh)
+        if self._in_partitions:
+            fresh.add_partition_listener(None, self._partition)
         return fresh
 
     def _add_variables(self, fresh: Runtime) -> None:
@@ -177,10 +189,12 @@ class Rerun:
 
     def _deploy_target(self) -> None:
         source = self.target.source
-        columns = self._group or (plan.Column("k", x.Const(OBJECT, None)),)
-        self._listen(self._shadow(self._reached, plan.Projection(source, columns), selector="istream"), self._arrived)
+        last = _PARTITION if self._in_partitions else plan.Column("k", x.Const(OBJECT, None))
+        root = plan.Projection(source, (*self._group, last))
+        self._listen(self._shadow(self._reached, root, selector="istream"), self._arrived)
         if self.stream is not None:
-            root = plan.Projection(self.stream, (), wildcard=True)
+            columns = (_EVENT, _PARTITION) if self._in_partitions else ()
+            root = plan.Projection(self.stream, columns, wildcard=not columns)
             self._listen(self._shadow(self._window, root, selector="irstream"), self._moved)
         self._listen(self.target, self._delivered)
 
@@ -194,27 +208,53 @@ class Rerun:
             group = tuple(row[column.name] for column in self._group)
             arrival = Arrival(len(self.arrivals), delta.time, self._current, group)
             self.arrivals.append(arrival)
-            self._by_event[id(self._current)] = arrival
+            self._by_event[id(self._current), row.get(_PARTITION.name)] = arrival
+
+    def _held(self, row: Row) -> tuple[Row, _Stay]:
+        """The event of a row of the window's shadow, and whose stay it is."""
+        if not self._in_partitions:
+            return row, (id(row), None)
+        event: Row = row[_EVENT.name]
+        return event, (id(event), row[_PARTITION.name])
 
     def _moved(self, delta: Delta) -> None:
         for row in delta.insert or ():
-            arrival = self._by_event.get(id(row))
+            event, stay = self._held(row)
+            arrival = self._by_event.get(stay)
             if arrival is None:
-                self._made.append(row)
-                bar = Bar(len(self.arrivals) - 1, row, (), delta.time, delta.time, None)
+                self._made.append(event)
+                bar = Bar(len(self.arrivals) - 1, event, (), delta.time, delta.time, None)
             else:
-                bar = Bar(arrival.number, row, arrival.group, arrival.time, delta.time, None)
+                bar = Bar(arrival.number, event, arrival.group, arrival.time, delta.time, None)
             self.bars.append(bar)
-            self._open.setdefault(id(row), deque()).append(bar)
+            if stay[1] in self._ended:  # by the event itself, which a statement of higher priority sees before
+                self._close(bar, self._ended[stay[1]])
+            else:
+                self._open.setdefault(stay, deque()).append(bar)
         for row in delta.remove or ():
-            waiting = self._open.get(id(row)) or self._like(row)
+            event, stay = self._held(row)
+            waiting = self._open.get(stay) or self._like(event)
             if waiting:
-                bar = waiting.popleft()
-                bar.left, bar.ended = delta.time, len(self.arrivals)
+                self._close(waiting.popleft(), delta.time)
+
+    def _close(self, bar: Bar, time: int) -> None:
+        bar.left, bar.ended = time, len(self.arrivals)
+
+    def _partition(self, notice: Notice) -> None:
+        """The windows of a partition that ends are gone, without any rows."""
+        if notice.context != self.target.context:
+            return
+        if notice.kind == "allocated":  # ids begin anew when the context does
+            self._ended.pop(notice.partition, None)
+        elif notice.kind == "deallocated" and notice.partition is not None:
+            self._ended[notice.partition] = notice.time
+            for (_, partition), bars in self._open.items():
+                while partition == notice.partition and bars:
+                    self._close(bars.popleft(), notice.time)
 
     def _like(self, row: Row) -> deque[Bar] | None:
         """The stays of a derived event with the values of `row`, which need not be the same object."""
-        of_made = (self._open[id(made)] for made in self._made)
+        of_made = (self._open[id(made), None] for made in self._made)
         return next((some for some in of_made if some and same_row(some[0].event, row)), None)
 
     def _delivered(self, delta: Delta) -> None:
@@ -274,9 +314,10 @@ class Rerun:
             return
         entered = {bar.number for bar in self.bars}
         for row in self._fresh.iterate(self._window):
-            arrival = self._by_event.get(id(row))
+            event, stay = self._held(row)
+            arrival = self._by_event.get(stay)
             if arrival is not None and arrival.number not in entered:
-                self.bars.append(Bar(arrival.number, row, arrival.group, arrival.time, None, None))
+                self.bars.append(Bar(arrival.number, event, arrival.group, arrival.time, None, None))
         self.bars.sort(key=lambda bar: bar.number)
 
 

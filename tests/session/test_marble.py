@@ -363,3 +363,67 @@ def test_a_failing_statement_is_drawn_all_the_same() -> None:
     marble = cep.marble("s")
     assert [a.event["price"] for a in marble.arrivals] == [1.0, 2.0, 3.0]
     assert [d.insert for d in marble.deliveries] == [[{"b": 1.0}], [{"b": 3.0}]]
+
+
+def test_an_event_in_several_partitions_has_a_bar_in_each() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema Open(id int); create schema Tick(price int);"
+        "create context PerOpen initiated by Open as o terminated after 5 sec;"
+        "@name('s') context PerOpen select price from Tick#length(2)"
+    )
+
+    def tick(time: int, price: int) -> None:
+        cep.advance(time)
+        cep.send("Tick", price=price)
+
+    cep.send("Open", id=1)
+    tick(0, 1)
+    cep.send("Open", id=2)
+    for time, price in ((1000, 2), (2000, 3), (3000, 4)):
+        tick(time, price)
+    found = [(bar.event["price"], *bar.group, bar.number, bar.entered, bar.left) for bar in cep.marble("s").bars]
+    assert found == [
+        (1, 0, 0, 0, 2000),
+        (2, 0, 1, 1000, 3000),
+        (2, 1, 2, 1000, 3000),
+        (3, 0, 3, 2000, None),
+        (3, 1, 4, 2000, None),
+        (4, 0, 5, 3000, None),
+        (4, 1, 6, 3000, None),
+    ]
+
+
+def test_a_bar_ends_with_the_window_of_its_partition() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema Open(id int); create schema Tick(price int);"
+        "create context PerOpen initiated by Open as o terminated after 5 sec;"
+        "@name('s') context PerOpen select price from Tick#keepall"
+    )
+    cep.send("Open", id=1)
+    cep.send("Tick", price=1)
+    cep.advance(3000)
+    cep.send("Open", id=2)
+    cep.send("Tick", price=2)
+    cep.advance(6000)
+    cep.send("Tick", price=3)
+    assert [(bar.event["price"], *bar.group, bar.left) for bar in cep.marble("s").bars] == [
+        (1, 0, 6000),
+        (2, 0, 6000),
+        (2, 1, None),
+        (3, 1, None),
+    ]
+
+
+def test_a_bar_ends_when_the_event_itself_ends_its_partition() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema Tick(price int); create context Span start Tick(price = 1) end Tick(price = 2);"
+        "@Priority(1) @name('s') context Span select price from Tick#keepall"
+    )
+    for price in (1, 2, 1):
+        cep.send("Tick", price=price)
+    cep.advance(1000)
+    assert held(cep, "s") == [1]
+    assert [(bar.event["price"], bar.left) for bar in cep.marble("s").bars] == [(1, 0), (2, 0), (1, None)]
