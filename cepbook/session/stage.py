@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import RLock
 
 from cepbook.engine.batch import Slice
-from cepbook.engine.contexts.notices import PartitionListener
+from cepbook.engine.contexts.notices import Notice, PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import UsageError
@@ -135,6 +135,9 @@ class Stage:
         """Take note of failures and of context partitions."""
         runtime.add_error_listener(self._count_failure)
         runtime.add_partition_listener(None, self.lives.take)
+        for context in runtime.catalog.contexts:  # those that are there from the beginning on
+            for partition in runtime.partitions(context):
+                self.lives.take(Notice("allocated", context, partition["id"], partition, runtime.now))
         for context, fn in self._partition_listeners:
             runtime.add_partition_listener(context, fn)
 

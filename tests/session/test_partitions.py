@@ -230,6 +230,25 @@ def test_a_timeline_tells_births_and_deaths() -> None:
     assert str(last).startswith("timeline of Shifts: 3 partitions, the last 1 drawn, 0 live")
 
 
+def test_a_timeline_knows_the_partitions_that_are_there_from_the_beginning_after_a_rewind() -> None:
+    cep = Workbench(start=1000)
+    cep.run(
+        "create schema A(x int); create context Signs group by x < 0 as minus, group by x >= 0 as plus from A;"
+        "@name('s') context Signs select count(*) as n from A"
+    )
+    cep.advance(5000)
+    cep.rewind()
+    for one in (cep, cep.rehearsal()):
+        one.advance(3000)
+        one.end_partition("Signs", 0)
+        timeline = one.timeline("Signs")
+        assert [(life.id, life.properties["label"], life.born, life.died) for life in timeline.lives] == [
+            (0, "minus", 1000, 3000),
+            (1, "plus", 1000, None),
+        ]
+        assert (timeline.allocated, timeline.live) == (2, 1)
+
+
 def test_a_replay_in_slices_knows_when_partitions_were_born() -> None:
     cep = Workbench()
     ticks = pd.DataFrame({"at": range(0, 1000, 100), "cust": list("aabbccddee"), "n": range(10)})
