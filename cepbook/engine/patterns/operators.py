@@ -187,8 +187,9 @@ class And(Started):
             kept = [match for match in matches if not holds(match, events)]
             self.matcher.size -= max(len(matches) - 1, 0) - max(len(kept) - 1, 0)
             self.matches[place] = kept
-            if matches and not kept and self.children[place] is None and self.alive:
+            if matches and not kept and self.children[place] is None:
                 self.fail()  # that side will not become true again
+                return
         Started.discard(self, events)
 
 
@@ -216,7 +217,7 @@ class Or(Started):
         self.children = [operand.new(self.matcher, self, i) for i, operand in enumerate(self.spec.operands)]
         for child in list(self.children):
             if self.alive:
-                child.start(match)
+                child.start(match.copy())  # its own: a timer behind `until` writes arrays into it
 
     def stop(self) -> None:
         self.alive = False

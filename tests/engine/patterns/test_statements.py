@@ -150,3 +150,27 @@ def test_a_replay_finds_what_sending_finds(pattern: str, seed: int) -> None:
     assert found == expected
     assert replayed.now == sent.now
     assert any(delta.insert for delta in found)
+
+
+def test_what_a_match_discards_is_counted_once() -> None:
+    runtime, deltas = started(
+        "@name('out') select * from pattern @DiscardPartialsOnMatch [every (a=A and every b=B and every c=C)]"
+    )
+    for i in range(3):
+        runtime.send("B", {"id": f"b{i}"})
+        runtime.send("C", {"id": f"c{i}"})
+    runtime.send("A", {"id": "a"})
+    assert len(deltas[-1].insert or ()) == 9
+    (state,) = runtime.state("out", partials=1_000)
+    assert state["partials"]["total"] == len(state["partials"]["rows"]) == 30  # nothing is kept beside the atoms
+
+
+def test_branches_of_or_do_not_see_the_arrays_of_each_other() -> None:
+    runtime, deltas = started(
+        "@name('out') select b, c from pattern [every (b=B until timer:interval(5 sec)) or every c=C]"
+    )
+    runtime.send("B", {"id": "b"})
+    runtime.advance(5_000)
+    assert [row["c"] for row in deltas[-1].insert or ()] == [None]
+    runtime.send("C", {"id": "c"})
+    assert [(row["b"], row["c"]["id"]) for row in deltas[-1].insert or ()] == [(None, "c")]
