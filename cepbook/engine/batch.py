@@ -18,6 +18,7 @@ from typing import Any
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of
 from cepbook.engine.rows.shape import TIMED, Stage, above_zero
 from cepbook.engine.statement import Statement
+from cepbook.errors import StatementError
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output, WindowSpec
 
@@ -154,20 +155,29 @@ class Batch:
             rows = enumerate(each.places) if wanted is None else compress(enumerate(each.places), wanted)
             streams.append([(rank, number, i) for i, rank in rows])
         times = list(merge(*(each.times for each in slices)))
+        failures: list[StatementError] = []
         for _, number, i in merge(*streams):
             each = slices[number]
-            self._advance(times, each.times[i])
-            senders[each.type]({name: values[i] for name, values in each.columns.items()})
-        self._advance(times, times[-1])
+            self._advance(times, each.times[i], failures)
+            try:
+                senders[each.type]({name: values[i] for name, values in each.columns.items()})
+            except StatementError as failure:
+                failures.append(failure)
+        self._advance(times, times[-1], failures)
+        if failures:
+            raise failures[0]
 
-    def _advance(self, times: list[int], t: int) -> None:
+    def _advance(self, times: list[int], t: int, failures: list[StatementError]) -> None:
         """Go to `t` with the stops at which something is due, among the `times` of all events."""
         runtime, clock = self._runtime, self._runtime.clock
         while clock.due <= t:
             stop = times[bisect_left(times, clock.due)]
             if stop <= clock.now:
                 break
-            runtime.advance(stop)
+            try:
+                runtime.advance(stop)
+            except StatementError as failure:
+                failures.append(failure)
         if t > clock.now:
             runtime.advance(t)
 

@@ -21,6 +21,11 @@ class Failures:
         self.listeners: list[ErrorListener] = []
         self._unraised: list[StatementError] = []
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a failure to raise."""
+        return bool(self._unraised)
+
     def report(self, error: StatementError) -> bool:
         """Record a failure and tell whoever listens; whether it is to be raised later."""
         self.recorded.append(error)

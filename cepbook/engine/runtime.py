@@ -342,7 +342,7 @@ class Runtime:
                 if at < clock.due:
                     clock.now = at
                 else:
-                    self._fire(at)
+                    self._fire(at, raising=False)
         try:
             self._routes[type_name](event)
         except Exception as failure:  # noqa: BLE001 - attributed to its statement
@@ -377,7 +377,7 @@ class Runtime:
                 if now < clock.due:
                     clock.now = now
                 else:
-                    self._fire(now)
+                    self._fire(now, raising=False)
             try:
                 routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
@@ -397,7 +397,7 @@ class Runtime:
             self._route(name)
         return Batch(self, types)
 
-    def _drain(self) -> None:
+    def _drain(self, raising: bool = True) -> None:
         """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
         queue, derived = self._queue, 0
         self._release()
@@ -416,13 +416,20 @@ class Runtime:
                     f"insert into feeds itself without end: one event led to more than {_MOST_DERIVED:,} derived ones "
                     f"(the last of type `{type_name}`); the rest was dropped"
                 )
-        self.raise_unraised()
+        if raising:
+            self.raise_unraised()
+        elif self._failures.waiting:
+            self._look_again()
 
     def held(self, statement: Holder) -> None:
         """`statement` holds rows until everybody has seen the present event (or instant)."""
         if not self._held:
-            self._queue.append(("", []))  # so that send looks here when the round is over
+            self._look_again()
         self._held.append(statement)
+
+    def _look_again(self) -> None:
+        """Make `send` look into the queue when the round is over."""
+        self._queue.append(("", []))
 
     def _release(self) -> None:
         """End a round: statements deliver what they hold, in the order in which they had their first rows."""
@@ -490,7 +497,8 @@ class Runtime:
             self._fire(clock.due)
         self._fire(t)
 
-    def _fire(self, t: int) -> None:
+    def _fire(self, t: int, *, raising: bool = True) -> None:
+        """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
         self.clock.now = t
         for timed in self.clock.take_due(t):
             try:
@@ -498,7 +506,7 @@ class Runtime:
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._caught(failure)
         if self._queue:
-            self._drain()
+            self._drain(raising)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:
@@ -582,7 +590,7 @@ class Runtime:
     def report(self, error: StatementError) -> None:
         """Record a statement's failure and tell whoever listens."""
         if self._failures.report(error):
-            self._queue.append(("", []))  # so that send looks here when the round is over
+            self._look_again()
 
     def raise_unraised(self) -> None:
         """Raise the first failure that no error listener was told of."""

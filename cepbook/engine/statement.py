@@ -323,8 +323,13 @@ class Statement:
             _, items = gone.setdefault(id(state), (state, []))
             expire(state, window, now, items, ordinal)
         for state, items in gone.values():
-            if items:
-                leave_rows(state, items, now, *made.setdefault(id(state), ([], [])))
+            rows: Made = [], []
+            try:
+                if items:
+                    leave_rows(state, items, now, *rows)
+                    made[id(state)] = rows
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self.failed(failure)
         return False
 
     def end(self, partition: Partition, now: int) -> None:

@@ -67,11 +67,13 @@ class BatchCode(ChangeCode):
         source, forced = self.source, forces(self.code)
         with source.block("def tick(S, w, now, ins, rem, ordinal):"):
             source.line(f"idle = {self.idle}")
-            if forced:
-                source.line("release(S, w, now, ins, rem, True)")
-            else:
-                with source.block("if not idle:"):
-                    source.line("release(S, w, now, ins, rem)")
+            source.line("made = len(ins), len(rem)")
+            with self.code.reported("del ins[made[0] :], rem[made[1] :]"):
+                if forced:
+                    source.line("release(S, w, now, ins, rem, True)")
+                else:
+                    with source.block("if not idle:"):
+                        source.line("release(S, w, now, ins, rem)")
             source.line("w[2], grid = None, w[2]")
             with nullcontext() if forced else source.block("if w[1]:"):
                 source.line("w[3] = grid")

@@ -130,6 +130,18 @@ class Code:
 
     # -------------------------------------------------------------- conditions and rows
     @contextmanager
+    def reported(self, *then: str) -> Iterator[None]:
+        """Write what follows so that a failure is reported and stops nothing: other windows and timers go on.
+
+        `then` are the lines for after a failure.
+        """
+        with self.source.block("try:"):
+            yield
+        with self.source.block("except Exception as failure:"):
+            for line in ("failed(failure)", *then):
+                self.source.line(line)
+
+    @contextmanager
     def where(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the where-clause, if there is one."""
         with self._under(scope, self.shape.where):

@@ -141,8 +141,8 @@ class GeneralCode(ChangeCode):
         if self.code.one_view:
             return
         with source.block("def tick(S, W, now, ins, rem, ordinal):"):
-            source.line("W.armed, forced = _NEVER, False")
-            with source.block("if W.due <= now:"):
+            source.line("W.armed, forced, made = _NEVER, False, (len(ins), len(rem))")
+            with source.block("if W.due <= now:"), self.code.reported("del ins[made[0] :], rem[made[1] :]"):
                 source.line("change = W.advance(now)")
                 with source.block("if change is not None:"):
                     source.line("batch, former = change")
@@ -164,7 +164,7 @@ class GeneralCode(ChangeCode):
                 with source.block("if ticks is not None:"):
                     source.line("now = ticks[_bisect_left(ticks, W.due)]")
                 source.line("change = W.advance(now)")
-                with source.block("if change is not None:"):
+                with source.block("if change is not None:"), self.code.reported():
                     source.line("batch, former = change")
                     source.line("ins, rem, forced = [], [], not batch and not former")
                     source.line("process(S, batch, former, now, ins, rem, forced)")

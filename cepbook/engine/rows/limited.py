@@ -133,16 +133,18 @@ class LimitedCode(GeneralCode):
         with source.block("def tick(S, timed_out, now, ins, rem, ordinal):"):
             source.line(f"W, L, forced = S[1], {self._limiter}, False")
             source.line("timed_out.armed = _NEVER")
-            with source.block("if W.due <= now:"):
+            with source.block("if W.due <= now:"), self.code.reported():
                 source.line("change = W.advance(now)")
                 with source.block("if change is not None:"):
                     source.line("new, old = [], []")
                     self._limit("new", "old")
                     self._add_posted()
-            source.line("posted = L.advance(S, now)", self.output.span)
-            self._add_posted("forced = True")
+            with self.code.reported():
+                source.line("posted = L.advance(S, now)", self.output.span)
+                self._add_posted("forced = True")
             self._arm("W")
-            self._arm_limiter()
+            with source.block("if now < L.due:"):  # not where the next point could not be found
+                self._arm_limiter()
             source.line("return forced")
 
     def _add_posted(self, *then: str) -> None:

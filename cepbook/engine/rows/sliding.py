@@ -328,9 +328,10 @@ class SlidingCode:
                         source.line("gone.append(W.popleft())")
                 else:
                     self._gone = f"while W and {stamp} <= limit:", "W.popleft()"
-                self._leave_rows()
-                self._gone = "for item in gone:", "item"
-                emit("ins", "rem")
+                with self.code.reported(f"while W and {stamp} <= limit: W.popleft()"):
+                    self._leave_rows()
+                    self._gone = "for item in gone:", "item"
+                    emit("ins", "rem")
             source.line(f"return {NEVER}")
 
     def _each_gone(self, body: Callable[[], None]) -> None:

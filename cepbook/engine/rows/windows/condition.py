@@ -1,7 +1,7 @@
 """The conditions of ``expr`` and ``expr_batch``: a test over the window's oldest and newest event, with aggregates.
 
 Generated functions do the work: ``expr0(C, item)`` tests, ``expr0_enter(cells, item)`` and ``expr0_leave`` keep the
-aggregates of the condition, if it has any.
+aggregates of the condition, if it has any. A failure is reported and counts as false, so that the window stays whole.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
             cells.load("C.cells")
             if cells.reads_now:
                 source.line("now = clock.now")
-            source.line(f"return {lower.truth(scope, spec.args[0])}", spec.args[0].span)
+            with code.reported("return False"):
+                source.line(f"return {lower.truth(scope, spec.args[0])}", spec.args[0].span)
         if not spec.calls:
             return
         with source.block(f"def {name}_fresh():"):
@@ -123,7 +124,7 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
                 cells.store("cells")
                 if cells.risky:
                     with source.block("if broken is not None:"):
-                        source.line("raise broken")
+                        source.line("failed(broken)")
 
     code.helpers.append(write)
     moves = f", {name}_fresh, {name}_enter, {name}_leave" if spec.calls else ""

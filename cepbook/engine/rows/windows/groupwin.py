@@ -45,10 +45,11 @@ class GroupWin(View):
         key = item[self.at]
         if self.reclaim is not None:
             self._forget(self.reclaim, now)
-            self.seen[key] = now
         found = self.by_key.get(key)
         if found is None:
             found = self.by_key[key] = (item[0], self.make(now))
+        if self.reclaim is not None:
+            self.seen[key] = now
         place, view = found
         change = view.arrive(item, now)
         if view.due < view.armed:
