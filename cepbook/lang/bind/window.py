@@ -130,7 +130,7 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
 
 
 def _together(names: Sequence[str]) -> Sequence[str]:
-    """Of the windows before one, those that hold the same events: behind ``merge`` and derived values there are others."""
+    """Of the windows before one, those that hold the same events: not those before ``merge`` or derived values."""
     ends = [i for i, name in enumerate(names) if name == "merge" or (name in WINDOWS and WINDOWS[name].derived)]
     return names[ends[-1] + 1 :] if ends else names
 
