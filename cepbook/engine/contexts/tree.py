@@ -54,7 +54,7 @@ class Tree:
         self._levels = levels(form, self)
         self._root: Branch | None = None
         self._timers: list[Timer] = []
-        self._stale = 0
+        self._armed = 0  # owners with a timer; the other entries of `_timers` are of no use
         self._serial = count()
         self._next_id = 0
         self._fresh: set[int] = set()  # allocated by the present event
@@ -107,7 +107,7 @@ class Tree:
         self.statements.clear()
         self.partitions.clear()
         self._timers.clear()
-        self._next_id = self._stale = 0
+        self._next_id = self._armed = 0
         self._tell("deactivated", None)
 
     def rewired(self) -> None:
@@ -253,6 +253,7 @@ class Tree:
             self.disarm(owner)
         owner.due = due
         if due < NEVER:
+            self._armed += 1
             entry = (due, watch.branch.level.depth, watch.rank, next(self._serial), watch, owner)
             heappush(self._timers, entry)
             self._host.clock.arm(self.timed, due)
@@ -260,9 +261,8 @@ class Tree:
     def disarm(self, owner: Node) -> None:
         """Forget the timer of `owner`; timers long of no use are thrown away."""
         owner.due = NEVER
-        self._stale += 1
-        if self._stale > _FEW and 2 * self._stale > len(self._timers):
-            self._stale = 0
+        self._armed -= 1
+        if len(self._timers) > _FEW + 2 * self._armed:
             self._timers = [timer for timer in self._timers if timer[5].due == timer[0]]
             heapify(self._timers)
 
@@ -274,13 +274,12 @@ class Tree:
         self._fresh = set()
         for at, _, _, _, watch, owner in due:
             if owner.due != at:
-                self._stale -= 1
                 continue
             owner.due = NEVER
+            self._armed -= 1
             self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner))  # type: ignore[misc]
         while self._timers and self._timers[0][5].due != self._timers[0][0]:
             heappop(self._timers)
-            self._stale -= 1
         if self._timers:
             self._host.clock.arm(self.timed, self._timers[0][0])
 

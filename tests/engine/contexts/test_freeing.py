@@ -60,6 +60,25 @@ def test_ended_partitions_hold_nothing(kind: str, select: str) -> None:
     assert _kept() <= _FEW
 
 
+def test_partitions_that_end_at_one_instant_leave_the_count_of_timers_right() -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        f"{SCHEMA} create context Freed context Daily start @now end after 1 day,"
+        "context Session initiated by S as s terminated by pattern [E(id = s.id) or timer:interval(1 day)];"
+        "@name('s') context Freed select count(*) as c from D"
+    )
+    day = 86_400_000
+    for number in range(1000):
+        runtime.send("S", {"id": number})
+    runtime.advance(day)  # the outer level ends first, and all of the inner one with it
+    for number in range(1000):
+        runtime.send("S", {"id": number})
+        runtime.send("E", {"id": number})
+    gc.collect()
+    assert runtime.partitions("Freed") == []
+    assert _kept() <= _FEW
+
+
 def _kept() -> int:
     """How many partitions are in memory."""
     return sum(isinstance(o, Partition) and o.name == "Freed" for o in gc.get_objects())
