@@ -41,8 +41,9 @@ def list_partitions(host: Host, rest: list[str]) -> Frozen:
     users = [s.name for s in workbench.runtime.statements.values() if s.plan.context == rest[0]]
     used = f"used by {', '.join(users)}" if users else "no statement uses it"
     title = f"{rest[0]}: {counted(len(frame), 'partition')}, {used}"
-    empty = [size for size in SIZES if frame[size].isna().all()]
-    rows = _records(frame.drop(columns=["statements", *empty]))
+    statements, *sizes = frame.columns[-1 - len(SIZES) :]  # maybe with other names: built-in properties come first
+    empty = [size for size in sizes if frame[size].isna().all()]
+    rows = _records(frame.drop(columns=[statements, *empty]))
     columns = partition_columns(rows) if rows else ()
     cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
     right = [column.name for column in columns if column.kind in ("int", "float")]

@@ -164,7 +164,7 @@ class WorkbenchSource:
         if self.tags is not None:
             for state in self._runtime.state(self._statement, set(ids), partials=0):
                 sizes[state["partition"]]["waiting"] = state["partials"]["total"]
-        return Listed(len(running.partitions), [{"id": p.id, **described(p), **sizes[p.id]} for p in shown])
+        return Listed(len(running.partitions), [{"id": p.id, **_named(described(p)), **sizes[p.id]} for p in shown])
 
     def partials(self, partition: int | None = None) -> Partials:
         return partials_of(self._runtime, self._statement, partition)
@@ -188,3 +188,8 @@ class WorkbenchSource:
 
     def replay(self) -> Controllable | None:
         return self._workbench.replaying
+
+
+def _named(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Built-in properties; what an event is called in EPL may be the name of a size."""
+    return {f"{name}_" if name in SIZES else name: value for name, value in properties.items()}

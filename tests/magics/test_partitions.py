@@ -45,6 +45,17 @@ def test_the_partitions_of_a_context(traded: Notebook) -> None:
     ]
 
 
+def test_events_of_a_context_that_are_called_as_columns_are(trades: Notebook) -> None:
+    trades.run("""%%epl
+    create context Odd initiated by Trade as statements terminated after 1 min;
+    @name('odd') context Odd select count(*) as n from Trade""")
+    trades.run('%%events\nTrade symbol="A" price=5 volume=1')
+    assert trades.run("%epl partitions Odd").splitlines()[1:] == [
+        "  id  startTime     endTime       statements                       retained",
+        "   0  00:00:00.000  00:01:00.000  {symbol=A, price=5.0, volume=1}         0",
+    ]
+
+
 def test_a_nested_context(trades: Notebook) -> None:
     trades.run("""%%epl
     create context Both context Shift initiated by Trade(volume = 0) as opener terminated after 1 min,

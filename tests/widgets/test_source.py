@@ -11,7 +11,7 @@ from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.types import DOUBLE, STRING
-from cepbook.session import ById
+from cepbook.session import ById, Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.encode import Column
 
@@ -67,6 +67,18 @@ def test_what_a_view_reads() -> None:
         [{"id": 3, "key1": "A", "rows": 1}, {"id": 5, "key1": "B", "rows": 2}, {"id": 7, "key1": "C", "rows": 0}],
     )
     assert source.partitions(1) == (3, [{"id": 3, "key1": "A", "rows": 1}])
+
+
+def test_an_event_of_a_context_may_be_called_as_a_size_is() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema Open(id int); create context Odd initiated by Open as rows terminated after 1 min;"
+        "@name('out') context Odd select id from Open"
+    )
+    cep.send("Open", id=7)
+    (row,) = WorkbenchSource(cep, "out").partitions(5).rows
+    assert (row["rows_"], row["rows"]) == ({"id": 7}, 0)
+    assert list(row)[-1] == "rows"
 
 
 def test_without_a_context_there_are_no_partitions() -> None:
