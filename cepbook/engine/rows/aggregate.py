@@ -38,7 +38,7 @@ EMPTY = type("Empty", (), {"__repr__": lambda self: "EMPTY", "__slots__": ()})()
 # functions to which it makes a difference that a value occurs twice
 _DISTINCT = frozenset("count countever sum avg median stddev stddevpop avedev".split())
 # what may be another value, or another condition, when an event leaves
-_CHANGING = (x.AggregateRef, x.Variable, x.CurrentTimestamp)
+CHANGING = (x.AggregateRef, x.Variable, x.CurrentTimestamp)
 _FLOATING = ("double", "float", "object")  # types with a value that is no number
 
 
@@ -46,14 +46,23 @@ class Aggregates:
     """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order.
 
     `values` has the code of each call's value; it reads the locals and, for ``rate(seconds)``, ``now``.
+    With `remembers` cells know which events are in them, and an event that is not leaves nothing.
     """
 
     def __init__(
-        self, scope: Scope, calls: Sequence[AggregateCall], leaving: Leaving, counted: bool, prefix: str = "a"
+        self,
+        scope: Scope,
+        calls: Sequence[AggregateCall],
+        leaving: Leaving,
+        counted: bool,
+        prefix: str = "a",
+        *,
+        remembers: bool = False,
     ) -> None:
         self.scope = scope
         self.source: Source = scope.source
         self.leaving = leaving
+        self.remembers = remembers and leaving is not Leaving.NEVER
         self.prefix = prefix
         self.names: list[str] = []
         self.initial: list[str] = []
@@ -77,11 +86,15 @@ class Aggregates:
             if found.distinct:
                 self._cell(found, "seen", "{}")
         read = [e for e in (*found.exprs, found.filter) if e is not None]
-        changing = found.risky or any(isinstance(part, _CHANGING) for e in read for part in x.walk(e))
-        if changing and found.remembered is None and self.leaving is not Leaving.NEVER and not _lasts(call):
-            found.remembered = self._local("{}")
-            self.needs_ordinal = True
+        changing = self.remembers or found.risky or any(isinstance(part, CHANGING) for e in read for part in x.walk(e))
+        if changing and self.leaving is not Leaving.NEVER and not _lasts(call):
+            self._remember(found)
         return found
+
+    def _remember(self, argument: Argument) -> None:
+        if argument.remembered is None:
+            argument.remembered = self._local("{}")
+            self.needs_ordinal = True
 
     def _events(self) -> Argument:
         """The argument that stands for all events."""
@@ -90,6 +103,8 @@ class Aggregates:
                 return known
         made = Argument((), False, None, (), False)
         self.arguments.append(made)
+        if self.remembers:
+            self._remember(made)
         return made
 
     def _local(self, initial: str) -> str:

@@ -14,7 +14,7 @@ from enum import Enum
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows import support
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.frozen import hashable, is_hashable
+from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.sorting import sort_key_code
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
@@ -237,10 +237,11 @@ class Visit:
         if not argument.distinct:
             self._add(v)
             return
-        seen, key = argument.cells["seen"], v
-        if argument.expr is not None and not is_hashable(argument.expr.type):
+        assert argument.expr is not None
+        seen, key = argument.cells["seen"], key_code(source, v, argument.expr.type)
+        if not key.isidentifier():
+            source.line(f"frozen = {key}")
             key = "frozen"
-            source.line(f"frozen = {source.bind('_hashable', hashable)}({v})")
         source.line(f"held = {seen}.get({key}, 0)")
         if self.entering:
             source.line(f"{seen}[{key}] = held + 1")

@@ -11,7 +11,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.arrange import Arrangement
 from cepbook.engine.rows.expr import Cell, Scope
-from cepbook.engine.rows.frozen import hashable, is_hashable, thawed
+from cepbook.engine.rows.frozen import is_hashable, key_code, thawed
 from cepbook.engine.rows.items import first_items, items_of
 from cepbook.engine.rows.local import LocalGroups, local_keys
 from cepbook.engine.rows.shape import Shape
@@ -34,8 +34,9 @@ class Code:
         self.source: Source = scope.source
         calls = () if shape.aggregation is None else shape.aggregation.calls
         counted = shape.grouped and shape.leaving is not Leaving.NEVER
+        own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = []
-        self.aggregates = Aggregates(scope, [c for c in calls if c.group_by is None], shape.leaving, counted)
+        self.aggregates = Aggregates(scope, own, shape.leaving, counted, remembers=shape.changing)
         self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
         self.values = self._values(calls)
         self.items = items_of(shape, self.aggregates.needs_ordinal)
@@ -57,7 +58,8 @@ class Code:
         row_keys = keys
         if shape.fully:  # rows stand for groups
             row_keys = tuple(x.KeyRef(e.type, shape.keys.index(e)) for e in keys)
-        return LocalGroups(scope, calls, keys, shape.leaving_locally, self.slot("{}"), self._key_of, row_keys)
+        table, leaving = self.slot("{}"), shape.leaving_locally
+        return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, remembers=shape.changing)
 
     def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
         """Code of the values of all calls, in their order."""
@@ -217,7 +219,8 @@ class Code:
         """Code of the key of the group of grouping set `level`: its number, then all keys, null where it has none."""
         chosen = self.shape.levels[level]
         codes = [
-            self._hashable(lower.value(scope, e), e) if i in chosen else "None" for i, e in enumerate(self.shape.keys)
+            key_code(self.source, lower.value(scope, e), e.type) if i in chosen else "None"
+            for i, e in enumerate(self.shape.keys)
         ]
         return f"({', '.join([str(level), *codes])})"
 
@@ -226,11 +229,8 @@ class Code:
         return self._key_of(scope, keys)
 
     def _key_of(self, scope: Scope, keys: tuple[x.Expr, ...]) -> str:
-        codes = [self._hashable(lower.value(scope, e), e) for e in keys]
+        codes = [key_code(self.source, lower.value(scope, e), e.type) for e in keys]
         return codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
-
-    def _hashable(self, code: str, e: x.Expr) -> str:
-        return code if is_hashable(e.type) else f"{self.source.bind('_hashable', hashable)}({code})"
 
     def open_group(self, key: str, group: str = "G") -> None:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
@@ -257,16 +257,20 @@ class Code:
     def leave_group(self, scope: Scope, key: str) -> None:
         """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells."""
         source = self.source
-        if self.shape.unpaired:
-            self.find_or_make("G", "groups", key, self.aggregates.fresh())
-        else:
-            source.line(f"G = groups[{key}]")
+        self.find_to_leave(key)
         self.aggregates.load("G")
         self.leave(scope)
         self.aggregates.store("G")
         if self.aggregates.size is not None:
             with source.block(f"if not {self.aggregates.size}:"):
                 source.line(f"del groups[{key}]")
+
+    def find_to_leave(self, key: str) -> None:
+        """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
+        if self.shape.unpaired:
+            self.find_or_make("G", "groups", key, self.aggregates.fresh())
+        else:
+            self.source.line(f"G = groups[{key}]")
 
     def find_window(self, fresh: str) -> str:
         """Write the look-up of the arriving event's window; returns its local. ``gk`` is its groupwin key."""

@@ -33,6 +33,8 @@ class LocalGroups:
         table: str,
         key_of: Callable[[Scope, Keys], str],
         row_keys: Keys,
+        *,
+        remembers: bool,
     ) -> None:
         self.source = scope.source
         self.numbers = [i for i, call in enumerate(calls) if call.group_by == keys]
@@ -42,7 +44,8 @@ class LocalGroups:
         self.row_keys = row_keys
         prefix = f"b{self.numbers[0]}_"
         mine = [replace(calls[i], group_by=None) for i in self.numbers]
-        self.cells = Aggregates(scope, mine, leaving, bool(keys) and leaving is not Leaving.NEVER, prefix)
+        counted = bool(keys) and leaving is not Leaving.NEVER
+        self.cells = Aggregates(scope, mine, leaving, counted, prefix, remembers=remembers)
         self._key, self._group = f"{prefix}k", f"{prefix}g"
 
     def enter(self, scope: Scope, ordinal: str) -> None:

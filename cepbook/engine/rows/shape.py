@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.aggregate import Leaving
+from cepbook.engine.rows.aggregate import CHANGING, Leaving
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
@@ -146,8 +146,10 @@ class Shape:
     @property
     def leaving(self) -> Leaving:
         """How events leave one group of the aggregation."""
-        if self.general:
-            return self._leaving_views()
+        within = self._leaving_views() if self.general else self._leaving_window()
+        return Leaving.ANYHOW if within is Leaving.IN_ORDER and self.changing else within
+
+    def _leaving_window(self) -> Leaving:
         within = _LEAVING[self.window_name]
         if self.batches and self.group_window:
             within = Leaving.IN_ORDER
@@ -176,7 +178,17 @@ class Shape:
     @property
     def unpaired(self) -> bool:
         """Whether events may leave that never entered: the first former value of a derived-value window."""
-        return len(self.stages) > 1 and not self.stages[-1].windows
+        return self.changing or (len(self.stages) > 1 and not self.stages[-1].windows)
+
+    @property
+    def changing(self) -> bool:
+        """Whether an event may belong to other groups, or not pass where, by the time it leaves: nothing keeps that.
+
+        An event that leaves a group, or all events, without having entered is ignored; one that does not leave stays.
+        """
+        calls = () if self.aggregation is None else self.aggregation.calls
+        parts = [self.where, *self.keys, *(e for call in calls for e in call.group_by or ())]
+        return any(isinstance(part, CHANGING) for e in parts if e is not None for part in x.walk(e))
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -230,7 +242,8 @@ class Shape:
     @property
     def same_group(self) -> bool:
         """Whether an event that an arrival pushes out belongs to the arrival's own group."""
-        return bool(self.group_window) and self.grouped and set(self.keys) <= set(self.group_window)
+        within = bool(self.group_window) and self.grouped and set(self.keys) <= set(self.group_window)
+        return within and not self.changing
 
 
 def shape_of(plan: p.SelectStatement) -> Shape:

@@ -258,7 +258,7 @@ class SlidingCode:
         if entering:
             code.open_group("k", "G")
         else:
-            source.line("G = groups[k]")
+            code.find_to_leave("k")
         with source.block("if k not in touched:"):
             source.line("touched[k] = G")
             if self.shape.wants_remove:

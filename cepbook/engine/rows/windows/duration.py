@@ -46,12 +46,17 @@ class Calendar(Duration):
         return next_on_grid(now, point, self.months, self.length)
 
 
-def duration(months: int | None, length: int | None) -> Duration:
-    """The period of `months` and `length` clock units. Errors: ValueError when a part is null or the whole negative."""
+def duration(months: int | None, length: int | None, apart: bool = False) -> Duration:
+    """The period of `months` and `length` clock units.
+
+    Errors: ValueError when a part is null or negative, with `apart` also when the whole is zero.
+    """
     if months is None or length is None:
         raise ValueError("the period of a window is null")
     if months < 0 or length < 0:
         raise ValueError(f"the period of a window is negative: {months} months and {length}")
+    if apart and not (months or length):
+        raise ValueError("the period of a window must be above 0, found 0")
     return Calendar(months, length) if months else Duration(length)
 
 

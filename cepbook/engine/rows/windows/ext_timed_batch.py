@@ -47,7 +47,7 @@ class ExtTimedBatch(Collecting):
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:
     grid = code.parameter(spec.args[2]) if len(spec.args) > 2 else "None"
-    return f"{code.source.bind('_ExtTimedBatch', ExtTimedBatch)}({at}, {period(code, spec, 1)}, {grid})"
+    return f"{code.source.bind('_ExtTimedBatch', ExtTimedBatch)}({at}, {period(code, spec, 1, apart=True)}, {grid})"
 
 
 VIEW = General(_view, timestamp)

@@ -59,8 +59,8 @@ def size(code: Code, spec: WindowSpec, position: int = 0) -> str:
     return f"{code.source.bind('_positive', positive)}({given})"
 
 
-def period(code: Code, spec: WindowSpec, position: int = 0) -> str:
-    """Code of a window parameter, a time period."""
+def period(code: Code, spec: WindowSpec, position: int = 0, *, apart: bool = False) -> str:
+    """Code of a window parameter, a time period; with `apart` it is between batches, and cannot be zero."""
     given = spec.args[position]
     months, length = "0", "0"
     if isinstance(given, x.Period):
@@ -69,7 +69,7 @@ def period(code: Code, spec: WindowSpec, position: int = 0) -> str:
     else:
         length = code.parameter(given)
     code.source.bind("_duration", duration)
-    return f"_duration({months}, {length})"
+    return f"_duration({months}, {length}{', True' if apart else ''})"
 
 
 def key(code: Code, spec: WindowSpec) -> list[str]:

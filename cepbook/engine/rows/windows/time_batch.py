@@ -91,7 +91,7 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     name = code.source.bind("_TimeBatch", TimeBatch)
     grid = code.parameter(spec.args[1]) if len(spec.args) > 1 else "None"
     starts_at = "now" if "START_EAGER" in spec.options else "None"
-    return f"{name}({period(code, spec)}, {grid}, {bool(spec.options)}, {starts_at})"
+    return f"{name}({period(code, spec, apart=True)}, {grid}, {bool(spec.options)}, {starts_at})"
 
 
 VIEW = General(_view)

@@ -54,7 +54,7 @@ class TimeLengthBatch(Collecting):
 def _view(code: Code, spec: WindowSpec, at: int) -> str:
     name = code.source.bind("_TimeLengthBatch", TimeLengthBatch)
     starts_at = "now" if "START_EAGER" in spec.options else "None"
-    return f"{name}({period(code, spec)}, {size(code, spec, 1)}, {bool(spec.options)}, {starts_at})"
+    return f"{name}({period(code, spec, apart=True)}, {size(code, spec, 1)}, {bool(spec.options)}, {starts_at})"
 
 
 VIEW = General(_view)
