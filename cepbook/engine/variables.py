@@ -86,6 +86,8 @@ def accepted(name: str, value: Any, type_: Type) -> Any:
     """`value` as a value of variable `name`. Errors: UsageError when it does not fit; null (None) always does."""
     try:
         return _fitted(value, type_)
+    except OverflowError:
+        raise UsageError(f"variable `{name}` is {type_}: the value is out of range") from None
     except ValueError as error:
         raise UsageError(f"variable `{name}` is {type_}: {error}") from None
 
@@ -111,7 +113,7 @@ def _converted(value: Any, type_: Type) -> Any:
     if type_.name == "double":
         return float(value)
     if type_.name == "float":
-        return single(value)
+        return single(float(value))
     if type_.name == "bigdecimal":
         return value if isinstance(value, Decimal) else Decimal(str(value))
     return value

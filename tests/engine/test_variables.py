@@ -368,3 +368,12 @@ class _Sink:
     def extend(self, deltas: list[Any]) -> None:
         for delta in deltas:
             self._rows += Delta(*delta).insert or []
+
+
+@pytest.mark.parametrize("type_", ["double", "float"])
+def test_a_number_beyond_all_floats_is_refused(type_: str) -> None:
+    runtime = Runtime()
+    runtime.deploy(f"create variable {type_} v = 1")
+    with pytest.raises(UsageError, match=f"variable `v` is {type_}: the value is out of range"):
+        runtime.set_variable("v", 10**400)
+    assert runtime.get_variable("v") == 1
