@@ -123,6 +123,10 @@ class ByProperties(Selector):
 
     predicate: Callable[[Mapping[str, Any]], object]
 
+    def __post_init__(self) -> None:
+        if not callable(self.predicate):
+            raise UsageError(f"ByProperties takes a function of the properties, not {self.predicate!r}")
+
     def chooses(self, partition: Identity) -> bool:
         return bool(self.predicate(partition.properties))
 
@@ -134,7 +138,13 @@ class Nested(Selector):
     levels: Mapping[str, Selector]
 
     def __init__(self, levels: Mapping[str, Selector] | None = None, /, **named: Selector) -> None:
-        object.__setattr__(self, "levels", {**(levels or {}), **named})
+        if not isinstance(levels, Mapping | None):
+            raise UsageError(f"Nested takes selectors by the names of levels, not {levels!r}: Nested(level=…)")
+        found = {**(levels or {}), **named}
+        for name, selector in found.items():
+            if not isinstance(name, str) or not isinstance(selector, Selector):
+                raise UsageError(f"Nested takes selectors by the names of levels, not {selector!r} by {name!r}")
+        object.__setattr__(self, "levels", found)
 
     def chooses(self, partition: Identity) -> bool:
         steps = {step.name: step for step in partition.steps}

@@ -98,7 +98,8 @@ def bind_hash(node: ast.HashContext, module: Module) -> c.Hash:
     _check_unrelated(node.items, module)
     granularity = fold(bind_expr(node.granularity, of_context(module, ())))
     number = granularity.value if isinstance(granularity, x.Const) else None
-    if granularity.type != ERROR and (not isinstance(number, int) or isinstance(number, bool) or number <= 0):
+    counts = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 31
+    if granularity.type != ERROR and not counts:
         fact = "the granularity must be a constant int above 0"
         module.problems.add("wrong-parameter", fact, node.granularity.span, "it is the number of partitions")
     return c.Hash(streams, number if isinstance(number, int) else 1, node.preallocate, span=node.span)
