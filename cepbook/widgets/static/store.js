@@ -65,6 +65,7 @@ class Store {
   clear() {
     this.next = 0;
     this.matches = new Map(); // by delivery: the lines of its matches
+    this.asked = new Set(); // deliveries, since the last frame
     this.rows = { time: [], insert: [], delivery: [], cells: this.columns.map(() => []) };
   }
   hello() {
@@ -75,9 +76,12 @@ class Store {
   show() {
     this.send({ kind: "show", client: this.client, pane: this.ui.pane, partition: this.ui.partition });
   }
-  // The events of a delivery's matches are sent when somebody wants to see them.
+  // The events of a delivery's matches are sent when somebody wants to see them; asked for once in a frame, as Python
+  // answers a number of questions at a time.
   expand(delivery) {
-    if (!this.matches.has(delivery)) this.send({ kind: "expand", client: this.client, delivery });
+    if (this.matches.has(delivery) || this.asked.has(delivery)) return;
+    this.asked.add(delivery);
+    this.send({ kind: "expand", client: this.client, delivery });
   }
   receive(frame, buffers) {
     this.answered = true;
@@ -89,6 +93,7 @@ class Store {
     if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
     if (frame.waiting) this.awaited(frame.waiting, buffers);
     for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
+    this.asked.clear();
     this.changed();
     let answered = false;
     const acknowledge = () => {

@@ -328,6 +328,7 @@ class Panel {
       entries.push({ row, key, delivery });
       if (!ui.opened.has(key)) continue;
       const found = matches.get(delivery);
+      if (!found) this.store.expand(delivery); // opened before the page was connected anew
       for (const line of found ? linesOf(found, later) : ["Reading …"]) entries.push({ row, line });
     }
     return entries;
