@@ -88,6 +88,9 @@ def _clock_units(parts: Sequence[tuple[x.Expr, int]], scope: Scope) -> x.Expr:
         else:
             scaled = x.Arith(t.DOUBLE, "*", amount, x.Const(t.DOUBLE, micros / unit), span=amount.span)
             total = scaled if total is None else x.Arith(t.DOUBLE, "+", total, scaled, span=amount.span)
+    if not math.isfinite(constant):
+        scope.problems.add("wrong-parameter", "the time period is beyond all numbers", parts[0][0].span)
+        constant = 0.0
     rounded = whole // unit + math.floor((whole % unit + constant) / unit + 0.5)
     if total is None:
         return x.Const(t.LONG, rounded, span=parts[0][0].span)

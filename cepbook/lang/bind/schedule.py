@@ -15,10 +15,10 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
 from cepbook.lang.bind.period import MICROSECONDS, duration
 
-_REPEAT = re.compile(r"R(-?\d*)")
+_REPEAT = re.compile(r"R(-?\d{0,18})")
 _PERIOD = re.compile(
-    r"P(?=.)(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?"
-    r"(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+    r"P(?=.)(?:(\d{1,18})Y)?(?:(\d{1,18})M)?(?:(\d{1,18})W)?(?:(\d{1,18})D)?"
+    r"(?:T(?=.)(?:(\d{1,18})H)?(?:(\d{1,18})M)?(?:(\d{1,18}(?:\.\d+)?)S)?)?"
 )
 _UNITS = ("week", "day", "hour", "minute", "second")
 _FORM = "'R3/2024-03-04T09:00:00Z/PT10M': repetitions, date, period, in this order"
