@@ -413,6 +413,8 @@ class Statement:
     # -------------------------------------------------------------- events
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Partition) -> bool:
         """Hand `event` to the statement's state in `partition`; a failure is reported and stops nothing."""
+        if partition.ended:  # by hand, in a listener of a statement before
+            return False
         try:
             return bool(take(event, partition.states[self.program.namespace["slot"]]))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed

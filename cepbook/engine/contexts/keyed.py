@@ -83,6 +83,8 @@ class KeyedContext:
         if partition is None:
             return False
         partition.ended = True
+        if self.current is partition:  # a listener ends it, and further statements were to see the event
+            self.current = None
         del self.partitions[partition.place]
         for statement in reversed(self.statements):
             if statement is not None:

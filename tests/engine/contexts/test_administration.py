@@ -305,3 +305,39 @@ def test_a_statement_that_cannot_begin_in_the_live_partitions_is_not_deployed() 
     found = rows(runtime, "s")
     sent(runtime, ("D", "a", 1))
     assert found == [([{"id": "a"}], None)]
+
+
+def test_a_partition_that_a_listener_ends_gets_no_further_rows_of_the_event() -> None:
+    runtime = running("create context C partition by id from D")
+    runtime.deploy("@name('s') context C select v from D; @name('t') context C select count(*) as c from D")
+    errors: list[StatementError] = []
+    runtime.add_error_listener(errors.append)
+    counted = rows(runtime, "t")
+
+    def end(_: object) -> None:
+        for id_ in ids(runtime):
+            runtime.end_partition("C", id_)
+
+    runtime.statement("s").add_listener(end)
+    sent(runtime, ("D", "a", 1), ("D", "a", 2))
+    assert (errors, ids(runtime), counted) == ([], [], [])
+    runtime.statement("s").remove_listener(end)
+    sent(runtime, ("D", "a", 3))
+    assert counted == [([{"c": 1}], None)]
+
+
+@pytest.mark.parametrize("context", ["partition by id from D", "initiated by D as d terminated after 1 min"])
+def test_a_partition_that_is_ended_while_it_is_allocated_sees_nothing(context: str) -> None:
+    runtime = running(f"create context C {context}; @name('t') context C select count(*) as c from D")
+    errors: list[StatementError] = []
+    runtime.add_error_listener(errors.append)
+    counted = rows(runtime, "t")
+
+    def end(notice: Notice) -> None:
+        if notice.kind == "allocated" and notice.partition is not None:
+            runtime.end_partition("C", notice.partition)
+
+    runtime.add_partition_listener("C", end)
+    sent(runtime, ("D", "a", 1))
+    runtime.advance(100_000)
+    assert (errors, ids(runtime), counted) == ([], [], [])
