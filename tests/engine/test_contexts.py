@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from cepbook.engine.runtime import Runtime
 from tests.engine.histories import Event, Run, comparable, histories
 
 SELECTS = [
@@ -74,3 +75,22 @@ def test_partitions_have_ids_in_order_of_their_first_event(events: list[Event]) 
     assert comparable(run.runtime.iterate_partitions("s")) == comparable(
         [(i, [{"c": c}]) for i, c in enumerate(counts)]
     )
+
+
+@pytest.mark.parametrize("terminated", ["", " terminated by E(n = 9)"])
+def test_all_nan_are_one_key(terminated: str) -> None:
+    """Whichever object they are: a column of a replay makes new ones."""
+    runtime = Runtime()
+    runtime.deploy("create schema E(x double, n int)")
+    runtime.deploy(f"create context Each partition by x from E{terminated};create context Two partition by x, n from E")
+    runtime.deploy("@name('s') context Each select count(*) as c from E;@name('t') context Two select n from E")
+    runtime.deploy("@name('u') select e.n as n from pattern [every-distinct(e.x) e=E]")
+    found: dict[str, list[Any]] = {"s": [], "t": [], "u": []}
+    for name, rows in found.items():
+        runtime.statement(name).add_listener(lambda delta, rows=rows: rows.extend(delta.insert or ()))
+    for _ in range(3):
+        runtime.send("E", {"x": float("nan"), "n": 1})
+    assert found == {"s": [{"c": 1}, {"c": 2}, {"c": 3}], "t": [{"n": 1}] * 3, "u": [{"n": 1}]}
+    assert len(runtime.partitions("Each")) == len(runtime.partitions("Two")) == 1
+    runtime.send("E", {"x": float("nan"), "n": 9})
+    assert len(runtime.partitions("Each")) == (0 if terminated else 1)

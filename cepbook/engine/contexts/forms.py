@@ -8,13 +8,14 @@ from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.hashing import HASHES, bucket, hasher
+from cepbook.engine.contexts.keyed import keys_code
 from cepbook.engine.crontab import Schedule
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows import support
 from cepbook.engine.rows.expr import Scope, ScopeIn
-from cepbook.engine.rows.frozen import hashable, is_hashable
+from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import contexts as c
@@ -145,13 +146,9 @@ class _Writer:
 
     # -------------------------------------------------------------- streams
     def _keyed_stream(self, stream: KeyedStream) -> Stream:
-        plain = all(is_hashable(e.type) for e in stream.keys)
-
         def write(scope: Scope) -> str:
-            scope.source.bind("_hashable", hashable)
             scope.source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
-            key = "keys" if plain else "tuple(_hashable(v) for v in keys)"
-            return f"({key}[0] if len(keys) == 1 else {key}), keys"
+            return f"{keys_code(scope.source, 'keys', [e.type for e in stream.keys])}, keys"
 
         place = self._function("e", stream.keys, write)
         return Stream(stream.event_type, place, self._passes(stream.filter), stream.alias)
@@ -242,9 +239,7 @@ class _Writer:
         """A tuple of values, arrays by content."""
 
         def write(scope: Scope) -> str:
-            name = scope.source.bind("_hashable", hashable)
-            values = (lower.value(scope, e) for e in exprs)
-            codes = (v if is_hashable(e.type) else f"{name}({v})" for v, e in zip(values, exprs, strict=True))
+            codes = (key_code(scope.source, lower.value(scope, e), e.type) for e in exprs)
             return f"({''.join(code + ', ' for code in codes)})"
 
         return self._function("e, P", exprs, write)

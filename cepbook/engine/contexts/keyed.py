@@ -16,10 +16,11 @@ from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.ports import Member
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.frozen import hashable, is_hashable
+from cepbook.engine.rows.frozen import is_hashable, key_code
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang.plan import CreateContextStatement, KeyedContextSpec, KeyedStream
+from cepbook.lang.types import Type
 
 Locate = Callable[[Any], Any]
 Locators = Mapping[str, Locate]  # by listed event type
@@ -164,7 +165,7 @@ class KeyedContext:
     def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
         """The partition of each row of a replay, new ones allocated in row order at `times`."""
         stream, partitions = self.streams[listed], self.partitions
-        names = [e.name for e in stream.keys if isinstance(e, x.Prop) and is_hashable(e.type)]
+        names = [e.name for e in stream.keys if isinstance(e, x.Prop) and _is_exact(e.type)]
         if stream.filter is None and len(names) == 1 == len(stream.keys):
             found: list[Partition | None] = []
             for value, time in zip(columns[names[0]], times, strict=True):
@@ -208,6 +209,20 @@ def _described(partition: Partition) -> dict[str, Any]:
     return {"id": partition.id, **partition.properties, "name": partition.name}
 
 
+def keys_code(source: Source, code: str, types: Sequence[Type]) -> str:
+    """Code of the key that stands for the tuple of values `code`; for a single value that of the value itself."""
+    parts = [f"{code}[{i}]" for i in range(len(types))]
+    keys = [key_code(source, part, type_) for part, type_ in zip(parts, types, strict=True)]
+    if len(keys) == 1:
+        return keys[0]
+    return code if keys == parts else f"({', '.join(keys)})"
+
+
+def _is_exact(type_: Type) -> bool:
+    """Whether values of the type are keys as they are, and each equals itself: not NaN."""
+    return is_hashable(type_) and type_.name not in ("double", "float")
+
+
 def compile_locators(spec: KeyedContextSpec, scope_in: lower.ScopeIn) -> Locators:
     """For each stream, ``locate(e) -> (partition key, key values)``; OUTSIDE for events that its filter hides.
 
@@ -221,7 +236,6 @@ def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
     names = lower.properties(stream.filter, *stream.keys)
     scope = scope_in(source).at(props={name: f"p{i}" for i, name in enumerate(names)}, event="e")
     source.bind("OUTSIDE", OUTSIDE)
-    source.bind("_hashable", hashable)
     with source.block("def locate(e):"):
         for i, name in enumerate(names):
             source.line(f"p{i} = e.get({source.const(name, 'n')})")
@@ -229,8 +243,6 @@ def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
             with source.block(f"if not ({lower.truth(scope, stream.filter)}):"):
                 source.line("return OUTSIDE, None")
         source.line(f"keys = ({''.join(lower.value(scope, e) + ', ' for e in stream.keys)})")
-        plain = all(is_hashable(e.type) for e in stream.keys)
-        key = "keys" if plain else "tuple(_hashable(v) for v in keys)"
-        source.line(f"return ({key}[0] if len(keys) == 1 else {key}), keys")
+        source.line(f"return {keys_code(source, 'keys', [e.type for e in stream.keys])}, keys")
     locate: Locate = source.load()["locate"]
     return locate

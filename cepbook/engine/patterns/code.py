@@ -19,7 +19,7 @@ from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec
 from cepbook.engine.patterns.timers import Cron, ObserverSpec, ScheduleSpec, WhileSpec, WithinSpec, moment
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope, ScopeIn
-from cepbook.engine.rows.frozen import hashable, is_hashable
+from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Span
 from cepbook.lang import expr as x
@@ -268,9 +268,8 @@ class PatternCode:
 
     def _frozen(self, scope: Scope, exprs: Sequence[x.Expr]) -> str:
         """A tuple of values as a key; arrays count by content, null is a value."""
-        freeze = self.source.bind("_hashable", hashable)
-        codes = [(lower.value(scope, e), is_hashable(e.type)) for e in exprs]
-        return "(" + "".join(f"{code if plain else f'{freeze}({code})'}, " for code, plain in codes) + ")"
+        codes = [key_code(self.source, lower.value(scope, e), e.type) for e in exprs]
+        return "(" + "".join(f"{code}, " for code in codes) + ")"
 
     def _repeat(self, node: p.Repeat) -> _Make:
         below = self._build(node.operand)
