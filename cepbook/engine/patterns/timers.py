@@ -43,6 +43,18 @@ class Timer(Started):
 
 
 # ---------------------------------------------------------------- observers
+class Observing(Timer):
+    """A leaf of the tree: while it waits it counts as a partial match."""
+
+    __slots__ = ()
+
+    def stop(self) -> None:
+        if self.alive:
+            self.alive = False
+            self.matcher.size -= 1
+            self.matcher.disarm(self)
+
+
 @dataclass(frozen=True, slots=True)
 class ObserverSpec:
     """``timer:interval``, ``timer:at``: `due` gives the time, not after now for at once, NEVER for never."""
@@ -54,7 +66,7 @@ class ObserverSpec:
         return Observer(self.shown, self.due, matcher, parent, place)
 
 
-class Observer(Timer):
+class Observer(Observing):
     """True once, at a time that is known when it starts."""
 
     __slots__ = ("shown", "time")
@@ -82,12 +94,6 @@ class Observer(Timer):
         self.stop()
         self.parent.on_true(self, self.begin, True)
 
-    def stop(self) -> None:
-        if self.alive:
-            self.alive = False
-            self.matcher.size -= 1
-            self.matcher.disarm(self)
-
     def waiting(self) -> dict[str, Any]:
         return {"waiting_for": self.shown, "since": self.since, "until": self.due if self.due < NEVER else None}
 
@@ -108,7 +114,7 @@ class ScheduleSpec:
         return Scheduled(self, matcher, parent, place)
 
 
-class Scheduled(Timer):
+class Scheduled(Observing):
     """True at each of its points in time, which lie on a grid; those that passed unseen count, too."""
 
     __slots__ = ("left", "point", "spec")
@@ -175,12 +181,6 @@ class Scheduled(Timer):
         else:
             self.stop()
             self.parent.on_true(self, self.begin, True)
-
-    def stop(self) -> None:
-        if self.alive:
-            self.alive = False
-            self.matcher.size -= 1
-            self.matcher.disarm(self)
 
     def waiting(self) -> dict[str, Any]:
         return {"waiting_for": self.spec.shown, "since": self.since, "until": self.due}
