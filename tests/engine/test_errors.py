@@ -173,3 +173,38 @@ def test_one_event_may_lead_to_very_many_derived_ones() -> None:
     for x in range(count):
         send({"x": x})
     assert runtime.iterate("n") == [{"n": count}]
+
+
+HALF_WAY = [
+    f"select {selector} {keys}{value} as v{more} from E{window} {clauses}"
+    for selector in ("istream", "irstream")
+    for keys, clauses in (("", ""), ("k, ", "group by k"), ("k, ", "group by rollup(k)"), ("x, ", ""))
+    for value, clauses in (("boom(sum(x))", clauses), ("sum(x)", f"where boom(x) >= 0 {clauses}"))
+    for more in ("", ", max(x) as m, window(x) as w")
+    for window in (
+        "#length(2)",
+        "#length_batch(2)",
+        "#time(2)",
+        "#time_batch(2)",
+        "#groupwin(k)#length(2)",
+        "#unique(k)",
+    )
+]
+
+
+@pytest.mark.parametrize("statement", HALF_WAY)
+def test_a_failure_within_a_change_leaves_no_trace_when_its_event_has_left(statement: str) -> None:
+    def deliveries(function: Any) -> list[tuple[int, Any]]:
+        runtime, seen = Runtime(functions={"boom": function}), list[tuple[int, Any]]()
+        runtime.deploy(SCHEMA)
+        runtime.deploy(f"@name('s') {statement}")
+        runtime.add_error_listener(lambda error: None)
+        runtime.statement("s").add_listener(lambda d: seen.append((d.time, (d.insert, d.remove))))
+        for number, x in enumerate((3, 4, 5, 9, 6, 7, 10, 8, 12, 11)):
+            runtime.send("E", {"k": "ab"[number % 2], "x": x}, at=number * 700)
+        runtime.advance(20_000)
+        return [each for each in seen if each[0] > 4500]
+
+    expected = deliveries(lambda value: value)
+    assert expected
+    assert deliveries(boom) == expected

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.expr import Scope, may_fail, truth
 
 Write = Callable[[Scope], None]
 
@@ -42,8 +42,29 @@ class ChangeCode:
             loop = self.code.source.block(f"for item in {items}:")
         with loop:
             self.code.items.unpack(self.code.source, "item")
-            with self.code.where(scope):
+            with self._where(items, scope):
                 body(scope)
+
+    def _where(self, items: str, scope: Scope) -> AbstractContextManager[None]:
+        """The where-clause. Its failure keeps an event out, and is told when it enters, not again when it leaves."""
+        source, where = self.code.source, self.code.shape.where
+        if where is None or not (self.code.risky and may_fail(where)):
+            return self.code.where(scope)
+        with source.block("try:"):
+            source.line(f"ok = {truth(scope, where)}", where.span)
+        with source.block("except Exception as failure:"):
+            source.line("ok = False" if items == "former" else "broken, ok = failure, False")
+        return source.block("if ok:")
+
+    def former_row(self, rows: str) -> None:
+        """`append_row` of what was before the change, which a failure must not keep from taking place."""
+        if not self.code.shape.former_rows_may_fail:
+            self.append_row(rows, self.left)
+            return
+        with self.code.source.block("try:"):
+            self.append_row(rows, self.left)
+        with self.code.source.block("except Exception as failure:"):
+            self.code.source.line("broken = failure")
 
     def append_row(self, rows: str, scope: Scope) -> None:
         """``rows.append(row)`` if having lets it through; with `alone` the one insert row is ``ins = [row]``."""
@@ -105,7 +126,7 @@ class ChangeCode:
         source.line("before, changed = [], forced")
         code.aggregates.load("A")
         if shape.wants_remove:
-            self.append_row("before", self.left)
+            self.former_row("before")
         self._move_one_group(lambda q: source.line("changed = True"))
         if self.resets:
             self.each("former", lambda q: source.line("changed = True"))
@@ -170,7 +191,7 @@ class ChangeCode:
             with source.block("if k not in touched:"):
                 source.line("touched[k] = None")
                 code.load_group_or_fresh("former_groups" if self.resets else "groups")
-                self.append_row("rem", self.left)
+                self.former_row("rem")
 
         if code.local:  # a change of one group shows in the rows of others: all former rows come first
 
@@ -202,7 +223,7 @@ class ChangeCode:
                         source.line("touched[k[0]][k] = rows_before = []")
                         if wants_remove:
                             code.load_group_or_fresh()
-                            self.append_row("rows_before", self.left)
+                            self.former_row("rows_before")
                     if not entering:
                         code.leave_group(q, "k")
                         return

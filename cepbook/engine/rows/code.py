@@ -202,7 +202,10 @@ class Code:
 
     @property
     def risky(self) -> bool:
-        """Whether `enter` may leave a failure in the local ``broken``."""
+        """Whether a change may leave a failure in the local ``broken``, to be raised when all cells have moved."""
+        shape = self.shape
+        if shape.aggregation is not None and (lower.may_fail(shape.where) or shape.former_rows_may_fail):
+            return True
         return self.aggregates.risky or any(group.cells.risky for group in self.local)
 
     def leave(self, scope: Scope) -> None:

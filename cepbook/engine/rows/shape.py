@@ -181,6 +181,13 @@ class Shape:
         return self.changing or (len(self.stages) > 1 and not self.stages[-1].windows)
 
     @property
+    def former_rows_may_fail(self) -> bool:
+        """Whether making the row of before a change may fail, while the cells must still move."""
+        projection = self.projection
+        shown = [*(c.value for c in projection.columns), *(e for e, _ in projection.order_by), self.having]
+        return self.wants_remove and lower.may_fail(*shown)
+
+    @property
     def changing(self) -> bool:
         """Whether an event may belong to other groups, or not pass where, by the time it leaves: nothing keeps that.
 
@@ -284,6 +291,8 @@ def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
     if shape.plan.output is not None or shape.levels or any(isinstance(part, _OF_ROWS) for part in parts):
         return False
     calls = () if shape.aggregation is None else shape.aggregation.calls
+    if shape.aggregation is not None and (lower.may_fail(shape.where) or shape.former_rows_may_fail):
+        return False  # what has moved already by then is not for the code of plain windows
     if any(call.group_by is not None or lower.may_fail(*call.args, call.filter) for call in calls):
         return False
     if not streams:
