@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,24 @@ def offline_altair() -> ModuleType:
     if altair.renderers.active != RENDERER:
         altair.renderers.enable(RENDERER)
     return altair
+
+
+def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callable[[], None]:
+    """Make an IPython shell display objects of `kind` as their chart. Returns the function that takes it back."""
+    formatter = shell.display_formatter.mimebundle_formatter
+
+    def show(shown: Any, include: Any = None, exclude: Any = None) -> Any:
+        try:
+            return chart(shown)._repr_mimebundle_(include, exclude)
+        except UsageError as missing:  # altair is not installed: the words are something, too
+            return {"text/plain": f"{shown!r}\n  {missing}"}
+
+    formatter.for_type(kind, show)
+
+    def undo() -> None:
+        formatter.pop(kind, None)
+
+    return undo
 
 
 def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cepbook.errors import UsageError
 from cepbook.session.marble import Marble
 from cepbook.session.rerun import Arrival, Bar
-from cepbook.widgets.charts import YEAR_MS, offline_altair
+from cepbook.widgets.charts import YEAR_MS, offline_altair, show_as_chart
 from cepbook.widgets.encode import text_of, time_text
 
 if TYPE_CHECKING:
@@ -118,20 +117,7 @@ def chart(marble: Marble) -> alt.LayerChart:
 
 def show_marbles(shell: Any) -> Callable[[], None]:
     """Make an IPython shell display a `Marble` as its chart. Returns the function that takes it back."""
-    formatter = shell.display_formatter.mimebundle_formatter
-
-    def show(marble: Marble, include: Any = None, exclude: Any = None) -> Any:
-        try:
-            return chart(marble)._repr_mimebundle_(include, exclude)
-        except UsageError as missing:  # altair is not installed: the words are something, too
-            return {"text/plain": f"{marble!r}\n  {missing}"}
-
-    formatter.for_type(Marble, show)
-
-    def undo() -> None:
-        formatter.pop(Marble, None)
-
-    return undo
+    return show_as_chart(shell, Marble, chart)
 
 
 # ---------------------------------------------------------------- layout

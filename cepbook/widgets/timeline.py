@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cepbook.errors import UsageError
 from cepbook.session.lives import Life
 from cepbook.session.partitions import flat
 from cepbook.session.timeline import Timeline
-from cepbook.widgets.charts import YEAR_MS, offline_altair
+from cepbook.widgets.charts import YEAR_MS, offline_altair, show_as_chart
 from cepbook.widgets.encode import text_of, time_text
 from cepbook.widgets.marble import FORMATS
 
@@ -48,16 +47,7 @@ def chart(timeline: Timeline) -> alt.VConcatChart:
 
 def show_timelines(shell: Any) -> Callable[[], None]:
     """Make an IPython shell display a `Timeline` as its chart. Returns the function that takes it back."""
-    formatter = shell.display_formatter.mimebundle_formatter
-
-    def show(timeline: Timeline, include: Any = None, exclude: Any = None) -> Any:
-        try:
-            return chart(timeline)._repr_mimebundle_(include, exclude)
-        except UsageError as missing:  # altair is not installed: the words are something, too
-            return {"text/plain": f"{timeline!r}\n  {missing}"}
-
-    formatter.for_type(Timeline, show)
-    return lambda: formatter.pop(Timeline, None)
+    return show_as_chart(shell, Timeline, chart)
 
 
 class _Axis:
