@@ -147,6 +147,7 @@ def _checked(kind: ParameterKind, bound: x.Expr, what: str, scope: Scope) -> x.E
             return _reference(bound, what, scope)
         case "number":
             _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "double"))
+            return coerce(bound, t.DOUBLE)
         case "flag":
             _need(bound.type == t.BOOLEAN, "boolean", bound, what, scope)
             return _constant(bound, what, scope)
