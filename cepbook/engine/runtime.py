@@ -403,7 +403,7 @@ class Runtime:
         self._release()
         while queue:
             type_name, rows = queue.popleft()
-            for row in rows:
+            for row in rows if type_name in self.catalog.event_types else ():  # a listener may have dropped the type
                 try:
                     self._route(type_name)(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement

@@ -128,7 +128,7 @@ class Statement:
             cell.listeners.remove(self._reconsider)
         if self.context is not None:
             self.context.part(self)
-        self.state = None
+        self.state = self._target = self._held = None
         self.redirect(None)
         self.program.namespace["stopped"] = True
 

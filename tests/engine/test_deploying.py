@@ -182,3 +182,23 @@ def test_unknown_names_get_a_proposal() -> None:
         runtime.undeploy("shema")
     with pytest.raises(UsageError, match="no context"):
         runtime.partitions("P")
+
+
+@pytest.mark.parametrize("pattern", ["", "@name('p') select * from pattern [every a=E(x=7)]"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_listener_may_drop_a_statement_whose_rows_still_wait(pattern: str, first: bool) -> None:
+    runtime, seen = Runtime(), list[int]()
+    runtime.deploy("create schema E(x int)")
+    drops = "@name('s') select x from E"
+    inserts = "create schema T(x int); @name('t') insert into T select x from E; @name('r') select x from T"
+    for id_, epl in [("s", drops), ("t", inserts)] if first else [("t", inserts), ("s", drops)]:
+        runtime.deploy(epl, deployment_id=id_)
+    if pattern:
+        runtime.deploy(pattern)
+    runtime.statement("r").add_listener(lambda d: seen.append(d.insert[0]["x"]))
+    runtime.statement("s").add_listener(lambda d: runtime.undeploy("t") if "t" in runtime.deployments else None)
+    runtime.send("E", {"x": 1})
+    runtime.send("E", {"x": 2})
+    assert seen == []
+    assert list(runtime.statements) == (["s", "p"] if pattern else ["s"])
+    assert not runtime.errors
