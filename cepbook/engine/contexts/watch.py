@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, Test, TimeForm
+from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, Test, TimeForm, Value
 from cepbook.engine.contexts.node import Branch, Match, Node
 from cepbook.engine.patterns.matcher import Group, Matcher
 
@@ -106,9 +106,17 @@ class EventWatch(Watch):
         if among is not None:
             owners = (among,)
         elif form.key is not None:
-            owners = self.keyed.get(form.key[0](event, None), ())
+            owners = self._of_key(form.key[0], event)
         found = owners if form.test is None else [owner for owner in owners if self._holds(form.test, event, owner)]
         return [(owner, Match(dict.fromkeys(form.names, event), True)) for owner in found]
+
+    def _of_key(self, key: Value, event: Any) -> Iterable[Node]:
+        """The owners of an event's key; where it fails the event ends none, and may begin others."""
+        try:
+            return self.keyed.get(key(event, None), ()) if self.keyed else ()
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.tree.failed(failure)
+            return ()
 
     def _holds(self, test: Test, event: Any, owner: Node) -> bool:
         """A test that fails for one owner says nothing of the others."""
@@ -169,8 +177,11 @@ class PatternWatch(Watch):
         for group in route:
             for number, (of_event, _) in enumerate(keys[group.event_type]):
                 table = self.keyed.get((group.event_type, number))
-                if table is not None:
-                    found.update(table.get(of_event(event, None), {}))
+                if table:
+                    try:
+                        found.update(table.get(of_event(event, None), {}))
+                    except Exception:  # noqa: BLE001 - the matchers will fail likewise, and report it
+                        return list(self.owners)
         return sorted(found, key=self.owners.__getitem__)
 
     def _arm(self, owner: Node) -> None:

@@ -341,3 +341,15 @@ def test_a_partition_that_is_ended_while_it_is_allocated_sees_nothing(context: s
     sent(runtime, ("D", "a", 1))
     runtime.advance(100_000)
     assert (errors, ids(runtime), counted) == ([], [], [])
+
+
+@pytest.mark.parametrize("end", ["D(cast(id, int) = d.v)", "pattern [D(cast(id, int) = d.v)]"])
+def test_a_key_that_fails_ends_nothing_and_the_event_begins_what_it_may(end: str) -> None:
+    runtime = running(f"create context C initiated by D as d terminated by {end}; {COUNT}")
+    errors: list[StatementError] = []
+    runtime.add_error_listener(errors.append)
+    sent(runtime, ("D", "1", 5), ("D", "none", 7))
+    assert ids(runtime) == [0, 1]
+    assert "'none' is not a whole number" in str(errors[0])
+    sent(runtime, ("D", "5", 9))
+    assert ids(runtime) == [1, 2]
