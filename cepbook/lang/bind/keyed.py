@@ -18,6 +18,8 @@ from cepbook.lang.rewrite.expressions import fold
 
 HASH_FUNCTIONS = ("consistent_hash_crc32", "hash_code")
 
+_MOST_PREALLOCATED = 1_000_000
+
 
 def of_context(module: Module, streams: tuple[Stream, ...]) -> Scope:
     """The scope of the expressions of ``create context``."""
@@ -102,6 +104,9 @@ def bind_hash(node: ast.HashContext, module: Module) -> c.Hash:
     if granularity.type != ERROR and not counts:
         fact = "the granularity must be a constant int above 0"
         module.problems.add("wrong-parameter", fact, node.granularity.span, "it is the number of partitions")
+    if counts and node.preallocate and isinstance(number, int) and number > _MOST_PREALLOCATED:
+        fact = f"{number:,} partitions cannot all be allocated at once, at most {_MOST_PREALLOCATED:,}"
+        module.problems.add("wrong-parameter", fact, node.granularity.span, "leave out preallocate")
     return c.Hash(streams, number if isinstance(number, int) else 1, node.preallocate, span=node.span)
 
 
