@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import Any, SupportsInt, TypeGuard
 
 from cepbook.engine.contexts import selectors as engine
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, chosen
@@ -52,20 +53,25 @@ def selector_of(runtime: Runtime, context: str, selector: Selector) -> engine.Se
     """The engine's selector. Errors: UsageError for an unknown property, and for what is no selector."""
     if isinstance(selector, engine.Selector):
         return selector
-    if isinstance(selector, int) and not isinstance(selector, bool):
-        return ById(selector)
+    if _is_id(selector):
+        return ById(int(selector))
     if isinstance(selector, Mapping):
         return _by_values(runtime, context, selector)
     if callable(selector):
         return ByProperties(selector)
     if isinstance(selector, Collection) and not isinstance(selector, str):
         ids = list(selector)
-        if all(isinstance(id_, int) and not isinstance(id_, bool) for id_ in ids):
-            return ById(*ids)
+        if all(map(_is_id, ids)):
+            return ById(*map(int, ids))
     raise UsageError(
         f"{selector!r} selects no context partitions\n"
         "  hint: give ids, a dict of property values, a function of the properties, or ByKey, ByCategory, Nested …"
     )
+
+
+def _is_id(value: object) -> TypeGuard[SupportsInt]:
+    """Whether it is a whole number, maybe one out of a table."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _by_values(runtime: Runtime, context: str, values: Mapping[str, Any]) -> engine.Selector:

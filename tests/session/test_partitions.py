@@ -147,6 +147,19 @@ def test_what_selects_nothing_is_refused(selector: Any, message: str) -> None:
         cep.partitions("ByCust", selector)
 
 
+def test_ids_out_of_a_table_select() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema A(k string); create context PerKey partition by k from A;"
+        "@name('s') context PerKey select k from A#keepall"
+    )
+    for key in "abc":
+        cep.send("A", k=key)
+    ids = cep.partitions("PerKey")["id"]
+    assert cep.iterate("s", ids.to_numpy(dtype="int64")[1]) == [{"k": "b"}]
+    assert cep.iterate("s", ids[ids > 0]) == [{"k": "b"}, {"k": "c"}]
+
+
 def test_a_statement_without_a_context_has_no_partitions_to_select() -> None:
     cep = bench("@name('all') select * from Txn#keepall")
     assert len(cep.iterate("all")) == 5
