@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cepbook.engine.rows.windows.view import FORCED, Change, Item, View
+from cepbook.engine.rows.windows.view import Change, Item, View
 
 
 class Behind(View):
@@ -37,7 +37,7 @@ class Windows(Behind):
             return posted
         entered: list[Item] = []
         left: list[Item] = []
-        found = change == FORCED
+        found = not change[0] and not change[1]  # a forced empty delivery goes on
         for item in change[0]:
             inner = self.view.arrive(item, now)
             if inner is not None:
