@@ -39,7 +39,8 @@ class Parameter:
 class WindowRow:
     """One window. `namespace` may be written before the name (``win:length``).
 
-    `timed`: an advance of the clock may change what it holds or releases.
+    `timed`: an advance of the clock may change what it holds or releases. `batch`: it collects events and releases them
+    together.
     """
 
     name: str
@@ -50,6 +51,7 @@ class WindowRow:
     supported: bool = True
     derived: bool = False
     timed: bool = False
+    batch: bool = False
 
 
 _SIZE = Parameter("size", "size")
@@ -78,6 +80,7 @@ _ROWS = (
         (_SIZE,),
         "collects `size` events, then releases them together with the former batch as remove stream",
         "select * from Tick#length_batch(3)",
+        batch=True,
     ),
     WindowRow(
         "time_batch",
@@ -86,6 +89,7 @@ _ROWS = (
         "collects events and releases them every `period`, on a grid that starts with the first event",
         "select * from Tick#time_batch(1 min, 0L, 'FORCE_UPDATE')",
         timed=True,
+        batch=True,
     ),
     WindowRow(
         "unique",
@@ -135,6 +139,7 @@ _ROWS = (
         (_TIMESTAMP, _PERIOD, _REFERENCE),
         "a time batch over a timestamp property",
         "select * from Tick#ext_timed_batch(ts, 10 sec)",
+        batch=True,
     ),
     WindowRow(
         "time_length_batch",
@@ -143,6 +148,7 @@ _ROWS = (
         "releases its batch after `period` or `size` events, whichever comes first",
         "select * from Tick#time_length_batch(10 sec, 5)",
         timed=True,
+        batch=True,
     ),
     WindowRow(
         "time_accum",
@@ -195,6 +201,7 @@ _ROWS = (
         (Parameter("condition", "condition"), Parameter("include trigger", "flag", optional=True)),
         "collects events and releases them when the condition is true",
         "select * from Tick#expr_batch(current_count > 5)",
+        batch=True,
     ),
     WindowRow(
         "uni",

@@ -37,11 +37,11 @@ _OPERANDS = {
     "rank": 2,
 }
 _CONDITIONS = ("expr", "expr_batch")
-_RELEASING = frozenset(("length_batch", "time_batch", "ext_timed_batch", "time_length_batch", "expr_batch"))
 _KEEPING_TIME = ("time", "time_accum")
 _GROUPING = ("groupwin", "merge")
 BATCHES = frozenset({"length_batch", "time_batch"})
 TIMED = frozenset(row.name for row in WINDOWS.values() if row.timed)
+_RELEASING = frozenset(row.name for row in WINDOWS.values() if row.batch)
 
 
 @dataclass(frozen=True, slots=True)

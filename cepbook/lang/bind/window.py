@@ -16,7 +16,6 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import Column, Source, StreamNode, Windowed, WindowSpec
 from cepbook.lang.windows import WINDOWS, WindowRow
 
-BATCHES = frozenset({"length_batch", "time_batch", "time_length_batch", "ext_timed_batch", "expr_batch"})
 GROUPING = ("groupwin", "merge")  # they hold no events of their own
 AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
@@ -117,7 +116,7 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 "such as #groupwin(key)#length(5)",
             )
-        elif node.name in BATCHES and source.retain != "union" and BATCHES.intersection(_together(before)):
+        elif _is_batch(node.name) and source.retain != "union" and any(map(_is_batch, _together(before))):
             fact = f"`{node.name}` behind another batch window: only one can say when events are released"
             scope.problems.add("wrong-parameter", fact, node.span)
         elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
@@ -127,6 +126,10 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 "such as #groupwin(key)#length(5)#merge(key)",
             )
+
+
+def _is_batch(name: str) -> bool:
+    return name in WINDOWS and WINDOWS[name].batch
 
 
 def _together(names: Sequence[str]) -> Sequence[str]:
