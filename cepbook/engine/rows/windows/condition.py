@@ -12,7 +12,7 @@ from typing import Any
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.view import Item
+from cepbook.engine.rows.windows.view import Item, Queue
 from cepbook.lang.plan import WindowSpec
 
 Cells = list[Any]
@@ -75,6 +75,23 @@ class Condition:
         """All events went out."""
         if self._fresh is not None:
             self.cells = self._fresh()
+
+
+class OverCondition(Queue):
+    """What the views of ``expr`` and ``expr_batch`` share. They have a slot for their `condition`."""
+
+    __slots__ = ()
+
+    condition: Condition
+
+    def reevaluate(self, now: int) -> None:
+        self.due = now
+
+    def discard(self, item: Item) -> None:
+        before = len(self)
+        super().discard(item)
+        if len(self) < before:
+            self.condition.leave(item)
 
 
 _VALUES = {

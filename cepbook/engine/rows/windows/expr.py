@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.condition import Condition, condition_code
+from cepbook.engine.rows.windows.condition import Condition, OverCondition, condition_code
 from cepbook.engine.rows.windows.form import General
-from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
 
 
-class Expr(Queue):
+class Expr(OverCondition):
     """The view of ``expr``."""
 
     __slots__ = ("condition",)
@@ -57,15 +57,6 @@ class Expr(Queue):
     def advance(self, now: int) -> Change:
         self.due = NEVER
         return (), (self._expire(self.items[-1]) if self.items else ())
-
-    def reevaluate(self, now: int) -> None:
-        self.due = now
-
-    def discard(self, item: Item) -> None:
-        before = len(self)
-        super().discard(item)
-        if len(self) < before:
-            self.condition.leave(item)
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.condition import Condition, condition_code
+from cepbook.engine.rows.windows.condition import Condition, OverCondition, condition_code
 from cepbook.engine.rows.windows.form import General
 from cepbook.engine.rows.windows.view import Change, Collecting, Item
 from cepbook.lang.plan import WindowSpec
 
 
-class ExprBatch(Collecting):
+class ExprBatch(OverCondition, Collecting):
     """The view of ``expr_batch``."""
 
     __slots__ = ("condition", "includes")
@@ -57,15 +57,6 @@ class ExprBatch(Collecting):
         if self.idle or not self.condition.holds(newest, oldest, newest, len(self), 0):
             return None
         return self._release()
-
-    def reevaluate(self, now: int) -> None:
-        self.due = now
-
-    def discard(self, item: Item) -> None:
-        before = len(self)
-        super().discard(item)
-        if len(self) < before:
-            self.condition.leave(item)
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:
