@@ -88,6 +88,31 @@ class Spec(Protocol):
         """An instance, not started yet."""
 
 
+class OneOperand(Started):
+    """A node over one sub-expression, which starts and stops with it; the child is None once it has ended."""
+
+    __slots__ = ("child",)
+
+    def __init__(self, operand: Spec, matcher: Matcher, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.child: Started | None = operand.new(matcher, self, 0)
+
+    def start(self, match: Match) -> None:
+        self.begin = match
+        self.alive = True
+        if self.child is not None:
+            self.child.start(match)
+
+    def stop(self) -> None:
+        self.alive = False
+        child, self.child = self.child, None
+        if child is not None:
+            child.stop()
+
+    def below(self) -> Iterable[Started]:
+        return () if self.child is None else (self.child,)
+
+
 def holds(match: Match, events: Collection[int]) -> bool:
     """Whether the match has one of `events` (identities) in it."""
     for value in match:

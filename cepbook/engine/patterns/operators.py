@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.patterns.index import Function
-from cepbook.engine.patterns.node import Match, Parent, Spec, Started, holds
+from cepbook.engine.patterns.node import Match, OneOperand, Parent, Spec, Started, holds
 
 if TYPE_CHECKING:
     from cepbook.engine.patterns.matcher import Matcher
@@ -244,38 +244,19 @@ class NotSpec:
     operand: Spec
 
     def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
-        return Not(self, matcher, parent, place)
+        return Not(self.operand, matcher, parent, place)
 
 
-class Not(Started):
+class Not(OneOperand):
     """False when its operand becomes true. That it is true until then is for `And` to know; it never says so."""
 
-    __slots__ = ("child",)
-
-    def __init__(self, spec: NotSpec, matcher: Matcher, parent: Parent, place: int) -> None:
-        super().__init__(matcher, parent, place)
-        self.child: Started | None = spec.operand.new(matcher, self, 0)
-
-    def start(self, match: Match) -> None:
-        self.begin = match
-        self.alive = True
-        if self.child is not None:
-            self.child.start(match)
-
-    def stop(self) -> None:
-        self.alive = False
-        child, self.child = self.child, None
-        if child is not None:
-            child.stop()
+    __slots__ = ()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         self.fail()
 
     def on_false(self, child: Started) -> None:
         self.child = None  # from now on true for ever
-
-    def below(self) -> Iterable[Started]:
-        return () if self.child is None else (self.child,)
 
 
 # ---------------------------------------------------------------- every

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cepbook.engine.clock import NEVER
 from cepbook.engine.crontab import Schedule as Crontab
 from cepbook.engine.patterns.index import Function
-from cepbook.engine.patterns.node import Match, Parent, Spec, Started
+from cepbook.engine.patterns.node import Match, OneOperand, Parent, Spec, Started
 from cepbook.engine.rows.support import add_months
 
 if TYPE_CHECKING:
@@ -260,27 +260,14 @@ class WhileSpec:
         return While(self, matcher, parent, place)
 
 
-class While(Started):
+class While(OneOperand):
     """Passes matches on while the condition holds; the first other one is its end."""
 
-    __slots__ = ("child", "condition")
+    __slots__ = ("condition",)
 
     def __init__(self, spec: WhileSpec, matcher: Matcher, parent: Parent, place: int) -> None:
-        super().__init__(matcher, parent, place)
-        self.child: Started | None = spec.operand.new(matcher, self, 0)
+        super().__init__(spec.operand, matcher, parent, place)
         self.condition = spec.condition
-
-    def start(self, match: Match) -> None:
-        self.begin = match
-        self.alive = True
-        if self.child is not None:
-            self.child.start(match)
-
-    def stop(self) -> None:
-        self.alive = False
-        child, self.child = self.child, None
-        if child is not None:
-            child.stop()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         if self.matcher.call(self.condition, match):
@@ -292,9 +279,6 @@ class While(Started):
 
     def on_false(self, child: Started) -> None:
         self.fail()
-
-    def below(self) -> Iterable[Started]:
-        return () if self.child is None else (self.child,)
 
 
 @dataclass(slots=True)
