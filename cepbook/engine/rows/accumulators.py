@@ -21,6 +21,7 @@ from typing import Any
 from sortedcontainers import SortedList
 
 from cepbook.engine.rows import support
+from cepbook.engine.state import State
 
 Key = tuple[Any, ...]
 
@@ -31,7 +32,7 @@ def whole_and_bits(value: float) -> tuple[int, int]:
     return whole, parts.bit_length() - 1
 
 
-class Spread:
+class Spread(State):
     """Running count, sum and sum of squares as whole multiples of ``2 ** -bits``, therefore exact.
 
     Neither rounding errors nor the traces of large values that have left add up, however long events enter and leave.
@@ -87,7 +88,7 @@ class Spread:
             return math.inf
 
 
-class Deviations:
+class Deviations(State):
     """Sorted values in chunks, about as many as a chunk is long, each with its sum: a multiple of ``2 ** -bits``."""
 
     __slots__ = ("bits", "chunks", "count", "highest", "odd", "sums", "total")
@@ -178,7 +179,7 @@ class Deviations:
         return max(0.0, 2.0 * (below + place * rest) / count)
 
 
-class Ranked:
+class Ranked(State):
     """Whole events in the order of a sort key; events of one key in the order of arrival."""
 
     __slots__ = ("events", "keys")
@@ -215,7 +216,7 @@ class Ranked:
         return [self.events[ordinal][1] for _, ordinal in self.keys] or None
 
 
-class Arrivals:
+class Arrivals(State):
     """Times of the events of the last `interval`, in clock units; `second` is how many of those a second has.
 
     As in a time window, an event of time t is gone at t + interval.
@@ -245,7 +246,7 @@ class Arrivals:
         return len(self.times) * self.second / self.interval if self.complete else None
 
 
-class Flow:
+class Flow(State):
     """What the events of a window amount to over the time since the last one left, by the events' timestamps."""
 
     __slots__ = ("amount", "newest", "oldest")

@@ -29,12 +29,12 @@ from cepbook.engine.rows.cells import KINDS, Argument, Visit, zero
 from cepbook.engine.rows.cells import Leaving as Leaving
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.source import Source
+from cepbook.engine.state import Mark
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.types import BITS
 
-EMPTY = type("Empty", (), {"__repr__": lambda self: "EMPTY", "__slots__": ()})()
 # functions to which it makes a difference that a value occurs twice
 _DISTINCT = frozenset("count countever sum avg median stddev stddevpop avedev".split())
 # what may be another value, or another condition, when an event leaves
@@ -204,7 +204,7 @@ class Aggregates:
         return self._cell(argument, "list", "[]"), True
 
     def _unless_empty(self, argument: Argument, kind: str) -> str:
-        empty = self.source.bind("EMPTY", EMPTY)
+        empty = self.source.bind("EMPTY", Mark.EMPTY)
         name = self._cell(argument, kind, empty)
         return f"({name} if {name} is not {empty} else None)"
 

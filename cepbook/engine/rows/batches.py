@@ -45,7 +45,7 @@ class BatchCode(ChangeCode):
         source, code = self.source, self.code
         w = code.find_window(self.fresh)
         if code.aggregates.needs_ordinal:
-            source.line("o = next_ordinal()")
+            code.number()
         source.line(f"{w}[0].append({code.items.pack('now')})")
         if self.shape.window_name == "length_batch":
             source.line("ins, rem = [], []")

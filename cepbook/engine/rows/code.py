@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -50,8 +49,7 @@ class Code:
         self.arranged = self._arrangement()
         self.helpers: list[Callable[[], None]] = []  # write further functions, when those of the statement are written
         self.in_run = False  # while the loop of `run` is written: ``now`` is its local
-        if self.aggregates.needs_ordinal:
-            self.source.bind("next_ordinal", itertools.count().__next__)
+        self._ordinals: str | None = None
 
     def _local_groups(self, scope: Scope, calls: Sequence[AggregateCall], keys: tuple[x.Expr, ...]) -> LocalGroups:
         shape = self.shape
@@ -129,6 +127,13 @@ class Code:
         """Code of a further part of the state, which starts as `initial`."""
         self.parameters.append(initial)
         return f"S[{3 + len(self.parameters)}]"
+
+    def number(self) -> None:
+        """Write ``o``: the number of the arriving event, ascending in its state."""
+        if self._ordinals is None:
+            self._ordinals = self.slot("0")
+        self.source.line(f"o = {self._ordinals}")
+        self.source.line(f"{self._ordinals} = o + 1")
 
     # -------------------------------------------------------------- conditions and rows
     @contextmanager

@@ -7,7 +7,6 @@ having and projection, as the two halves of a batch do. The code of this stands 
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,7 +32,6 @@ class GeneralCode(ChangeCode):
         self.shape = code.shape
         self.source = code.source
         self.resets = False
-        self.source.bind("next_ordinal", itertools.count().__next__)
         self.pipeline = Pipeline(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.Expr, str] = {}
@@ -94,7 +92,7 @@ class GeneralCode(ChangeCode):
     def arrival(self, emit: Emit, *, hoisted: bool) -> None:
         """Hand an event that passed the filter to the view, and deliver what this changes."""
         source = self.source
-        source.line("o = next_ordinal()")
+        self.code.number()
         source.line(f"new = {self.pipeline.arrive()}", self.pipeline.span)
         source.line("change = W.arrive(new, now)", self.pipeline.span)
         self.arm_after_arrival()

@@ -6,10 +6,8 @@ keys), and grouped rows go to the limiter as (key, row), None in place of a row 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -17,7 +15,7 @@ from cepbook.engine.rows.code import Code, aggregates_in, shown
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.output import Form
-from cepbook.engine.rows.output.collect import RowForm, Rows
+from cepbook.engine.rows.output.collect import Late, RowForm, Rows
 from cepbook.engine.rows.output.lowering import write_output
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.sliding import Emit
@@ -43,36 +41,48 @@ class LimitedCode(GeneralCode):
             source.line("row = None")
         self.code.load_local(scope)
         with self.code.having(scope):
-            if reads_late(self.shape, self.output):
-                code = f"({_late(self.code.row(self._as_of_now(scope)))})"
-            else:
-                code = self.code.row(scope)
+            late = reads_late(self.shape, self.output)
+            code = self._late_row(scope) if late else self.code.row(scope)
             source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.shape.projection.span)
         if grouped:
             with_item = rows == "ins" and self.shape.kind == "aggregated_grouped" and self.output.which == "all"
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
-    def _as_of_now(self, scope: Scope) -> Scope:
-        """`scope` with locals for what changes when events enter or leave before the delivery: aggregates, ``prev``."""
-        source, values = self.source, list(scope.aggregates)
-        for i in sorted(aggregates_in(*shown(self.shape))):
-            if not values[i].isidentifier():
-                source.line(f"now{i} = {values[i]}")
-                values[i] = f"now{i}"
+    def _late_row(self, scope: Scope) -> str:
+        """Code of what stands for a row until it is delivered: the name of the function ``late0(S, now, …)`` that makes
+        it, and what changes before that: the item, the key, values of aggregates, ``prev``.
+        """
+        source, shape = self.source, self.shape
+        kept = {} if shape.fully else {"item": "item"}
+        if shape.grouped:
+            kept["k"] = "k"
+        values = list(scope.aggregates)
+        for i in sorted(aggregates_in(*shown(shape))):
+            kept[f"now{i}"], values[i] = values[i], f"now{i}"
         of_row = scope.row
         assert of_row is not None
         found: dict[x.Expr, str] = {}
 
         def held(e: x.Expr) -> str:
-            code = of_row(e)
             if not isinstance(e, x.Prev):
-                return code
+                return of_row(e)
             if e not in found:
                 found[e] = f"held{len(found)}"
-                source.line(f"{found[e]} = {code}")
+                kept[found[e]] = of_row(e)
             return found[e]
 
-        return scope.at(aggregates=tuple(values), row=held)
+        row = self.code.row(scope.at(aggregates=tuple(values), row=held))
+        name = f"late{len(self.code.helpers)}"
+
+        def write() -> None:
+            with source.block(f"def {name}(S, now, {', '.join(kept)}):"):
+                if not shape.fully:
+                    self.code.items.unpack(source, "item")
+                source.line(f"return {row}", shape.projection.span)
+
+        self.code.helpers.append(write)
+        values_kept = "".join(f"{code}, " for code in kept.values())
+        return f"{source.bind('_Late', Late)}({source.const(name)}, ({values_kept}))"
 
     def _count(self) -> None:
         """Write what counts the events of the change."""
@@ -98,7 +108,7 @@ class LimitedCode(GeneralCode):
     def arrival(self, emit: Emit, *, hoisted: bool) -> None:
         """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
         source = self.source
-        source.line("o = next_ordinal()")
+        self.code.number()
         source.line(f"change = W.arrive({self.pipeline.arrive()}, now)")
         self._arm("W")
         with source.block("if change is not None:"):
@@ -194,21 +204,12 @@ class LimitedCode(GeneralCode):
 
 
 _OF_DELIVERY = (x.CurrentTimestamp, x.Variable, x.ContextProp)
-_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
-_BOUND_INSIDE = re.compile(r"([A-Za-z_]\w*) :=|\bfor ([A-Za-z_]\w*) in\b")
 
 
 def reads_late(shape: Shape, output: Output) -> bool:
     """Whether collected rows read what is not of events, so that it must be read when they are delivered."""
     late = any(isinstance(part, _OF_DELIVERY) for e in shown(shape) for part in x.walk(e))
     return late and output.which not in ("first", "snapshot")
-
-
-def _late(code: str) -> str:
-    """The row `code` as a function of the time of delivery; everything else is as it was."""
-    inside = {name for found in _BOUND_INSIDE.findall(code) for name in found if name}
-    names = dict.fromkeys(name for name in _NAME.findall(code) if not iskeyword(name) and name not in inside)
-    return f"lambda now, {', '.join(f'{name}={name}' for name in names if name != 'now')}: {code}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
@@ -74,11 +75,18 @@ class Pipeline:
         at = self._operand(self.code.window_key(self.code.arriving("now"), groups.args))
         cut = names.index("merge") - 1 if "merge" in names else len(rest)
         inner = self._combined(rest[:cut], stage.union)
-        found = f"{self.source.bind('_GroupWin', GroupWin)}({at}, lambda now: {inner}, {groups.reclaim}, now)"
+        make = f"group_view{len(self.code.helpers)}"
+        self.code.helpers.append(partial(self._write_group_view, make, inner))
+        found = f"{self.source.bind('_GroupWin', GroupWin)}({at}, S, {make}, {groups.reclaim}, now)"
         if not rest[cut + 1 :]:
             return found
         chain, windows = self.source.bind("_Chain", Chain), self.source.bind("_Windows", Windows)
         return f"{chain}({found}, {windows}({self._combined(rest[cut + 1 :], stage.union)}))"
+
+    def _write_group_view(self, name: str, inner: str) -> None:
+        """``group_view0(S, now)``: the view of a new group."""
+        with self.source.block(f"def {name}(S, now):"):
+            self.source.line(f"return {inner}")
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
         views = [self._window(spec) for spec in specs]
@@ -116,14 +124,14 @@ class Pipeline:
         statistic = source.bind(f"_{derived.name}", STATISTICS[derived.name])
         return (
             f"{source.bind('_Derive', Derive)}({statistic}, {at}, {len(derived.args)}, {extra}, {keys}, "
-            f"lambda e, now, posted: pack(S, e, now, posted), now, {derived.name == 'size'})"
+            f"S, pack, now, {derived.name == 'size'})"
         )
 
     def _write_pack(self) -> None:
         """``pack(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
         source, items = self.source, self.code.items
         with self._at(items), source.block("def pack(S, e, now, posted):"):
-            source.line("o = next_ordinal()")
+            self.code.number()
             for name, position in items.positions.items():
                 source.line(f"p{position} = e[{source.const(name, 'n')}]")
             if self._priors is not None:

@@ -56,7 +56,7 @@ class SlidingCode:
         if self.window is None:
             return None
         if self.code.aggregates.needs_ordinal:
-            self.source.line("o = next_ordinal()")
+            self.code.number()
         drops = self.shape.aggregation is not None or self.shape.wants_remove
         return self.window.arrive(self.code, self._w, self.code.items.pack("now"), drops)
 

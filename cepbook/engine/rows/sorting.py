@@ -8,6 +8,7 @@ from typing import Any
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
+from cepbook.engine.state import State
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import is_numeric
 
@@ -16,7 +17,7 @@ NAN = (2,)
 
 
 @total_ordering
-class Descending:
+class Descending(State):
     """A part of a sort key that compares the other way round."""
 
     __slots__ = ("part",)

@@ -4,7 +4,7 @@ Rows come as the statement makes them, those of grouped statements as (key, row)
 rollup (level, key); the row is None where the having-clause rejects it. Collectors look at no row.
 
 Rows that read what is not of events (the clock, variables, properties of the context) do so when they are delivered
-(recorded: keyed_start_end_time_props): they come as functions of the time.
+(recorded: keyed_start_end_time_props): they come as `Late`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cepbook.engine.state import State
+
 Rows = list[Any]
 Pairs = Sequence[tuple[Any, Any]]
+
+
+class Late(State):
+    """A row that the function `maker` of the statement makes when it is delivered; `kept` is what it reads of events."""
+
+    __slots__ = ("kept", "maker")
+
+    def __init__(self, maker: str, kept: tuple[Any, ...]) -> None:
+        self.maker = maker
+        self.kept = kept
 
 
 class RowMaker(Protocol):
@@ -43,7 +55,7 @@ class Collector(Protocol):
 
 
 @dataclass(slots=True)
-class EveryRow:
+class EveryRow(State):
     """All rows in order."""
 
     keeps: bool
@@ -61,7 +73,7 @@ class EveryRow:
 
 
 @dataclass(slots=True)
-class EveryGroupedRow:
+class EveryGroupedRow(State):
     """All rows of groups in order."""
 
     keeps: bool = False
@@ -84,7 +96,7 @@ def passing(pairs: Iterable[tuple[Any, Any]]) -> Rows:
 
 
 @dataclass(slots=True)
-class EveryAggregate:
+class EveryAggregate(State):
     """All rows of a statement that is one row; after an interval without events its present row again."""
 
     make: RowMaker
@@ -109,7 +121,7 @@ class EveryAggregate:
 
 
 @dataclass(slots=True)
-class LastAggregate:
+class LastAggregate(State):
     """The present row of a statement that is one row; its remove row is the one before the interval."""
 
     make: RowMaker
@@ -130,7 +142,7 @@ class LastAggregate:
 
 
 @dataclass(slots=True)
-class LastRow:
+class LastRow(State):
     """The last row of each side."""
 
     keeps: bool = True
@@ -148,7 +160,7 @@ class LastRow:
 
 
 @dataclass(slots=True)
-class LastRowOfGroups:
+class LastRowOfGroups(State):
     """Row-per-event groups: the last row of each group that was touched, in order of first touch."""
 
     keeps: bool = True
@@ -166,7 +178,7 @@ class LastRowOfGroups:
 
 
 @dataclass(slots=True)
-class EveryRowOfGroups:
+class EveryRowOfGroups(State):
     """Row-per-event groups: all rows in order, then a row for the last event of each group without one.
 
     Insert rows come as (key, row, item of the event).
@@ -197,7 +209,7 @@ class EveryRowOfGroups:
 
 
 @dataclass(slots=True)
-class GroupRows:
+class GroupRows(State):
     """Statements that are one row per group: the present row of each group that was touched, in order of first touch.
 
     With `every` of each group seen so far. The remove row of a group is its row before the interval, of one that was
@@ -241,7 +253,7 @@ def _level(key: tuple[int, Any]) -> int:
 
 
 @dataclass(slots=True)
-class Snapshot:
+class Snapshot(State):
     """What the iterator shows when it is delivered; never remove rows."""
 
     make: RowMaker
@@ -261,7 +273,7 @@ class RowForm:
     which: str | None
     selector: str
     levels: bool  # rollup, cube or grouping sets
-    late: bool = False  # rows are functions of the time of their delivery
+    late: bool = False  # rows are made when they are delivered
 
     @property
     def removes(self) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Protocol
 
 from cepbook.engine.rows.output.collect import Pairs, RowForm, Rows
 from cepbook.engine.rows.output.triggers import Length, next_point
 from cepbook.engine.rows.support import add_months
+from cepbook.engine.state import State
 
 
 class Gate(Protocol):
@@ -20,7 +22,7 @@ class Gate(Protocol):
         """Rows passed."""
 
 
-class CountGate:
+class CountGate(State):
     """Opens with the n-th event behind the one that shut it; entering and leaving ones are counted apart."""
 
     __slots__ = ("_in", "_number", "_open", "_out")
@@ -43,7 +45,7 @@ class CountGate:
         self._in = self._out = 0
 
 
-class UntilGate:
+class UntilGate(State):
     """Opens at the point that follows the shutting."""
 
     __slots__ = ("_point_after", "_until")
@@ -59,7 +61,23 @@ class UntilGate:
         self._until = self._point_after(now)
 
 
-class GridGate:
+class PeriodGate(State):
+    """Opens a period after the shutting."""
+
+    __slots__ = ("_period", "_until")
+
+    def __init__(self, period: Callable[[], Length]) -> None:
+        self._period = period
+        self._until: int | None = None
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        return self._until is None or now >= self._until
+
+    def shut(self, now: int) -> None:
+        self._until = end_of(self._period(), now)
+
+
+class GridGate(State):
     """Opens at the points of the grid that starts with the first event, whether it passed or not."""
 
     __slots__ = ("_origin", "_period", "_until")
@@ -79,7 +97,7 @@ class GridGate:
         self._until = next_point(now, self._origin, self._period())
 
 
-class OnceGate:
+class OnceGate(State):
     """Opens when it is told to."""
 
     __slots__ = ("_open",)
@@ -98,17 +116,13 @@ class OnceGate:
         self._open = True
 
 
-def after_period(period: Callable[[], Length]) -> Callable[[int], int]:
-    """The end of the period that starts at a given time; what is null has no length."""
-
-    def end(start: int) -> int:
-        months, units = period()
-        return (add_months(start, months) if months else start) + (units or 0)
-
-    return end
+def end_of(length: Length, start: int) -> int:
+    """The end of a period that starts at a given time; what is null has no length."""
+    months, units = length
+    return (add_months(start, months) if months else start) + (units or 0)
 
 
-class First:
+class First(State):
     """Of statements without groups: all rows of the stimulus that finds the gate open."""
 
     def __init__(self, form: RowForm, gate: Gate) -> None:
@@ -129,15 +143,16 @@ class First:
             self._gate.open()
 
 
-class FirstOfGroups:
+class FirstOfGroups(State):
     """Of grouped statements: each group has a gate of its own.
 
-    `take` is given the keys of the entering and leaving events, one by one, in place of their numbers.
+    `take` is given the keys of the entering and leaving events, one by one, in place of their numbers. The gates of
+    groups begin as copies of `gate`.
     """
 
-    def __init__(self, form: RowForm, gate: Callable[[], Gate]) -> None:
+    def __init__(self, form: RowForm, gate: Gate) -> None:
         self._form = form
-        self._make = gate
+        self._fresh = gate
         self._gates: dict[Any, Gate] = {}  # an open gate is as good as none
         self._most = _MANY
 
@@ -176,7 +191,7 @@ class FirstOfGroups:
         if gate is None:
             if len(self._gates) >= self._most:
                 self._forget(now)
-            gate = self._gates[key] = self._make()
+            gate = self._gates[key] = copy(self._fresh)
         gate.shut(now)
         return True
 

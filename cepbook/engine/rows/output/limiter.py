@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.rows.output.collect import Collector, RowForm, RowMaker, Rows, collector
+from cepbook.engine.rows.output.collect import Collector, Late, RowForm, RowMaker, Rows, collector
 from cepbook.engine.rows.output.first import (
     CountGate,
     First,
@@ -16,10 +15,12 @@ from cepbook.engine.rows.output.first import (
     Gate,
     GridGate,
     OnceGate,
+    PeriodGate,
     UntilGate,
-    after_period,
+    end_of,
 )
 from cepbook.engine.rows.output.triggers import Always, At, Counters, Events, Never, Time, Trigger, When
+from cepbook.engine.state import State
 from cepbook.lang.plan import Output
 
 Delivery = tuple[Rows, Rows]
@@ -46,12 +47,25 @@ class Form:
             return FirstLimiter(self, partition, now)
         return Limiter(self, partition, now)
 
-    def bound(self, name: str, *args: Any) -> Callable[..., Any]:
-        """The function `name` with its first arguments."""
-        return partial(self.functions[name], *args)
+    def present(self, state: Any, rows: Rows, now: int) -> Rows:
+        """The rows; those that are made when they are delivered, as they are at `now`."""
+        made = self.functions
+        return [made[row.maker](state, now, *row.kept) if isinstance(row, Late) else row for row in rows]
 
 
-class Limiter:
+@dataclass(frozen=True, slots=True)
+class Bound(State):
+    """The function `name` of `form` with its first arguments: the counters, if it reads them, and the partition."""
+
+    form: Form
+    name: str
+    args: tuple[Any, ...]
+
+    def __call__(self, *rest: Any) -> Any:
+        return self.form.functions[self.name](*self.args, *rest)
+
+
+class Limiter(State):
     """Stands between one state and its deliveries. `due` is when `advance` must be called.
 
     `armed` is the earliest time for which the statement has a timer running.
@@ -62,7 +76,7 @@ class Limiter:
         self._form = form
         self._counters = Counters(now)
         self._partition = partition
-        self._left_out: _LeftOut | None = _left_out(form, partition, now)
+        self._left_out = _left_out(form, partition, now)
         self._trigger = _trigger(form, partition, self._counters)
         self._collector: Collector = collector(form.rows, form.make)
 
@@ -118,13 +132,15 @@ class Limiter:
     def _posted(self, state: Any, now: int) -> Delivery:
         self._counters.reset(now)
         ins, rem = self._collector.take(state, now)
-        return (_present(ins, now), _present(rem, now)) if self._form.rows.late else (ins, rem)
+        if not self._form.rows.late:
+            return ins, rem
+        return self._form.present(state, ins, now), self._form.present(state, rem, now)
 
     def _passes(self, now: int, n_in: int) -> bool:
         """Whether ``after`` is over."""
         if self._left_out is None:
             return True
-        if self._left_out(now, n_in):
+        if self._left_out.over(now, n_in):
             self._left_out = None
         return self._left_out is None
 
@@ -134,12 +150,8 @@ class FirstLimiter(Limiter):
 
     def __init__(self, form: Form, partition: Any, now: int) -> None:
         super().__init__(form, partition, now)
-        make = partial(_gate, form, partition)
-        self._first: First | FirstOfGroups
-        if form.rows.grouped:
-            self._first = FirstOfGroups(form.rows, make)
-        else:
-            self._first = First(form.rows, make())
+        gate = _gate(form, partition)
+        self._first = FirstOfGroups(form.rows, gate) if form.rows.grouped else First(form.rows, gate)
 
     @property
     def due(self) -> int:
@@ -169,44 +181,49 @@ class FirstLimiter(Limiter):
         return None
 
 
-def _present(rows: Rows, now: int) -> Rows:
-    """The rows; those that are functions of the time as they are at `now`."""
-    return [row(now) if callable(row) else row for row in rows]
-
-
 # ---------------------------------------------------------------- the parts of a limiter
-_LeftOut = Callable[[int, int], bool]
+@dataclass(slots=True)
+class _UntilTime(State):
+    """``after`` a period."""
+
+    end: int
+
+    def over(self, now: int, n_in: int) -> bool:
+        """Whether ``after`` is over, given the time and the number of arriving events."""
+        return now >= self.end
 
 
-def _left_out(form: Form, partition: Any, start: int) -> _LeftOut | None:
-    """Tells, given the time and the number of arriving events, whether ``after`` is over."""
+@dataclass(slots=True)
+class _UntilCount(State):
+    """``after`` a number of events."""
+
+    amount: int
+    count: int = 0
+
+    def over(self, now: int, n_in: int) -> bool:
+        """As of `_UntilTime`."""
+        self.count += n_in
+        return self.count > self.amount
+
+
+def _left_out(form: Form, partition: Any, start: int) -> _UntilTime | _UntilCount | None:
     if form.output.after is None:
         return None
     amount = form.functions["output_after"](partition)
-    if isinstance(amount, tuple):
-        end = after_period(lambda: amount)(start)
-        return lambda now, n_in: now >= end
-    count = 0
-
-    def over(now: int, n_in: int) -> bool:
-        nonlocal count
-        count += n_in
-        return bool(count > (amount or 0))
-
-    return over
+    return _UntilTime(end_of(amount, start)) if isinstance(amount, tuple) else _UntilCount(amount or 0)
 
 
 def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
     match form.output.kind:
         case "events":
-            return Events(form.bound("output_rate", partition))
+            return Events(Bound(form, "output_rate", (partition,)))
         case "time":
-            return Time(form.bound("output_rate", partition))
+            return Time(Bound(form, "output_rate", (partition,)))
         case "at":
-            return At(form.bound("output_point", partition))
+            return At(Bound(form, "output_point", (partition,)))
         case "when":
-            then = form.bound("output_then", counters, partition) if form.output.then_set else None
-            return When(form.bound("output_when", counters, partition), then)
+            then = Bound(form, "output_then", (counters, partition)) if form.output.then_set else None
+            return When(Bound(form, "output_when", (counters, partition)), then)
         case "terminated":
             return Never()
     return Always()
@@ -215,10 +232,10 @@ def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
 def _gate(form: Form, partition: Any) -> Gate:
     match form.output.kind:
         case "events":
-            return CountGate(form.bound("output_rate", partition))
+            return CountGate(Bound(form, "output_rate", (partition,)))
         case "time":
-            period = form.bound("output_rate", partition)
-            return UntilGate(after_period(period)) if form.rows.grouped else GridGate(period)
+            period = Bound(form, "output_rate", (partition,))
+            return PeriodGate(period) if form.rows.grouped else GridGate(period)
         case "at":
-            return UntilGate(form.bound("output_point", partition))
+            return UntilGate(Bound(form, "output_point", (partition,)))
     return OnceGate()

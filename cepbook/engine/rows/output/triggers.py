@@ -8,12 +8,13 @@ from typing import Protocol
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.period import next_on_grid
+from cepbook.engine.state import State
 
 Length = tuple[int | None, int | None]  # of a period: calendar months, clock units; null from variables
 
 
 @dataclass(slots=True)
-class Counters:
+class Counters(State):
     """The built-in properties of conditions: events of the insert and remove stream since the last output and in all.
 
     `last_output_timestamp` starts as the time at which the statement or its partition started.
@@ -49,7 +50,7 @@ class Trigger(Protocol):
         """The timer fired: look for the next point."""
 
 
-class Events:
+class Events(State):
     """Every n events; entering and leaving ones are counted apart, either count is enough. A null n: never."""
 
     def __init__(self, number: Callable[[], int | None]) -> None:
@@ -69,7 +70,7 @@ class Events:
     def fired(self, now: int) -> None: ...
 
 
-class Time:
+class Time(State):
     """Every period: the grid starts with the first event. A changed period counts at the next event or output."""
 
     def __init__(self, period: Callable[[], Length]) -> None:
@@ -102,7 +103,7 @@ def next_point(now: int, origin: int, length: Length) -> int:
     return next_on_grid(now, origin, months, units)
 
 
-class At:
+class At(State):
     """At the points of a crontab, from the first event on."""
 
     def __init__(self, point_after: Callable[[int], int]) -> None:
@@ -120,7 +121,7 @@ class At:
         self.due = self._point_after(now)
 
 
-class When:
+class When(State):
     """When a condition holds: looked at after each event, and when a variable in it changes.
 
     A change that makes it hold executes the then-clause at once; the rows follow when time advances next.
@@ -159,7 +160,7 @@ class When:
             self._assigning = False
 
 
-class Always:
+class Always(State):
     """At once: only ``after`` holds rows back."""
 
     due = NEVER
@@ -170,7 +171,7 @@ class Always:
     def fired(self, now: int) -> None: ...
 
 
-class Never:
+class Never(State):
     """Only when the context partition ends."""
 
     due = NEVER

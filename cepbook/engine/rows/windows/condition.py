@@ -13,13 +13,14 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.view import Item, Queue
+from cepbook.engine.state import State
 from cepbook.lang.plan import WindowSpec
 
 Cells = list[Any]
 Move = Callable[[Cells, Item], None]
 
 
-class Condition:
+class Condition(State):
     """What a condition can see while it is tested, and the cells of its aggregates."""
 
     __slots__ = (

@@ -20,8 +20,9 @@ from typing import Any, Protocol
 from cepbook.engine.rows.frozen import hashable
 from cepbook.engine.rows.windows.chain import Behind
 from cepbook.engine.rows.windows.view import Change, Item
+from cepbook.engine.state import State
 
-Pack = Callable[[Any, int, bool], Item]  # of a derived event, at a time; whether it is posted
+Pack = Callable[[Any, Any, int, bool], Item]  # in a state, of a derived event, at a time; whether it is posted
 
 
 class Statistic(Protocol):
@@ -37,7 +38,7 @@ class Statistic(Protocol):
         """The derived fields now."""
 
 
-class _Group:
+class _Group(State):
     """The statistic of one group, its extra values, and what was posted of them last: fields and item."""
 
     __slots__ = ("extra", "fields", "item", "keys", "statistic")
@@ -57,7 +58,7 @@ class Derive(Behind):
     its fields change.
     """
 
-    __slots__ = ("_first", "at", "by_key", "counts", "extra", "keys", "make", "pack", "width")
+    __slots__ = ("_first", "at", "by_key", "counts", "extra", "keys", "make", "pack", "state", "width")
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Derive(Behind):
         width: int,
         extra: Sequence[str],
         keys: Sequence[str],
+        state: Any,
         pack: Pack,
         now: int,
         counts: bool,
@@ -76,6 +78,7 @@ class Derive(Behind):
         self.width = width
         self.extra = extra
         self.keys = keys
+        self.state = state
         self.pack = pack
         self.counts = counts
         self.by_key: dict[Any, _Group] = {}
@@ -93,7 +96,7 @@ class Derive(Behind):
             event = dict(zip(self.keys, group.keys, strict=True))
             event.update(fields)
             event.update(zip(self.extra, group.extra, strict=True))
-        group.item = self.pack(event, now, posted)
+        group.item = self.pack(self.state, event, now, posted)
 
     def take(self, change: Change, now: int) -> Change | None:
         if self._first is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from cepbook.engine.rows import support
 from cepbook.engine.rows.windows.period import month_due, next_on_grid
+from cepbook.engine.state import State
 
 
-class Duration:
+class Duration(State):
     """A fixed number of clock units."""
 
     __slots__ = ("length",)

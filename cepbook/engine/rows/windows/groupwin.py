@@ -23,13 +23,19 @@ from cepbook.engine.rows.windows.view import Change, Item, View
 
 
 class GroupWin(View):
-    """A view per key; the key stands at position `at` of items. `reclaim` is (age, frequency) in clock units."""
+    """A view per key; the key stands at position `at` of items. `reclaim` is (age, frequency) in clock units.
 
-    __slots__ = ("_heap", "_sweep", "at", "by_key", "make", "reclaim", "seen")
+    ``make(state, now)`` makes the view of a new group.
+    """
 
-    def __init__(self, at: int, make: Callable[[int], View], reclaim: tuple[int, int] | None, now: int) -> None:
+    __slots__ = ("_heap", "_sweep", "at", "by_key", "make", "reclaim", "seen", "state")
+
+    def __init__(
+        self, at: int, state: Any, make: Callable[[Any, int], View], reclaim: tuple[int, int] | None, now: int
+    ) -> None:
         super().__init__()
         self.at = at
+        self.state = state
         self.make = make
         self.reclaim = reclaim
         self.by_key: dict[Any, tuple[int, View]] = {}  # (place in order of creation, view)
@@ -47,7 +53,7 @@ class GroupWin(View):
             self._forget(self.reclaim, now)
         found = self.by_key.get(key)
         if found is None:
-            found = self.by_key[key] = (item[0], self.make(now))
+            found = self.by_key[key] = (item[0], self.make(self.state, now))
         if self.reclaim is not None:
             self.seen[key] = now
         place, view = found

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from math import nan, sqrt
 
+from cepbook.engine.state import State
+
 
 def ratio(a: float, b: float) -> float:
     """``a / b``, NaN by zero."""
     return a / b if b else nan
 
 
-class Moments:
+class Moments(State):
     """Sums of one variable."""
 
     __slots__ = ("count", "origin", "shifted", "squares", "total", "total_squares")
@@ -74,7 +76,7 @@ class Moments:
         return variance, sqrt(variance), sqrt(spread / count)
 
 
-class Pairs:
+class Pairs(State):
     """Sums of two variables; a pair with a null does not count."""
 
     __slots__ = ("_shifted", "products", "x", "y")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cepbook.engine.state import State
 
-class Size:
+
+class Size(State):
     """The statistic of ``size``."""
 
     __slots__ = ("count",)

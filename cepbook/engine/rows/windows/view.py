@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.state import State
 
 Item = tuple[Any, ...]
 Change = tuple[Sequence[Item], Sequence[Item]]
 FORCED: Change = ((), ())
 
 
-class View:
+class View(State):
     """One window, or several that act as one."""
 
     __slots__ = ("armed", "due")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cepbook.engine.rows.windows.moments import ratio
+from cepbook.engine.state import State
 
 
-class WeightedAverage:
+class WeightedAverage(State):
     """The statistic of ``weighted_avg``. A pair with a null does not count."""
 
     __slots__ = ("count", "products", "weights")

@@ -1,0 +1,36 @@
+"""State is plain data, and objects of the classes that are registered here: what a snapshot can hold.
+
+A subclass of `State` promises that all it holds is plain data (numbers, text, times, lists, dicts …), other state, or
+parts of the program and the runtime: generated functions, forms, specs, statements, which a snapshot names and does not
+copy. So no closures, no partials, no bound methods; and `object.__new__` with all fields set must give back the object.
+Fields of parts of the runtime that belong to its state are listed there, in ``SAVED``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+STATES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
+
+
+class State:
+    """A part of the engine's state. Subclasses are registered by the name of their module and their own."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        STATES[f"{cls.__module__.removeprefix('cepbook.engine.')}.{cls.__qualname__}"] = cls
+
+
+class Mark(Enum):
+    """What stands in state where no value can: `EMPTY` for a first value that did not come yet, `NOWHERE` for the place
+    of what cannot be found by any key.
+    """
+
+    EMPTY = "empty"
+    NOWHERE = "nowhere"
+
+    def __repr__(self) -> str:
+        return self.name
