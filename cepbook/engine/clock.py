@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from itertools import count
 
 NEVER = 1 << 62  # later than any time: events and advances beyond `LAST` are refused
 LAST = (1 << 61) - 1
@@ -35,13 +34,14 @@ class Clock:
         self.now = start
         self.due = NEVER
         self._heap: list[tuple[int, tuple[int, ...], int, Timed]] = []
-        self._serial = count()  # a statement that is only tried out has the order of the one before it
+        self._serial = 0  # a statement that is only tried out has the order of the one before it
 
     def arm(self, timed: Timed, due: int) -> None:
         """Make sure that `timed` fires at `due` or earlier."""
         if due < timed.due:
             timed.due = due
-            heappush(self._heap, (due, timed.order, next(self._serial), timed))
+            self._serial += 1
+            heappush(self._heap, (due, timed.order, self._serial, timed))
             if due < self.due:
                 self.due = due
 

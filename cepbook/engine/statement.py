@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Any
 
 from cepbook.engine.clock import NEVER, Timed
@@ -65,7 +64,7 @@ class Statement:
         self._gone = 0  # partitions that ended and may have left timers
         # with one window without partitions and groups its timer is `timed` itself, and `_timers` stays empty
         self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
-        self._serial = count()
+        self._serial = 0
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Push | None = None
@@ -266,7 +265,8 @@ class Statement:
             return
         partition = state[0]
         id_ = 0 if partition is None else partition.id
-        heappush(self._timers, (due, id_, ordinal, next(self._serial), state, window))
+        self._serial += 1
+        heappush(self._timers, (due, id_, ordinal, self._serial, state, window))
         self._runtime.clock.arm(self.timed, due)
 
     def _rearm(self, due: int, state: Any, window: Any) -> None:

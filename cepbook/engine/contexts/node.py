@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.state import State
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.levels import Level
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from cepbook.engine.contexts.watch import Watch
 
 
-class Node:
+class Node(State):
     """A partition of one level. Of the innermost level it has a context `partition`, else the branch `below`.
 
     Conditions read `properties`, those of its own level, and `name`. What is observed on its behalf is kept here: when
@@ -46,7 +47,7 @@ class Node:
         return self.branch.level.name
 
 
-class Match:
+class Match(State):
     """A condition came true: the `properties` that it gives, and what the statements are shown of it.
 
     `shows`: the event that made it true; `replay`: the events of an inclusive pattern, with their types.
@@ -60,7 +61,7 @@ class Match:
         self.replay = replay
 
 
-class Branch(ABC):
+class Branch(State, ABC):
     """The live nodes of one level under one parent, in order of allocation."""
 
     __slots__ = ("children", "level", "parent", "tree")

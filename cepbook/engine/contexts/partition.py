@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cepbook.engine.state import State
 
-class Partition:
+
+class Partition(State):
     """One context partition. `states` has one state per statement of the context, at the statement's slot.
 
     `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a

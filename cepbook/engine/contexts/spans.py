@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
@@ -140,7 +139,7 @@ class OverlappingBranch(TimedBranch):
 
     def __init__(self, level: Level, parent: Node | None) -> None:
         super().__init__(level, parent)
-        self._serial = count()
+        self._serial = 0
 
     def open(self) -> None:
         self.wait()
@@ -153,7 +152,9 @@ class OverlappingBranch(TimedBranch):
         """A new node, unless one of the same distinct key lives."""
         properties = self.properties(match)
         distinct = self.level.form.distinct
-        key = next(self._serial) if distinct is None else distinct(None, Node(self, None, properties))
+        if distinct is None:
+            self._serial += 1
+        key = self._serial if distinct is None else distinct(None, Node(self, None, properties))
         return None if key in self.children else self.allocate(key, properties)
 
     def on_event(self, type_name: str, event: Any) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.ports import Member
+from cepbook.engine.state import State
 
 _NONE: dict[int, Partition] = {}
 
 
-class Tables:
+class Tables(State):
     """Per statement whose filter has equalities with built-in properties: its live partitions by the values of these.
 
     What is found is all that may be right, by id; the filter itself is left to the statement.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Any
 
 from cepbook.engine.clock import NEVER, Timed
@@ -55,7 +54,7 @@ class Tree:
         self._root: Branch | None = None
         self._timers: list[Timer] = []
         self._armed = 0  # owners with a timer; the other entries of `_timers` are of no use
-        self._serial = count()
+        self._serial = 0
         self._next_id = 0
         self._fresh: set[int] = set()  # allocated by the present event
         self._targets: Sequence[Partition] | None = None  # of the present event
@@ -254,7 +253,8 @@ class Tree:
         owner.due = due
         if due < NEVER:
             self._armed += 1
-            entry = (due, watch.branch.level.depth, watch.rank, next(self._serial), watch, owner)
+            self._serial += 1
+            entry = (due, watch.branch.level.depth, watch.rank, self._serial, watch, owner)
             heappush(self._timers, entry)
             self._host.clock.arm(self.timed, due)
 
@@ -296,9 +296,9 @@ class Tree:
     def matcher(self, program: PatternProgram, owner: Node) -> Matcher:
         """What looks for the pattern of a condition on behalf of `owner`."""
         limit = self._host.config.pattern_limit
-        return Matcher(program, self.failed, partition=owner, limit=limit, crowded=self._crowded)
+        return Matcher(program, self, partition=owner, limit=limit)
 
-    def _crowded(self) -> None:
+    def crowded(self) -> None:
         """Tell, once, that the pattern of a condition has as many partial matches as there may be."""
         if not self._warned:
             self._warned = True

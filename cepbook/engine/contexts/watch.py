@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, Test, TimeForm, Value
 from cepbook.engine.contexts.node import Branch, Match, Node
 from cepbook.engine.patterns.matcher import Group, Matcher
+from cepbook.engine.state import State
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.tree import Tree
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BEGINS, ENDS = 0, 1  # at one instant nodes of a level begin before others end
 
 
-class Watch(ABC):
+class Watch(State, ABC):
     """The owners that wait for one condition."""
 
     __slots__ = ("branch", "rank", "tree")
@@ -140,11 +140,12 @@ class PatternWatch(Watch):
         self.form = form
         self.owners: dict[Node, int] = {}  # in order of age
         self.keyed: dict[tuple[str, int], dict[Any, dict[Node, None]]] = {}  # by event type and number of the key
-        self.serial = count()
+        self.serial = 0
 
     def add(self, owner: Node, now: int) -> None:
         owner.matcher = self.tree.matcher(self.form.program, owner)
-        self.owners[owner] = next(self.serial)
+        self.serial += 1
+        self.owners[owner] = self.serial
         owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next instant
         owner.found_by = []
         for event_type, keys in self.form.keys.items():

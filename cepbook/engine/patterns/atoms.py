@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.patterns.index import Function, new_index
 from cepbook.engine.patterns.node import Match, Parent, Started
+from cepbook.engine.state import Mark, State
 
 if TYPE_CHECKING:
     from cepbook.engine.patterns.matcher import Matcher
-
-_NOWHERE = type("Nowhere", (), {"__repr__": lambda self: "NOWHERE", "__slots__": ()})()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class AtomSpec:
         return Waiter(matcher.atoms[self.number], parent, place)
 
 
-class Atoms:
+class Atoms(State):
     """The waiters of one atom in one matcher."""
 
     __slots__ = ("index", "matcher", "spec")
@@ -63,7 +62,7 @@ class Atoms:
                 if bound is None:
                     return []
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            matcher.failed(failure)
+            matcher.owner.failed(failure)
             return []
         found = self.index.find(key, bound)
         return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
@@ -72,13 +71,13 @@ class Atoms:
         try:
             return bool(rest(event, waiter.begin, self.matcher.partition, self.matcher.now))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.matcher.failed(failure)
+            self.matcher.owner.failed(failure)
             return False
 
     def enter(self, waiter: Waiter) -> None:
         """Add a waiter under its key. Where null (or a failure) is in the way no event will ever find it."""
         spec, matcher = self.spec, self.matcher
-        waiter.key, waiter.bound = _NOWHERE, None
+        waiter.key, waiter.bound = Mark.NOWHERE, None
         key = bound = None
         try:
             if spec.match_key is not None:
@@ -90,13 +89,13 @@ class Atoms:
                 if bound is None:
                     return
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            matcher.failed(failure)
+            matcher.owner.failed(failure)
             return
         waiter.key, waiter.bound = key, bound
         self.index.add(waiter, key, bound)
 
     def leave(self, waiter: Waiter) -> None:
-        if waiter.key is not _NOWHERE:
+        if waiter.key is not Mark.NOWHERE:
             self.index.remove(waiter, waiter.key, waiter.bound)
 
 

@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cepbook.engine.state import State
+
 if TYPE_CHECKING:
     from cepbook.engine.patterns.atoms import Waiter
 
@@ -17,7 +19,7 @@ Function = Callable[[Any, Any, Any, int], Any]
 Sorted = list[tuple[Any, int, "Waiter"]]  # (bound, serial, waiter)
 
 
-class Unkeyed:
+class Unkeyed(State):
     """All waiters of an atom without key, in order of start."""
 
     __slots__ = ("waiters",)
@@ -40,7 +42,7 @@ class Unkeyed:
         return list(self.waiters.values())
 
 
-class Keyed:
+class Keyed(State):
     """Waiters by key. One waiter of a key stands in the table itself, several in a dict in order of start."""
 
     __slots__ = ("table",)
@@ -76,7 +78,7 @@ class Keyed:
         return list(held.values()) if isinstance(held, dict) else [held]
 
 
-class Ranged:
+class Ranged(State):
     """Waiters by bound. `op` compares the event with the bound."""
 
     __slots__ = ("op", "waiters")
@@ -98,7 +100,7 @@ class Ranged:
         return within(self.waiters, self.op, bound)
 
 
-class KeyedRanged:
+class KeyedRanged(State):
     """Waiters by key and bound."""
 
     __slots__ = ("op", "table")

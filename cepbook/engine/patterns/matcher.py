@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
 from cepbook.engine.patterns.index import Function
 from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
 from cepbook.engine.patterns.timers import Timer, Within
+from cepbook.engine.state import State
 from cepbook.lang import expr as x
 
 Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
@@ -66,38 +67,42 @@ class PatternProgram:
         return tuple(group for name in types for group in self.groups if group.event_type == name)
 
 
-def _ignore() -> None:
-    """Nobody wants to know of the limit."""
+class Owner(Protocol):
+    """Who has a matcher."""
+
+    def failed(self, failure: Exception) -> None:
+        """An expression of the pattern failed."""
+
+    def crowded(self) -> None:
+        """The limit of open partial matches made a matcher drop one."""
 
 
-class Matcher:
+class Matcher(State):
     """The state of a pattern in one statement, context partition or condition of a context.
 
     `due` is its next timer (`NEVER`: none), `size` the number of atoms and observers that wait and of matches that a
-    side of ``and`` keeps, `ended` whether the pattern can match no more. `failed` is told of exceptions in its
-    expressions, `crowded` when the limit of open partial matches makes it drop one. `armed` and `looked` are for the
-    owner, who may note there for when he has set an alarm, and what an event was found to be for.
+    side of ``and`` keeps, `ended` whether the pattern can match no more. `owner` is told of failures and of matches
+    that are dropped; `armed` and `looked` are for him, who may note there for when he has set an alarm, and what an
+    event was found to be for.
     """
 
     __slots__ = (
-        *("armed", "atoms", "crowded", "ended", "failed", "found", "limit", "looked", "now"),
+        *("armed", "atoms", "ended", "found", "limit", "looked", "now", "owner"),
         *("partition", "program", "root", "pending", "serial", "size", "timers"),
     )
 
     def __init__(
         self,
         program: PatternProgram,
-        failed: Callable[[Exception], None],
+        owner: Owner,
         *,
         partition: Any = None,
         limit: int = 1_000_000,
-        crowded: Callable[[], None] = _ignore,
     ) -> None:
         self.program = program
-        self.failed = failed
+        self.owner = owner
         self.partition = partition
         self.limit = limit
-        self.crowded = crowded
         self.atoms = [Atoms(spec, self) for spec in program.atoms]
         self.timers: list[tuple[int, int]] = []  # (due, serial), also of those that were disarmed
         self.pending: dict[int, Timer] = {}  # by serial
@@ -229,7 +234,7 @@ class Matcher:
             try:
                 passes = spec.test is None or spec.test(event, None, self.partition, self.now)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self.failed(failure)
+                self.owner.failed(failure)
             else:
                 bits |= bool(passes) << i
         return bits
@@ -254,14 +259,14 @@ class Matcher:
         try:
             return function(None, match, self.partition, now)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.failed(failure)
+            self.owner.failed(failure)
             return None
 
     def room(self) -> bool:
         """Whether one more partial match may be open."""
         if self.size < self.limit:
             return True
-        self.crowded()
+        self.owner.crowded()
         return False
 
     def arm(self, timer: Timer, due: int) -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cepbook.engine.state import State
+
 if TYPE_CHECKING:
     from cepbook.engine.patterns.matcher import Matcher
 
@@ -28,7 +30,7 @@ class Parent(Protocol):
         """`child` has stopped and can never become true."""
 
 
-class Started:
+class Started(State):
     """A started sub-expression. `place` is its number among the operands of its parent, `begin` the match before it."""
 
     __slots__ = ("alive", "begin", "matcher", "parent", "place")

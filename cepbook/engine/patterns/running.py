@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import Any
 
 from cepbook.engine.clock import NEVER, Clock, Timed
@@ -40,19 +39,25 @@ class Matching:
         self._take = self._handle = take
         self._failed = failed
         self._limit = limit
-        self._warn: Callable[[], None] | None = crowded
+        self._tell = crowded
+        self._told = False
         self._timers: list[tuple[int, int, int, Any]] = []  # (due, partition id, tie breaker, state)
-        self._serial = count()
+        self._serial = 0
 
-    def _crowded(self) -> None:
-        warn, self._warn = self._warn, None
-        if warn is not None:
-            warn()
+    def failed(self, failure: Exception) -> None:
+        """An expression of the pattern failed."""
+        self._failed(failure)
+
+    def crowded(self) -> None:
+        """A state has as many partial matches as there may be: tell it once."""
+        if not self._told:
+            self._told = True
+            self._tell()
 
     # -------------------------------------------------------------- life
     def add(self, state: Any) -> None:
         """Start a matcher in a new state. What matches at once waits for the next event or advance."""
-        matcher = Matcher(self.program, self._failed, partition=state[0], limit=self._limit, crowded=self._crowded)
+        matcher = Matcher(self.program, self, partition=state[0], limit=self._limit)
         state.append(matcher)
         matcher.found = matcher.start(self._clock.now)
         self._arm(matcher, state)
@@ -143,7 +148,8 @@ class Matching:
         if due < matcher.armed:
             matcher.armed = due
             partition = state[0]
-            heappush(self._timers, (due, 0 if partition is None else partition.id, next(self._serial), state))
+            self._serial += 1
+            heappush(self._timers, (due, 0 if partition is None else partition.id, self._serial, state))
             self._clock.arm(self.timed, due)
 
     def fire(self, now: int) -> None:

@@ -34,14 +34,17 @@ class Run:
     def __init__(self, text: str, *, now: int = 0, limit: int = 1_000_000, annotations: str = "") -> None:
         program = compiled(text, annotations)
         self.failures: list[Exception] = []
-        self.crowded = 0
-        self.matcher = Matcher(program, self.failures.append, limit=limit, crowded=self._crowded)
+        self.times_crowded = 0
+        self.matcher = Matcher(program, self, limit=limit)
         self._routes = {name: program.route((name, "A") if name == "Child" else (name,)) for name in TYPES}
         self.at_once = [shown(match) for match in self.matcher.start(now)]
         self.now = now
 
-    def _crowded(self) -> None:
-        self.crowded += 1
+    def failed(self, failure: Exception) -> None:
+        self.failures.append(failure)
+
+    def crowded(self) -> None:
+        self.times_crowded += 1
 
     def send(self, type_name: str, id_: str | None = None, x: int | None = None) -> list[str]:
         """The matches of one event."""

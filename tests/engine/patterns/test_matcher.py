@@ -104,7 +104,7 @@ def test_the_limit_drops_further_starts_and_tells_of_it() -> None:
     run = Run("every a=A -> b=B", limit=4)
     for i in range(10):
         run.send("A", str(i))
-    assert run.matcher.size == 4 and run.crowded > 0
+    assert run.matcher.size == 4 and run.times_crowded > 0
     assert run.send("B", "b") == ["0 b", "1 b", "2 b"]
     assert run.send("A", "10") == []
     assert run.send("B", "c") == ["10 c"]

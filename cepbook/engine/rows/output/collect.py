@@ -20,7 +20,7 @@ Pairs = Sequence[tuple[Any, Any]]
 
 
 class Late(State):
-    """A row that the function `maker` of the statement makes when it is delivered; `kept` is what it reads of events."""
+    """A row that the function `maker` of the statement makes when it is delivered, from what was `kept` of events."""
 
     __slots__ = ("kept", "maker")
 
