@@ -125,6 +125,20 @@ class UsageError(CepbookError):
     """A call that makes no sense in the present state (unknown statement, dropped cell, blocked undeploy)."""
 
 
+_LONGEST = 1000  # characters of a foreign exception's message that are shown
+
+
+def cause_text(failure: BaseException) -> str:
+    """Class and message of an exception of the user's code, cut where the message is very long."""
+    try:
+        message = str(failure)
+    except Exception:  # noqa: BLE001 - an exception whose text fails is still reported
+        message = "(an exception without a readable message)"
+    if len(message) > _LONGEST:
+        message = f"{message[:_LONGEST]}… ({len(message):,} characters)"
+    return f"{type(failure).__name__}: {message}"
+
+
 class StatementError(CepbookError):
     """A statement's expression failed at run time; other statements were not affected.
 

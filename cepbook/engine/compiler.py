@@ -17,7 +17,7 @@ from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
 from cepbook.engine.variables import Variable, Variables, initial_value
-from cepbook.errors import BindError, Diagnostic, Refusal
+from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects.epl import parse
@@ -135,7 +135,7 @@ def _initial(statement: CreateVariableStatement, scope_in: ScopeIn, plan: Module
     except (Refusal, RecursionError, SyntaxError):
         raise
     except Exception as failure:
-        message = f"the initial value of `{statement.variable.name}` failed: {type(failure).__name__}: {failure}"
+        message = f"the initial value of `{statement.variable.name}` failed: {cause_text(failure)}"
         raise BindError((Diagnostic("initial-value", message, statement.initial.span),), plan.source) from failure
 
 

@@ -17,7 +17,7 @@ from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.shape import Shape
-from cepbook.errors import Diagnostic, StatementError
+from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import SelectStatement
@@ -545,7 +545,7 @@ class Statement:
             if trace.tb_frame.f_globals is self.program.namespace:
                 span = self.program.spans.get(trace.tb_lineno, span)
             trace = trace.tb_next
-        what = f"{type(failure).__name__}: {failure}"
+        what = cause_text(failure)
         if listener or span is None:
             who = f"a listener of statement `{self.name}`" if listener else f"statement `{self.name}`"
             return StatementError(self.name, f"{who} failed on an event: {what}", None, failure)

@@ -330,9 +330,12 @@ def _collect(value: object, found: list[Expr]) -> None:
 
 def walk(e: Expr) -> list[Expr]:
     """`e` and everything below it, parents first."""
-    found = [e]
-    for child in children(e):
-        found.extend(walk(child))
+    found: list[Expr] = []
+    open_ = [e]
+    while open_:
+        part = open_.pop()
+        found.append(part)
+        open_.extend(reversed(children(part)))
     return found
 
 

@@ -7,6 +7,7 @@ scripts from elsewhere. The renderer here writes the same specification as Vega-
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from base64 import b64encode
@@ -91,10 +92,23 @@ def _png(spec: dict[str, Any]) -> str | None:
     except ImportError:
         return None
     try:
-        png = vl_convert.vegalite_to_png(spec, vl_version="5.21", scale=1)
+        png = vl_convert.vegalite_to_png(_drawable(spec), vl_version="5.21", scale=1)
     except ValueError:  # what vl_convert raises for a specification that it cannot draw; the live chart remains
         return None
     return b64encode(_deflated(png)).decode("ascii")
+
+
+# What XML 1.0 has no place for. The picture is drawn by way of SVG, and on such text the renderer ends the process.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _drawable(spec: Any) -> Any:
+    """`spec` with texts as XML can hold them: U+FFFD stands for what it cannot."""
+    if isinstance(spec, str):
+        return _NO_XML.sub("\ufffd", spec)
+    if isinstance(spec, dict):
+        return {_drawable(name): _drawable(value) for name, value in spec.items()}
+    return [_drawable(value) for value in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _deflated(png: bytes) -> bytes:

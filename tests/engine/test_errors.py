@@ -208,3 +208,30 @@ def test_a_failure_within_a_change_leaves_no_trace_when_its_event_has_left(state
     expected = deliveries(lambda value: value)
     assert expected
     assert deliveries(boom) == expected
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("x" * 100_000), "ValueError: " + "x" * 1000 + "… (100,000 characters)"),
+        (Wordless(), "Wordless: (an exception without a readable message)"),
+    ],
+)
+def test_messages_of_user_code_are_cut(error: Exception, told: str) -> None:
+    def fail(value: object) -> None:
+        raise error
+
+    runtime = Runtime(Config())
+    runtime.register_function("fail", fail)
+    runtime.deploy("create schema E(a int); @name('s') select fail(a) as x from E")
+    runtime.statement("s").add_listener(lambda delta: None)
+    reported: list[StatementError] = []
+    runtime.add_error_listener(reported.append)
+    runtime.send("E", {"a": 1})
+    assert told in str(reported[0]) and len(str(reported[0])) < 2000
+    assert reported[0].cause is error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
+from cepbook.lang.dialects import tables
 from cepbook.lang.dialects.epl import GRAMMAR
 from cepbook.lang.dialects.epl_lexer import EplLexer, scan
 from cepbook.lang.dialects.tables import parser_for
@@ -32,3 +34,20 @@ def test_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     blocked = tmp_path / "file"
     blocked.write_text("no directory")
     assert parses(blocked / "cache", monkeypatch)
+
+
+DAMAGED = [b"", b"null", b"[]", b"{}", b'{"data": {}, "memo": {}}', b'{"data": 1, "memo": {"0": {}}}', b"\xff\xfe"]
+
+
+class Payload:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, ("raise SystemExit('the cache ran code')",)
+
+
+@pytest.mark.parametrize("content", [*DAMAGED, pickle.dumps({"data": Payload(), "memo": Payload()})])
+def test_a_file_of_another_form_is_not_read_and_runs_no_code(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "tables"
+    file.write_bytes(content)
+    assert tables._load(file, EplLexer) is None

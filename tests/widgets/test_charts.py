@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from typing import Any
 
@@ -159,3 +161,19 @@ def test_a_comparison_takes_long_and_wide_reports(wide: bool) -> None:
 def test_a_chart_that_cannot_become_a_picture_still_draws_in_the_browser() -> None:
     shown = charts.render({"mark": "nonsense", "encoding": {}})
     assert "image/png" not in shown and charts.MIME in shown
+
+
+def test_a_picture_of_text_that_xml_cannot_hold() -> None:
+    """In a process of its own: the renderer would end this one."""
+    pytest.importorskip("vl_convert")
+    program = """
+from cepbook.widgets import charts
+odd = [*range(32), 127, 0x85, 0xd800, 0xdfff, 0xfffe, 0xffff, 0x1f600]
+for text in ["".join(map(chr, odd)), *(f"a{chr(code)}b" for code in odd)]:
+    values = [{"x": 1, "s": text}]
+    color = {"field": "s", "type": "nominal"}
+    spec = {"data": {"values": values}, "mark": "point", "title": text, "encoding": {"color": color}}
+    assert charts.render(spec)["image/png"].startswith("iVBOR"), repr(text)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from cepbook.errors import StatementError
+from cepbook.errors import StatementError, cause_text
 
 Kind = Literal["activated", "deactivated", "allocated", "deallocated"]
 
@@ -64,5 +64,5 @@ class Notices:
 
     def failed(self, context: str, failure: Exception, what: str = "context") -> None:
         """Report a run-time failure of a context."""
-        message = f"{what} `{context}` failed: {type(failure).__name__}: {failure}"
+        message = f"{what} `{context}` failed: {cause_text(failure)}"
         self._report(StatementError(context, message, None, failure))

@@ -291,10 +291,10 @@ class Matcher(State):
         found, self.found = self.found, []
         if not found:
             return found
+        if self.program.discard_partials and self.root is not None:  # matches that are suppressed use up events, too
+            self.root.discard(set().union(*map(_identities, found)))
         if self.program.suppress_overlapping and len(found) > 1:
             found = _without_overlaps(found)
-        if self.program.discard_partials and self.root is not None:
-            self.root.discard(set().union(*map(_identities, found)))
         return found
 
 

@@ -67,6 +67,7 @@ class Aggregates:
         self.names: list[str] = []
         self.initial: list[str] = []
         self.arguments: list[Argument] = []
+        self._by_identity: dict[_Identity, Argument] = {}
         self.needs_ordinal = False
         self.reads_now = False
         self.size = self._cell(self._events(), "n") if counted else None
@@ -79,9 +80,9 @@ class Aggregates:
         if call.name == "leaving":
             return self._events()
         identity = _identity(call)
-        found = next((a for a in self.arguments if _identity_of(a) == identity), None)
+        found = self._by_identity.get(identity)
         if found is None:
-            found = Argument(*identity)
+            found = self._by_identity[identity] = Argument(*identity)
             self.arguments.append(found)
             if found.distinct:
                 self._cell(found, "seen", "{}")
@@ -101,7 +102,8 @@ class Aggregates:
         for known in self.arguments:
             if not known.exprs and known.filter is None:
                 return known
-        made = Argument((), False, None, (), False)
+        identity: _Identity = ((), False, None, (), False)
+        made = self._by_identity[identity] = Argument(*identity)
         self.arguments.append(made)
         if self.remembers:
             self._remember(made)
@@ -314,10 +316,6 @@ def _identity(call: AggregateCall) -> _Identity:
     """What calls must share to share cells."""
     distinct = call.distinct and call.name in _DISTINCT
     return call.args, distinct, call.filter, call.criteria, call.ever and distinct
-
-
-def _identity_of(argument: Argument) -> _Identity:
-    return argument.exprs, argument.distinct, argument.filter, argument.criteria, argument.ever
 
 
 def _lasts(call: AggregateCall) -> bool:

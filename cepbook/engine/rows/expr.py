@@ -79,7 +79,7 @@ def nullable(e: x.Expr) -> bool:
     if isinstance(e, (x.Concat, x.Negate, x.Compare)):
         return any(nullable(c) for c in x.children(e))
     if isinstance(e, x.Arith):
-        return e.op in "/%" or nullable(e.left) or nullable(e.right)
+        return e.op in "/%" or nullable(e.right) or nullable(e.left)
     return not isinstance(e, (x.CurrentTimestamp, x.Is, x.Between, x.ArrayOf, x.StructOf, x.TypeTest))
 
 
@@ -89,7 +89,7 @@ def _operands(scope: Scope, *exprs: x.Expr) -> tuple[list[str], list[str]]:
     checks: list[str] = []
     for e in exprs:
         code = value(scope, e)
-        if not nullable(e):
+        if not nullable(e) and not x.children(e):
             codes.append(code)
         elif code.isidentifier():
             codes.append(code)
@@ -221,6 +221,11 @@ def _window_value(scope: Scope, e: x.WindowValue) -> str:
 
 
 def _arith(scope: Scope, e: x.Arith) -> str:
+    operators, operands = _chain(e)
+    if len(operators) > _LONG:
+        folded = f"{support_name(scope, support.folded)}({scope.source.const(operators, 'ops')}, "
+        bits = BITS.get(e.type.name)
+        return f"{folded}({', '.join(value(scope, o) for o in operands)}), {bits}, {e.type.name == 'float'})"
     codes, checks = _operands(scope, e.left, e.right)
     if e.type.name == "bigdecimal":
         to_decimal = f"{support_name(scope, support.convert)}({{}}, {scope.source.const(e.type, 'type')})"
@@ -229,6 +234,21 @@ def _arith(scope: Scope, e: x.Arith) -> str:
             for c, side in zip(codes, (e.left, e.right), strict=True)
         ]
     return _guarded(checks, _arithmetic(scope, e, codes[0], codes[1]))
+
+
+_LONG = 16  # operators of one chain; the code of longer ones would be nested deeper than Python's parser goes
+
+
+def _chain(e: x.Arith) -> tuple[str, list[x.Expr]]:
+    """The operators and operands of sums, differences and products of one type, to be taken from left to right."""
+    operators: list[str] = []
+    operands: list[x.Expr] = []
+    part: x.Expr = e
+    while isinstance(part, x.Arith) and part.op in "+-*" and part.type == e.type and e.type.name != "bigdecimal":
+        operators.append(part.op)
+        operands.append(part.right)
+        part = part.left
+    return "".join(reversed(operators)), [part, *reversed(operands)]
 
 
 def _arithmetic(scope: Scope, e: x.Arith, a: str, b: str) -> str:
@@ -367,13 +387,12 @@ def _case(scope: Scope, e: x.Case) -> str:
 
 def _call(scope: Scope, e: x.Call) -> str:
     row = FUNCTIONS[e.name]
-    args = [value(scope, a) for a in e.args]
     if row.name == "coalesce":
         return _coalesce(scope, e)
     if row.nulls == "propagate":
         args, checks = _operands(scope, *e.args)
     else:
-        checks = []
+        args, checks = [value(scope, a) for a in e.args], []
     if callable(row.py):
         return _guarded(checks, f"{scope.source.const(row.py, 'f')}({', '.join(args)})")
     return _guarded(checks, f"({row.py.format(*args)})")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -34,6 +35,26 @@ def remainder(a: float, b: float) -> float:
     if isinstance(a, float) or isinstance(b, float):
         return math.fmod(a, b) if b and not math.isinf(a) else math.nan
     return a - b * integer_divide(a, b)
+
+
+_FOLDED: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def folded(operators: str, operands: Sequence[Any], bits: int | None, rounds: bool) -> Any:
+    """``a + b - c …``, `operators` between the operands, from left to right; null with any null.
+
+    Integers have `bits` (None: as many as they need); `rounds`: each step is rounded to single precision.
+    """
+    if None in operands:
+        return None
+    result = operands[0]
+    for op, operand in zip(operators, operands[1:], strict=True):
+        result = _FOLDED[op](result, operand)
+        if rounds:
+            result = single(result)
+        elif bits is not None and not -1 << 63 <= result < 1 << 63:
+            result = wrap(result, bits)
+    return result if bits is None else wrap(result, bits)
 
 
 def and3(*operands: bool | None) -> bool | None:

@@ -64,9 +64,8 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         parts.criteria,
         span=step.span,
     )
-    if found not in scope.calls:
-        scope.calls.append(found)
-    return x.AggregateRef(type_, scope.calls.index(found), span=step.span)
+    index = scope.calls.setdefault(found, len(scope.calls))
+    return x.AggregateRef(type_, index, span=step.span)
 
 
 def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:

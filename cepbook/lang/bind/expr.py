@@ -86,7 +86,19 @@ def _numeric(e: x.Expr) -> bool:
 
 
 def _binary(node: ast.Binary, scope: Scope) -> x.Expr:
-    left, right = bind_expr(node.left, scope), bind_expr(node.right, scope)
+    later = [node]
+    while isinstance(later[-1].left, ast.Binary):  # a loop, because a long sum is a deep tree
+        later.append(later[-1].left)
+    left = bind_expr(later[-1].left, scope)
+    for each in reversed(later):
+        try:
+            left = _operation(each, left, bind_expr(each.right, scope), scope)
+        except Refused:
+            left = error_at(each.span)
+    return left
+
+
+def _operation(node: ast.Binary, left: x.Expr, right: x.Expr, scope: Scope) -> x.Expr:
     if node.op == "||":
         return _concat(node, left, right, scope)
     if ERROR in (left.type, right.type):

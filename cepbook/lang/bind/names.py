@@ -132,7 +132,7 @@ class Scope:
     context: ContextType | None = None
     unwindowed: bool = False
     no_aggregates: str | None = None
-    calls: list[AggregateCall] = field(default_factory=list)
+    calls: dict[AggregateCall, int] = field(default_factory=dict)  # with their numbers
     aliases: Mapping[str, x.Expr] = field(default_factory=dict)
     open_: bool = False  # names cannot be checked (a refused from-clause)
     open_context: bool = False  # the statement's context is unknown, its properties are not checked
@@ -146,7 +146,7 @@ class Scope:
         return self.module.problems
 
     def without_aggregates(self, where: str) -> Scope:
-        return replace(self, no_aggregates=where, calls=[], aliases={})
+        return replace(self, no_aggregates=where, calls={}, aliases={})
 
     def property_names(self) -> list[str]:
         return [name for s in self.streams if s.event_type is not None for name in s.event_type.properties]

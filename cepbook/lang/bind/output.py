@@ -119,7 +119,7 @@ def _ending(node: ast.Output, scope: Scope) -> x.Expr | None:
 
 
 def _assignments(nodes: tuple[ast.Assignment, ...], scope: Scope) -> tuple[plan.Assignment, ...]:
-    found = bind_assignments(nodes, replace(scope, calls=[]))
+    found = bind_assignments(nodes, replace(scope, calls={}))
     if len(found) < len(nodes):
         raise Refused("then set")
     for assignment in found:

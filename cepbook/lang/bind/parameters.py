@@ -260,7 +260,7 @@ def _is_ordered(type_: Type) -> bool:
 
 def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[AggregateCall, ...]]:
     """A condition over the window: the event under evaluation, built-in names, aggregates of its own."""
-    own = replace(scope, no_aggregates=None, no_rows=what, calls=[], aliases=_window_values(scope), unwindowed=False)
+    own = replace(scope, no_aggregates=None, no_rows=what, calls={}, aliases=_window_values(scope), unwindowed=False)
     check_plain(node, what, scope)
     bound = bind_expr(node, own)
     if bound.type == ERROR:

@@ -112,11 +112,16 @@ class ExpressionReader:
         return ast.Logical("and", self.exprs(node.children), span=span_of(node))
 
     def binary(self, node: Node) -> ast.Expr:
-        children: list[Any] = node.children
-        left = self.expr(children[0])
-        for i in range(1, len(children), 2):
-            right = self.expr(children[i + 1])
-            left = ast.Binary(str(children[i]), left, right, span=left.span.to(right.span))
+        later: list[tuple[Any, Any]] = []
+        first: Any = node
+        while first.data == "binary":  # a loop, because a long sum is a deep tree
+            parts = first.children
+            later += [(parts[i], parts[i + 1]) for i in range(len(parts) - 2, 0, -2)]
+            first = parts[0]
+        left = self.expr(first)
+        for operator, tree in reversed(later):
+            right = self.expr(tree)
+            left = ast.Binary(str(operator), left, right, span=left.span.to(right.span))
         return left
 
     def concatenation(self, node: Node) -> ast.Expr:

@@ -2,22 +2,25 @@
 
 Building the tables takes about a second, loading them some 50 ms. The file's name holds a digest of the grammar, the
 lexer's name and the versions of Python and lark, so a stale file is never read; a directory that cannot be written
-costs only time.
+costs only time. The file is JSON: whoever else may write to the directory can spoil a parser, but not run code.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-import pickle
 import sys
 import tempfile
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import lark
 from lark import Lark
-from lark.lexer import Lexer
+from lark.exceptions import LarkError
+from lark.grammar import Rule
+from lark.lexer import Lexer, TerminalDef
 
 
 def parser_for(dialect: str, grammar_files: tuple[str, ...], lexer: type[Lexer]) -> Lark:
@@ -25,7 +28,7 @@ def parser_for(dialect: str, grammar_files: tuple[str, ...], lexer: type[Lexer])
     folder = files("cepbook.lang") / "grammar"
     grammar = "\n".join((folder / name).read_text(encoding="utf-8") for name in grammar_files)
     cache = _cache_file(dialect, grammar, lexer)
-    cached = _load(cache)
+    cached = _load(cache, lexer)
     if cached is not None:
         return cached
     built = Lark(grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True)
@@ -42,15 +45,36 @@ def _cache_file(dialect: str, grammar: str, lexer: type[Lexer]) -> Path:
         base = Path(os.environ.get("LOCALAPPDATA", "~\\AppData\\Local")).expanduser() / "cepbook"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cepbook"
-    return base / f"{dialect}-{digest}.tables"
+    return base / f"{dialect}-{digest}.json"
 
 
-def _load(path: Path) -> Lark | None:
+def _load(path: Path, lexer: type[Lexer]) -> Lark | None:
     try:
-        with path.open("rb") as file:
-            return Lark.load(file)
-    except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, KeyError, ValueError, TypeError):
+        return _from_plain(json.loads(path.read_bytes()), lexer)
+    except (OSError, RecursionError, AttributeError, KeyError, ValueError, TypeError, AssertionError, LarkError):
         return None  # absent, unreadable or damaged: the tables are built again
+
+
+def _plain(parser: Lark) -> Any:
+    """What `parser` consists of, as JSON: numbers that are keys become text, the lexer's class is left out."""
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
+    lexing = {**data["parser"]["lexer_conf"], "lexer_type": None}
+    parts = {**data["parser"], "lexer_conf": lexing}
+    return {"data": {**data, "options": {**data["options"], "lexer": None}, "parser": parts}, "memo": memo}
+
+
+def _from_plain(kept: Any, lexer: type[Lexer]) -> Lark:
+    """The parser that `_plain` has taken apart."""
+    data, memo = kept["data"], {int(number): entry for number, entry in kept["memo"].items()}
+    data["options"]["lexer"] = data["parser"]["lexer_conf"]["lexer_type"] = lexer
+    table = data["parser"]["parser"]
+    table["tokens"] = {int(number): name for number, name in table["tokens"].items()}
+    table["states"] = {
+        int(state): {int(token): tuple(action) for token, action in actions.items()}
+        for state, actions in table["states"].items()
+    }
+    load: Any = Lark._load_from_dict  # what the parsers that lark generates as modules call
+    return load(data, memo)  # type: ignore[no-any-return]
 
 
 def _save(parser: Lark, path: Path) -> None:
@@ -58,9 +82,9 @@ def _save(parser: Lark, path: Path) -> None:
     written: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="ascii") as file:
             written = file.name
-            parser.save(file)
+            json.dump(_plain(parser), file, separators=(",", ":"))
         os.replace(written, path)
     except OSError:
         if written is not None:

@@ -35,17 +35,28 @@ def _value(value: Any, fn: Callable[[x.Expr], x.Expr]) -> Any:
 
 def rebuild(e: x.Expr, fn: Callable[[x.Expr], x.Expr]) -> x.Expr:
     """`e` with `fn` applied to every node, operands first; nodes that do not change are kept as they are."""
+    spine: list[x.Arith] = []
+    while isinstance(e, x.Arith):  # a loop, because a long sum is a deep tree
+        spine.append(e)
+        e = e.left
     changes = {}
     for name in _operand_fields(type(e)):
         old = getattr(e, name)
         new = _value(old, fn)
         if new is not old:
             changes[name] = new
-    return fn(replace(e, **changes) if changes else e)
+    result = fn(replace(e, **changes) if changes else e)
+    for node in reversed(spine):
+        right = rebuild(node.right, fn)
+        same = result is node.left and right is node.right
+        result = fn(node if same else replace(node, left=result, right=right))
+    return result
 
 
 def substitute(e: x.Expr, mapping: Mapping[x.Expr, x.Expr]) -> x.Expr:
     """`e` with every part that equals a key of `mapping` exchanged, outermost first; spans stay."""
+    if not mapping:
+        return e
     found = mapping.get(e)
     if found is not None:
         return replace(found, span=e.span)
