@@ -64,7 +64,6 @@ class Batch:
         flow = Flow(runtime, slices)
         flow.run(self._nodes)
         runtime.clock.now = max(flow.last, runtime.clock.now)
-        runtime.clock.settle()
         runtime.raise_unraised()
 
     # -------------------------------------------------------------- planning

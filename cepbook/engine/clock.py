@@ -1,75 +1,74 @@
 """Engine time: an input, in integer milliseconds. Nothing here reads a wall clock.
 
-``advance(t)`` is one step. Everything due at or before ``t`` runs once, with the time ``t``, statement by statement in
-delivery order (facts recorded from the reference: a jump over several timer points evaluates each timer once,
-at the target). ``stepping`` visits every due time on the way instead.
+``advance(t)`` is one step. Everything due at or before ``t`` runs once, with the time ``t`` (facts recorded from the
+reference: a jump over several timer points evaluates each timer once, at the target).
+``stepping`` visits every due time on the way instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from heapq import heappop, heappush
+from cepbook.engine.timers import NEVER, Entry, Order, Queue, Timers
 
-NEVER = 1 << 62  # later than any time: events and advances beyond `LAST` are refused
+__all__ = ["LAST", "NEVER", "Clock"]
+
 LAST = (1 << 61) - 1
 
 
-class Timed:
-    """One statement's place in the clock: `order` sorts statements due at one instant; `due` is its next timer."""
+class Clock(Queue[Order]):
+    """`now` is the time; `due` the earliest time at which anything is to happen (`NEVER` if nothing).
 
-    __slots__ = ("due", "fire", "order")
+    Its paths are the orders of the owners of timers.
+    """
 
-    def __init__(self, order: tuple[int, ...], fire: Callable[[int], None]) -> None:
-        self.order = order
-        self.fire = fire
-        self.due = NEVER
-
-
-class Clock:
-    """`now` is the time; `due` the earliest time at which anything is to happen (`NEVER` if nothing)."""
-
-    __slots__ = ("_heap", "_serial", "due", "now")
+    __slots__ = ("_owners", "now")
 
     def __init__(self, start: int) -> None:
+        super().__init__()
         self.now = start
-        self.due = NEVER
-        self._heap: list[tuple[int, tuple[int, ...], int, Timed]] = []
-        self._serial = 0  # a statement that is only tried out has the order of the one before it
+        self._owners: dict[Order, Timers] = {}
 
-    def arm(self, timed: Timed, due: int) -> None:
-        """Make sure that `timed` fires at `due` or earlier."""
-        if due < timed.due:
-            timed.due = due
-            self._serial += 1
-            heappush(self._heap, (due, timed.order, self._serial, timed))
-            if due < self.due:
-                self.due = due
+    def follow(self, timers: Timers) -> None:
+        """Run `timers` when they are due."""
+        assert timers.order not in self._owners
+        self._owners[timers.order] = timers
+        self.arm(timers.order, timers.due)
 
-    def disarm(self, timed: Timed) -> None:
-        """Forget `timed` (its statement is gone). Its heap entries become stale and are dropped when met."""
-        timed.due = NEVER
+    def leave(self, timers: Timers) -> None:
+        """Do not."""
+        self.arm(timers.order, NEVER)
+        del self._owners[timers.order]
 
-    def take_due(self, t: int) -> list[Timed]:
-        """Remove and return everything due at or before `t`, in delivery order; they may arm again."""
-        found: list[Timed] = []
-        heap = self._heap
-        while heap and heap[0][0] <= t:
-            due, _, _, timed = heappop(heap)
-            if timed.due == due:
-                timed.due = NEVER
-                found.append(timed)
-        self.settle()
+    def take_due(self, t: int) -> list[tuple[Timers, list[Entry]]]:
+        """Remove and return everything due at or before `t`, in the order in which it is to be run.
+
+        What is armed meanwhile waits for the next advance, whatever its time.
+        """
+        found: list[tuple[Timers, list[Entry]]] = []
+        while self.due <= t:
+            timers = self._owners[self._heap[0][1]]
+            found.append((timers, timers.take(t)))
         if len(found) > 1:
             found.sort(key=_order)
+            if any(timers.leads for timers, _ in found):
+                return _around_leading(found)
         return found
 
-    def settle(self) -> None:
-        """Recompute `due` after timers were disarmed or armed behind the clock's back."""
-        heap = self._heap
-        while heap and heap[0][0] != heap[0][3].due:
-            heappop(heap)
-        self.due = heap[0][0] if heap else NEVER
+
+def _order(due: tuple[Timers, list[Entry]]) -> Order:
+    return due[0].order
 
 
-def _order(timed: Timed) -> tuple[int, ...]:
-    return timed.order
+def _around_leading(found: list[tuple[Timers, list[Entry]]]) -> list[tuple[Timers, list[Entry]]]:
+    """The same, with the entries of owners that lead at their own time: what is due before them comes before."""
+    entries = [(entry[0], timers.order, entry, timers) for timers, entries in found for entry in entries]
+    entries.sort(key=lambda each: each[:2])
+    ordered: list[tuple[Timers, list[Entry]]] = []
+    waiting: dict[Order, tuple[Timers, list[Entry]]] = {}
+    for _, order, entry, timers in entries:
+        if timers.leads:
+            ordered += sorted(waiting.values(), key=_order)
+            ordered.append((timers, [entry]))
+            waiting.clear()
+        else:
+            waiting.setdefault(order, (timers, []))[1].append(entry)
+    return ordered + sorted(waiting.values(), key=_order)

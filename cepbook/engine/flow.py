@@ -220,7 +220,7 @@ class Flow:
         def catch_up(t: int) -> None:
             while timed.due <= t:
                 tick = ticks[bisect_left(ticks, timed.due)]
-                found = statement.collect(tick)
+                found = statement.timed.collect(tick)
                 if found is not None:
                     append((tick, *found))
 

@@ -86,7 +86,6 @@ class Runtime:
     @property
     def next_due(self) -> int | None:
         """When the next timer is due, in ms; None if none is."""
-        self.clock.settle()
         return None if self.clock.due >= NEVER else self.clock.due
 
     def register_function(self, name: str, function: Callable[..., Any], *, returns: Type = OBJECT) -> None:
@@ -235,9 +234,6 @@ class Runtime:
             at = plan.windows[0].span if plan.windows else plan.span
             diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
             raise BindError((diagnostic,), compiled.plan.source) from failure
-        finally:
-            self.clock.disarm(statement.timed)
-            self.clock.settle()
 
     def _install(self, compiled: Compiled, id_: str) -> Deployment:
         statements: list[Statement] = []
@@ -305,7 +301,6 @@ class Runtime:
         self.catalog = self._catalog_without([deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
         del self._deployments[deployment.id]
-        self.clock.settle()
         self._hold()
         self.rewired()
 
@@ -500,9 +495,9 @@ class Runtime:
     def _fire(self, t: int, *, raising: bool = True) -> None:
         """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
         self.clock.now = t
-        for timed in self.clock.take_due(t):
+        for timers, entries in self.clock.take_due(t):
             try:
-                timed.fire(t)
+                timers.run(t, entries)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._caught(failure)
         if self._queue:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
-from heapq import heapify, heappop, heappush
 from typing import Any
 
-from cepbook.engine.clock import NEVER, Timed
+from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.tree import Tree
@@ -17,17 +16,13 @@ from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.shape import Shape
+from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import SelectStatement
 
 Push = Callable[[int, Rows, Rows], None]
-# (due, partition id, ordinal of the groupwin group, tie breaker, state, window)
-Timer = tuple[int, int, int, int, Any, Any]
-# insert and remove rows of one state
-Made = tuple[list[Any], list[Any]]
-_FEW = 64  # ended partitions whose timers are not worth a clean-up
 
 
 class Statement:
@@ -56,15 +51,10 @@ class Statement:
         self.output_type: EventType = plan.output_type
         self.order = order
         self.program = program
-        self.timed = Timed(order, self.fire)
+        self.timed = Schedule(order, self, program)
         self.context: KeyedContext | Tree | None = None
         self.state: Any = None
         self._runtime = runtime
-        self._timers: list[Timer] = []
-        self._gone = 0  # partitions that ended and may have left timers
-        # with one window without partitions and groups its timer is `timed` itself, and `_timers` stays empty
-        self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
-        self._serial = 0
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Push | None = None
@@ -73,10 +63,10 @@ class Statement:
         self._match_listeners: list[Callable[[Any], object]] = []
         if program.pattern is not None:
             limit = runtime.config.pattern_limit
-            clock = runtime.clock
-            self._matching = Matching(program.pattern, clock, order, self._match, self.failed, limit, self._crowded)
-        namespace = program.namespace
-        namespace.update(timed=self.timed, arm=self._arm, rearm=self._rearm, failed=self.failed, push=None, slot=0)
+            clock, arm = runtime.clock, self.timed.arm_pattern
+            self._matching = Matching(program.pattern, clock, arm, self._match, self.failed, limit, self._crowded)
+            self.timed.match_with(self._matching)
+        program.namespace.update(failed=self.failed, push=None, slot=0)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -87,6 +77,7 @@ class Statement:
     def start(self, context: KeyedContext | Tree | None) -> None:
         """Make the state: one for the whole statement, or one per partition of its context."""
         self.context = context
+        self.timed.attach(self._runtime.clock)
         if context is None:
             self.state = self.new_state(None)
         else:
@@ -117,10 +108,7 @@ class Statement:
 
     def stop(self) -> None:
         """Forget all state, timers and listeners."""
-        self._runtime.clock.disarm(self.timed)
-        if self._matching is not None:
-            self._matching.stop()
-        self._timers.clear()
+        self.timed.detach()
         for cell in self.program.watched:
             cell.listeners.remove(self._reevaluate)
         for cell in self.program.output_watched:
@@ -259,79 +247,6 @@ class Statement:
             sink.extend(out)
 
     # -------------------------------------------------------------- time
-    def _arm(self, due: int, state: Any, window: Any, ordinal: int) -> None:
-        if self._expire_all is not None:
-            self._runtime.clock.arm(self.timed, due)
-            return
-        partition = state[0]
-        id_ = 0 if partition is None else partition.id
-        self._serial += 1
-        heappush(self._timers, (due, id_, ordinal, self._serial, state, window))
-        self._runtime.clock.arm(self.timed, due)
-
-    def _rearm(self, due: int, state: Any, window: Any) -> None:
-        """Replace all timers by the one that a batch run left behind."""
-        self._timers.clear()
-        self.timed.due = NEVER
-        if due < NEVER:
-            self._arm(due, state, window, 0)
-
-    def fire(self, now: int) -> None:
-        """Run the timers that are due: at most one delivery."""
-        found = self.collect(now)
-        push = self.push
-        if found is not None and push is not None:
-            push(now, *found)
-
-    def collect(self, now: int) -> tuple[Rows, Rows] | None:
-        """Run the timers that are due and return their rows; None if there is nothing to deliver."""
-        self.timed.due = NEVER
-        if self._expire_all is not None:
-            return self._collect_all(self._expire_all, now)
-        due: list[Timer] = []
-        while self._timers and self._timers[0][0] <= now:
-            timer = heappop(self._timers)
-            partition = timer[4][0]
-            if partition is None or not partition.ended:
-                due.append(timer)
-        made: dict[int, Made] = {}  # by state
-        ticks = self.program.shape.batches or self.program.shape.general
-        forced = self._tick(due, now, made) if ticks else self._expire(due, now, made)
-        if self._timers:
-            self._runtime.clock.arm(self.timed, self._timers[0][0])
-        return self._selected(made.values(), forced)
-
-    def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
-        """`collect` where all timers are that of one window."""
-        out: list[RawDelta] = []
-        due = expire_all(self.state, self.state[1], now, None, out.append)
-        if due < NEVER:
-            self._runtime.clock.arm(self.timed, due)
-        return out[0][1:] if out else None
-
-    def _tick(self, due: list[Timer], now: int, made: dict[int, Made]) -> bool:
-        forced = False
-        tick = self.program["tick"]
-        for _, _, ordinal, _, state, window in due:
-            forced |= tick(state, window, now, *made.setdefault(id(state), ([], [])), ordinal)
-        return forced
-
-    def _expire(self, due: list[Timer], now: int, made: dict[int, Made]) -> bool:
-        expire, leave_rows = self.program["expire"], self.program["leave_rows"]
-        gone: dict[int, tuple[Any, list[Any]]] = {}
-        for _, _, ordinal, _, state, window in due:
-            _, items = gone.setdefault(id(state), (state, []))
-            expire(state, window, now, items, ordinal)
-        for state, items in gone.values():
-            rows: Made = [], []
-            try:
-                if items:
-                    leave_rows(state, items, now, *rows)
-                    made[id(state)] = rows
-            except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self.failed(failure)
-        return False
-
     def end(self, partition: Partition, now: int) -> None:
         """`partition` ends: deliver what the output clause has for its end, and forget the state and its timers."""
         slot = self.program.namespace["slot"]
@@ -345,38 +260,15 @@ class Statement:
         if self._matching is not None:
             self._matching.end(partition.states[slot])
         partition.states[slot] = None
-        self._gone += 1
-        if self._gone > _FEW and self.context is not None and self._gone > len(self.context.partitions):
-            self._forget_ended()
-
-    def _forget_ended(self) -> None:
-        """Drop the timers of ended partitions, which hold their states."""
-        self._gone = 0
-        self._timers = [timer for timer in self._timers if not timer[4][0].ended]
-        heapify(self._timers)
-        if self._matching is not None:
-            self._matching.forget_ended()
+        self.timed.end(partition.id)
 
     def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
         """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""
         if self.plan.output is None:
             return None
-        made: Made = [], []
+        made: tuple[list[Any], list[Any]] = [], []
         forced = self.program["ended"](state, now, *made)
-        return self._selected([made], forced)
-
-    def _selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
-        """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
-        selector, arrange = self.program.shape.delivers, self.program.namespace["arrange"]
-        insert: list[Any] = []
-        remove: list[Any] = []
-        for ins, rem in made:
-            sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
-            for rows, side in zip((insert, remove), sides, strict=True):
-                rows += side if arrange is None else arrange(side) or []
-        if not insert and not remove and not forced:
-            return None
-        return insert or None, remove or None
+        return self.timed.selected([made], forced)
 
     def pulse(self) -> tuple[int, int]:
         """A value that changes when partial matches come or go, and costs less than to look at them."""
@@ -386,24 +278,17 @@ class Statement:
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
         """Plain data about states, of `partitions` or all: retained events, groups, next timer, `partials` at most."""
         found: list[dict[str, Any]] = []
-        timers: dict[int, int] = {}  # by state
-        for timer in self._timers:
-            timers[id(timer[4])] = min(timer[0], timers.get(id(timer[4]), NEVER))
         for id_, state in self.states():
             if partitions is not None and id_ not in partitions:
                 continue
             self.program["settle"](state, now)
-            due = [timers[id(state)]] if id(state) in timers else []
-            if self._expire_all is not None and self.timed.due < NEVER:
-                due.append(self.timed.due)
-            if self._matching is not None and state[-1].due < NEVER:
-                due.append(state[-1].due)
+            due = min((due for _, due in self.timed.dues(state)), default=NEVER)
             found.append(
                 {
                     "partition": id_,
                     "retained": _retained(state[1], self.program.shape),
                     "groups": len(state[2]) if self.program.shape.grouped and state[2] is not None else None,
-                    "next_timer": min(due) if due else None,
+                    "next_timer": due if due < NEVER else None,
                 }
             )
             if self._matching is not None:

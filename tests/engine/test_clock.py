@@ -2,53 +2,116 @@
 
 from __future__ import annotations
 
+import gc
+from random import Random
+
 import pytest
 
-from cepbook.engine.clock import NEVER, Clock, Timed
-from cepbook.engine.runtime import Runtime
+from cepbook.engine.clock import NEVER, Clock
+from cepbook.engine.runtime import Runtime, Statement
+from cepbook.engine.timers import Queue, Timers
 from tests.engine.histories import Recorder
 
 
-def clock_with(*names: str) -> tuple[Clock, dict[str, Timed], list[tuple[str, int]]]:
-    fired: list[tuple[str, int]] = []
-    timed = {
-        name: Timed((0, place), lambda now, name=name: fired.append((name, now)))  # type: ignore[misc]
-        for place, name in enumerate(names)
-    }
-    return Clock(0), timed, fired
+def clock_with(*names: str) -> tuple[Clock, dict[str, Timers]]:
+    clock = Clock(0)
+    timers = {name: Timers((0, place), lambda now, entries: None) for place, name in enumerate(names)}
+    for each in timers.values():
+        each.attach(clock)
+    return clock, timers
+
+
+def due(clock: Clock, t: int) -> list[tuple[Timers, list[tuple[int, object]]]]:
+    return clock.take_due(t)
 
 
 def test_due_ones_come_in_delivery_order_whatever_is_due_first() -> None:
-    clock, timed, _ = clock_with("a", "b", "c")
-    clock.arm(timed["c"], 10)
-    clock.arm(timed["a"], 30)
-    clock.arm(timed["b"], 20)
+    clock, timers = clock_with("a", "b", "c")
+    timers["c"].arm("w", 10)
+    timers["a"].arm("w", 30)
+    timers["b"].arm("w", 20)
     assert clock.due == 10
-    assert clock.take_due(25) == [timed["b"], timed["c"]]
+    assert due(clock, 25) == [(timers["b"], [(20, "w")]), (timers["c"], [(10, "w")])]
     assert clock.due == 30
-    assert clock.take_due(29) == []
-    assert clock.take_due(30) == [timed["a"]]
+    assert due(clock, 29) == []
+    assert due(clock, 30) == [(timers["a"], [(30, "w")])]
     assert clock.due >= NEVER
 
 
-def test_an_earlier_timer_replaces_a_later_one_and_not_the_reverse() -> None:
-    clock, timed, _ = clock_with("a")
-    clock.arm(timed["a"], 20)
-    clock.arm(timed["a"], 10)
-    clock.arm(timed["a"], 15)
-    assert (clock.due, timed["a"].due) == (10, 10)
-    assert clock.take_due(10) == [timed["a"]]
-    assert clock.take_due(100) == [], "the timer that was replaced is stale"
+def test_the_timers_of_one_owner_come_by_time() -> None:
+    clock, timers = clock_with("a", "b")
+    timers["a"].arm("late", 20)
+    timers["a"].arm("early", 10)
+    timers["b"].arm("w", 15)
+    assert due(clock, 20) == [(timers["a"], [(10, "early"), (20, "late")]), (timers["b"], [(15, "w")])]
+
+
+def test_one_that_leads_stands_at_its_time_between_the_others() -> None:
+    clock, timers = clock_with("a", "b")
+    context = Timers((0, -1), lambda now, entries: None, leads=True)
+    context.attach(clock)
+    context.arm("end", 15)
+    for name, time in (("a", 20), ("b", 10), ("b", 15)):
+        timers[name].arm(time, time)
+    assert due(clock, 20) == [
+        (timers["b"], [(10, 10)]),
+        (context, [(15, "end")]),
+        (timers["a"], [(20, 20)]),
+        (timers["b"], [(15, 15)]),
+    ]
+
+
+def test_a_path_is_due_at_one_time() -> None:
+    clock, timers = clock_with("a")
+    a = timers["a"]
+    a.arm("w", 20)
+    a.arm("w", 10)
+    assert (clock.due, a.due, a.at("w")) == (10, 10, 10)
+    a.arm("w", 15)
+    assert (clock.due, a.due, a.at("w")) == (15, 15, 15)
+    assert due(clock, 15) == [(a, [(15, "w")])]
+    assert due(clock, 100) == [], "the timer that was replaced is stale"
 
 
 def test_disarmed_ones_do_not_fire() -> None:
-    clock, timed, _ = clock_with("a", "b")
-    clock.arm(timed["a"], 5)
-    clock.arm(timed["b"], 7)
-    clock.disarm(timed["a"])
-    clock.settle()
+    clock, timers = clock_with("a", "b")
+    timers["a"].arm("w", 5)
+    timers["b"].arm("w", 7)
+    timers["a"].arm("w", NEVER)
     assert clock.due == 7
-    assert clock.take_due(10) == [timed["b"]]
+    assert due(clock, 10) == [(timers["b"], [(7, "w")])]
+
+
+def test_owners_that_leave_leave_nothing_behind() -> None:
+    clock, timers = clock_with("a")
+    timers["a"].arm("w", 1000)
+    for order in range(1, 1500):
+        gone = Timers((order, 0), lambda now, entries: None)
+        gone.attach(clock)
+        gone.arm("w", 2000)
+        gone.detach()
+    assert len(clock._heap) < 200
+    assert (clock.due, len(clock)) == (1000, 1)
+
+
+def test_queues_against_a_table() -> None:
+    random = Random(3)
+    queue: Queue[int] = Queue()
+    table: dict[int, int] = {}
+    for _ in range(5000):
+        path, time = random.randrange(20), random.randrange(100)
+        if random.random() < 0.1:
+            expected = sorted((when, each) for each, when in table.items() if when <= time)
+            assert queue.take(time) == expected
+            table = {each: when for each, when in table.items() if when > time}
+        elif random.random() < 0.3:
+            queue.arm(path, NEVER)
+            table.pop(path, None)
+        else:
+            queue.arm(path, time)
+            table[path] = time
+        assert queue.due == min(table.values(), default=NEVER)
+        assert (len(queue), queue.at(path)) == (len(table), table.get(path, NEVER))
 
 
 @pytest.fixture
@@ -138,11 +201,48 @@ def test_statements_whose_timers_begin_with_them_can_be_deployed_at_one_time() -
     assert told == list(names)
 
 
-def test_timers_of_the_same_order_and_time_do_not_meet() -> None:
-    clock = Clock(0)
-    one, other = (Timed((0, 1), lambda now: None) for _ in range(2))
-    clock.arm(one, 10)
-    clock.disarm(one)
-    clock.arm(other, 20)
-    clock.arm(other, 10)
-    assert clock.take_due(10) == [other]
+def test_dropped_statements_are_not_kept_by_timers_that_are_still_ahead(runtime: Runtime) -> None:
+    runtime.deploy("@name('first') select rstream x from E#time(1 day)")
+    for number in range(100):
+        deployed = runtime.deploy(f"@name('s{number}') select rstream x from E#time(2 days)")
+        runtime.send("E", {"x": 1})
+        runtime.undeploy(deployed.id)
+    del deployed
+    gc.collect()
+    assert [s.name for s in gc.get_objects() if isinstance(s, Statement)] == ["first"]
+
+
+@pytest.mark.parametrize(
+    "epl",
+    [
+        "select rstream x from E#time(1 sec)",
+        "select x, sum(x) from E#time(1 sec)",
+        "select rstream x from E#groupwin(x)#time(1 sec)",
+        "select x from E#time_batch(1 sec)",
+        "select x from E#groupwin(x)#time_batch(1 sec)",
+        "select sum(x) from E#time_batch(1 sec) group by x",
+        "select irstream x from E#time(1 sec)#length(2)",
+        "select x from E#time(3 sec) output every 1 sec",
+        "select * from pattern [every a=E -> timer:interval(1 sec)]",
+        "context C select rstream x from E#time(1 sec)",
+        "context C select irstream x from E#time(3 sec) output last every 1 sec",
+    ],
+)
+def test_timers_can_be_made_anew_from_the_states(runtime: Runtime, epl: str) -> None:
+    runtime.deploy("create context C partition by x from E")
+    told = []
+    for rearmed in (False, True):
+        deployed = runtime.deploy(f"@name('s') {epl}")
+        recorder = recorded(runtime, "s")
+        start = runtime.now
+        for x in (1, 2, 1):
+            runtime.send("E", {"x": x})
+            runtime.advance(runtime.now + 300)
+        if rearmed:
+            runtime.statement("s").timed.rearm()
+        runtime.advance(start + 20_000, stepping=True)
+        told.append([(time - start, insert, remove) for time, insert, remove in recorder.deltas])
+        runtime.undeploy(deployed.id)
+        runtime.advance(runtime.now + 1_000_000 - runtime.now % 1_000_000)
+    assert told[0] == told[1]
+    assert told[0]

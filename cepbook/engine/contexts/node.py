@@ -20,10 +20,11 @@ class Node(State):
     """A partition of one level. Of the innermost level it has a context `partition`, else the branch `below`.
 
     Conditions read `properties`, those of its own level, and `name`. What is observed on its behalf is kept here: when
-    its timer is `due`, its `matcher`, the key that it is `found_by`. An `ended` node is none any more.
+    its `timer` is `due` (`NEVER`: it has none), its `matcher`, the key that it is `found_by`. An `ended` node is none
+    any more.
     """
 
-    __slots__ = ("below", "branch", "due", "ended", "found_by", "key", "matcher", "partition", "properties")
+    __slots__ = ("below", "branch", "due", "ended", "found_by", "key", "matcher", "partition", "properties", "timer")
 
     def __init__(self, branch: Branch, key: Any, properties: dict[str, Any]) -> None:
         self.branch = branch
@@ -32,6 +33,7 @@ class Node(State):
         self.below: Branch | None = None
         self.partition: Partition | None = None
         self.due = NEVER
+        self.timer: Any = None
         self.matcher: Any = None
         self.found_by: Any = None
         self.ended = False

@@ -8,10 +8,9 @@ place in the order; what ends one is not shown to them; statements of an ending 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Any
 
-from cepbook.engine.clock import NEVER, Timed
+from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.forms import TreeForm
 from cepbook.engine.contexts.levels import Level, levels, visible
 from cepbook.engine.contexts.node import Branch, Node
@@ -22,13 +21,13 @@ from cepbook.engine.contexts.tables import Tables
 from cepbook.engine.contexts.watch import Watch
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.ports import Host, Member
+from cepbook.engine.timers import Entry, Timers
 from cepbook.errors import StatementError
 from cepbook.lang.plan import CreateContextTreeStatement
 
 Order = tuple[int, int]
-# (due, depth of the level, what begins before what ends, serial, observer, owner)
-Timer = tuple[int, int, int, int, Watch, Node]
-_FEW = 64  # timers of no use that are not worth a clean-up
+# of a timer: depth of the level, what begins before what ends, serial
+Path = tuple[int, int, int]
 
 
 class Tree:
@@ -43,7 +42,7 @@ class Tree:
         self.plan = plan
         self.name = plan.context.name
         self.order = order
-        self.timed = Timed(order, self.fire)
+        self.timed = Timers(order, self.fire, leads=True)
         self.statements: list[Member | None] = []
         self.partitions: dict[int, Partition] = {}  # by id, in order of allocation
         self.took: list[Member] = []
@@ -52,8 +51,7 @@ class Tree:
         self._notices = notices
         self._levels = levels(form, self)
         self._root: Branch | None = None
-        self._timers: list[Timer] = []
-        self._armed = 0  # owners with a timer; the other entries of `_timers` are of no use
+        self._waiting: dict[Path, tuple[Watch, Node]] = {}  # who has a timer
         self._serial = 0
         self._next_id = 0
         self._fresh: set[int] = set()  # allocated by the present event
@@ -80,6 +78,7 @@ class Tree:
         self._tables.join(slot, statement, self.partitions.values())
         if self._root is None:
             self._tell("activated", None)
+            self.timed.attach(self._host.clock)
             self._root = self._levels.branch(None)
             self._joining = True
             self._guarded(self._root.open)
@@ -102,11 +101,11 @@ class Tree:
             self._tell("deallocated", partition)
         self._root.drop()
         self._root = None
-        self._host.clock.disarm(self.timed)
+        self.timed.detach()
         self.statements.clear()
         self.partitions.clear()
-        self._timers.clear()
-        self._next_id = self._armed = 0
+        self._waiting.clear()
+        self._next_id = 0
         self._tell("deactivated", None)
 
     def rewired(self) -> None:
@@ -250,38 +249,27 @@ class Tree:
         """Look at a condition again when it is `due`."""
         if owner.due < NEVER:
             self.disarm(owner)
-        owner.due = due
         if due < NEVER:
-            self._armed += 1
+            owner.due = due
             self._serial += 1
-            entry = (due, watch.branch.level.depth, watch.rank, self._serial, watch, owner)
-            heappush(self._timers, entry)
-            self._host.clock.arm(self.timed, due)
+            owner.timer = watch.branch.level.depth, watch.rank, self._serial
+            self._waiting[owner.timer] = watch, owner
+            self.timed.arm(owner.timer, due)
 
     def disarm(self, owner: Node) -> None:
-        """Forget the timer of `owner`; timers long of no use are thrown away."""
+        """Forget the timer of `owner`."""
         owner.due = NEVER
-        self._armed -= 1
-        if len(self._timers) > _FEW + 2 * self._armed:
-            self._timers = [timer for timer in self._timers if timer[5].due == timer[0]]
-            heapify(self._timers)
+        self._waiting.pop(owner.timer, None)
+        self.timed.arm(owner.timer, NEVER)
 
-    def fire(self, now: int) -> None:
+    def fire(self, now: int, entries: list[Entry]) -> None:
         """Timers of conditions are due: each once, by time, then outer levels before inner ones."""
-        due: list[Timer] = []
-        while self._timers and self._timers[0][0] <= now:
-            due.append(heappop(self._timers))
         self._fresh = set()
-        for at, _, _, _, watch, owner in due:
-            if owner.due != at:
-                continue
-            owner.due = NEVER
-            self._armed -= 1
-            self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner))  # type: ignore[misc]
-        while self._timers and self._timers[0][5].due != self._timers[0][0]:
-            heappop(self._timers)
-        if self._timers:
-            self._host.clock.arm(self.timed, self._timers[0][0])
+        for _, path in entries:
+            if path in self._waiting:
+                watch, owner = self._waiting.pop(path)
+                owner.due = NEVER
+                self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner))  # type: ignore[misc]
 
     # -------------------------------------------------------------- for the levels
     def is_a(self, type_name: str, supertype: str) -> bool:

@@ -7,10 +7,9 @@ make are one delivery, which the runtime's rounds see to.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Any
 
-from cepbook.engine.clock import NEVER, Clock, Timed
+from cepbook.engine.clock import NEVER, Clock
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 
 Take = Callable[[Any, Any], object]  # (match or event, state)
@@ -19,30 +18,28 @@ Take = Callable[[Any, Any], object]  # (match or event, state)
 class Matching:
     """What a statement over a pattern has beside its program.
 
-    `take` handles one match in a state; `failed` is told of failures, `crowded` once when a state has `limit` open
-    partial matches. `timed` is its place in the clock: at one instant behind the windows of the statement.
+    `take` handles one match in a state; ``arm(due, state)`` sees to it that `advance` is called; `failed` is told of
+    failures, `crowded` once when a state has `limit` open partial matches.
     """
 
     def __init__(
         self,
         program: PatternProgram,
         clock: Clock,
-        order: tuple[int, int],
+        arm: Callable[[int, Any], None],
         take: Take,
         failed: Callable[[Exception], None],
         limit: int,
         crowded: Callable[[], None],
     ) -> None:
         self.program = program
-        self.timed = Timed((*order, 1), self.fire)
         self._clock = clock
+        self._alarm = arm
         self._take = self._handle = take
         self._failed = failed
         self._limit = limit
         self._tell = crowded
         self._told = False
-        self._timers: list[tuple[int, int, int, Any]] = []  # (due, partition id, tie breaker, state)
-        self._serial = 0
 
     def failed(self, failure: Exception) -> None:
         """An expression of the pattern failed."""
@@ -62,11 +59,6 @@ class Matching:
         matcher.found = matcher.start(self._clock.now)
         self._arm(matcher, state)
 
-    def stop(self) -> None:
-        """Forget all timers."""
-        self._clock.disarm(self.timed)
-        self._timers.clear()
-
     def watch(self, listeners: Sequence[Callable[[Any], object]]) -> None:
         """Tell `listeners` of each match before it is handled. Without any nothing is paid."""
         handle = self._handle
@@ -81,11 +73,6 @@ class Matching:
     def end(self, state: Any) -> None:
         """The context partition of `state` ended: forget its partial matches."""
         state[-1].stop()
-
-    def forget_ended(self) -> None:
-        """Drop the timers of ended partitions, which hold their states."""
-        self._timers = [timer for timer in self._timers if not timer[3][0].ended]
-        heapify(self._timers)
 
     # -------------------------------------------------------------- events
     def taker(self, types: Sequence[str]) -> Take | None:
@@ -144,30 +131,22 @@ class Matching:
 
     # -------------------------------------------------------------- time
     def _arm(self, matcher: Matcher, state: Any) -> None:
-        due = self._clock.now if matcher.found else matcher.due
+        due = self.due(state)
         if due < matcher.armed:
             matcher.armed = due
-            partition = state[0]
-            self._serial += 1
-            heappush(self._timers, (due, 0 if partition is None else partition.id, self._serial, state))
-            self._clock.arm(self.timed, due)
+            self._alarm(due, state)
 
-    def fire(self, now: int) -> None:
-        """Run the timers that are due."""
-        self.timed.due = NEVER
-        timers = self._timers
-        found: list[Any] = []
-        while timers and timers[0][0] <= now:
-            due, _, _, state = heappop(timers)
-            if state[-1].armed == due and (state[0] is None or not state[0].ended):
-                state[-1].armed = NEVER
-                found.append(state)
-        for state in found:
-            matcher: Matcher = state[-1]
-            self._deliver(matcher.advance(now), state)
-            self._arm(matcher, state)
-        if timers:
-            self._clock.arm(self.timed, timers[0][0])
+    def due(self, state: Any) -> int:
+        """When `advance` must be called; NEVER if nothing is to happen."""
+        matcher: Matcher = state[-1]
+        return min(self._clock.now, matcher.due) if matcher.found else matcher.due
+
+    def advance(self, state: Any, now: int) -> None:
+        """Run the timers of a state that are due."""
+        matcher: Matcher = state[-1]
+        matcher.armed = NEVER
+        self._deliver(matcher.advance(now), state)
+        self._arm(matcher, state)
 
     def inspect(self, state: Any, most: int) -> dict[str, Any]:
         """Plain data about the partial matches of a state: how many, and the first `most` of them."""

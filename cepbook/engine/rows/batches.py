@@ -62,6 +62,7 @@ class BatchCode(ChangeCode):
             self._release()
         if self.shape.window_name == "time_batch":
             self._tick()
+            self.code.write_dues("w[2]", "w[2] is not None")
 
     def _tick(self) -> None:
         source, forced = self.source, forces(self.code)

@@ -324,6 +324,15 @@ class Code:
         """Whether `run` need only look at the one view to know when the clock matters."""
         return self.one_view and self.shape.timed
 
+    def write_dues(self, due: str, armed: str) -> None:
+        """``dues(S)``: (place, when it is due) of each window ``w`` that has a timer, by the code of both."""
+        with self.source.block("def dues(S):"):
+            if self.shape.group_window:
+                self.source.line(f"return [((S[3][gk], gk), {due}) for gk, w in S[1].items() if {armed}]")
+            else:
+                self.source.line("w = S[1]")
+                self.source.line(f"return [(0, {due})] if {armed} else []")
+
     def load_state(self) -> None:
         """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""
         self.source.line("W = S[1]")

@@ -136,6 +136,8 @@ class GeneralCode(ChangeCode):
             self.code.load_state()
             self.change()
         source.bind("_NEVER", NEVER)
+        with source.block("def dues(S):"):
+            source.line("return [(0, S[1].due)]")
         if self.code.one_view:
             return
         with source.block("def tick(S, W, now, ins, rem, ordinal):"):

@@ -140,22 +140,30 @@ class LimitedCode(GeneralCode):
             self._count()
             self.change()
             source.line("return n_in, n_out")
-        with source.block("def tick(S, timed_out, now, ins, rem, ordinal):"):
-            source.line(f"W, L, forced = S[1], {self._limiter}, False")
-            source.line("timed_out.armed = _NEVER")
-            with source.block("if W.due <= now:"), self.code.reported():
-                source.line("change = W.advance(now)")
-                with source.block("if change is not None:"):
-                    source.line("new, old = [], []")
-                    self._limit("new", "old")
-                    self._add_posted()
-            with self.code.reported():
+        with source.block("def tick(S, W, now, ins, rem, place):"):
+            source.line(f"L, forced = {self._limiter}, False")
+            with source.block("if place == 0:"):
+                source.line("W.armed = _NEVER")
+                with source.block("if W.due <= now:"), self.code.reported():
+                    source.line("change = W.advance(now)")
+                    with source.block("if change is not None:"):
+                        source.line("new, old = [], []")
+                        self._limit("new", "old")
+                        self._add_posted()
+            with source.block("else:"):
+                source.line("L.armed = _NEVER")
+            with (
+                source.block("if L.due < L.armed:"),
+                self.code.reported(),
+            ):  # not where its own timer is still to be run
                 source.line("posted = L.advance(S, now)", self.output.span)
                 self._add_posted("forced = True")
             self._arm("W")
             with source.block("if now < L.due:"):  # not where the next point could not be found
                 self._arm_limiter()
             source.line("return forced")
+        with source.block("def dues(S):"):
+            source.line(f"return [(0, S[1].due), (1, {self._limiter}.due)]")
 
     def _add_posted(self, *then: str) -> None:
         with self.source.block("if posted is not None:"):

@@ -301,6 +301,7 @@ class SlidingCode:
                 source.line("gone.append(w.popleft())")
             with source.block("if w and ordinal is not None:"):
                 source.line(f"arm({timer_of(self.code, stamp)}, S, w, ordinal)")
+        self.code.write_dues(timer_of(self.code, stamp), "w")
         with source.block("def leave_rows(S, gone, now, ins, rem):"):
             self.code.load_state()
             self._leave_rows()

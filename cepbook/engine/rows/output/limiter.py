@@ -79,6 +79,7 @@ class Limiter(State):
         self._left_out = _left_out(form, partition, now)
         self._trigger = _trigger(form, partition, self._counters)
         self._collector: Collector = collector(form.rows, form.make)
+        self._told: int | None = None  # when a timer delivered, if nothing has moved since
 
     @property
     def due(self) -> int:
@@ -92,6 +93,7 @@ class Limiter(State):
         """
         if not (n_in or n_out or ins or rem):
             return None
+        self._told = None
         if not self._passes(now, n_in):
             if self._collector.keeps:
                 self._collector.add(state, now, ins, rem)
@@ -107,6 +109,7 @@ class Limiter(State):
         if now < self.due:
             return None
         self._trigger.fired(now)
+        self._told = now
         return (*self._posted(state, now), True)
 
     def changed(self, now: int) -> None:
@@ -115,9 +118,12 @@ class Limiter(State):
             self._trigger.changed(now)
 
     def terminate(self, state: Any, now: int) -> Timed | None:
-        """What is delivered at the end of the context partition: the rows since the last output."""
+        """What is delivered at the end of the context partition: the rows since the last output.
+
+        What a timer delivered at this very instant is not told again (recorded: output_every_and_terminated).
+        """
         output, functions = self._form.output, self._form.functions
-        if not output.and_terminated:
+        if not output.and_terminated or self._told == now:
             return None
         holds = "output_ends" not in functions or functions["output_ends"](self._counters, self._partition, now)
         if "output_ended" in functions:

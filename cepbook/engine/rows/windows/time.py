@@ -30,7 +30,7 @@ def _fresh(code: Code) -> str:
 def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
     source, shape = code.source, code.shape
     with source.block(f"if not {w}:"):
-        ordinal = "S[3][gk]" if shape.group_window else "0"
+        ordinal = "(S[3][gk], gk)" if shape.group_window else "0"
         if code.in_run and code.one_timer:
             source.line(f"due = {timer_of(code, 'now')}")
         else:

@@ -48,7 +48,7 @@ def _arrive(code: Code, w: str, count: str) -> None:
         with source.block(f"if {w}[3] is None:"):
             source.line(f"{w}[3] = now")
         source.line(f"{w}[2] = {next_due(code, w)}")
-        ordinal = "S[3][gk]" if code.shape.group_window else "0"
+        ordinal = "(S[3][gk], gk)" if code.shape.group_window else "0"
         source.line(f"arm({w}[2], S, {w}, {ordinal})")
 
 

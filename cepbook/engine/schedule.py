@@ -1,0 +1,218 @@
+"""The timers of one statement: windows, output clauses and patterns of its states.
+
+A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT` or `PATTERN`, and
+for a window of its own for each key ``(ordinal, key)``. At one instant the windows of a state come before its output,
+and that before its pattern. Nothing here is state: ``rearm`` makes it anew from what the states say is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.patterns.running import Matching
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.timers import NEVER, Entry, Order, Timers
+
+WINDOW, OUTPUT, PATTERN = range(3)
+_FEW = 64  # ended partitions whose timers are not worth a clean-up
+
+# insert and remove rows of one state
+Made = tuple[list[Any], list[Any]]
+
+
+class Timed(Protocol):
+    """The statement whose timers they are."""
+
+    @property
+    def push(self) -> Callable[[int, Rows, Rows], None] | None:
+        """Where deliveries go."""
+
+    def failed(self, failure: Exception) -> None:
+        """A failure at run time."""
+
+    def states(self) -> Iterable[tuple[int | None, Any]]:
+        """(partition id, state) of every live partition."""
+
+
+class Schedule(Timers):
+    """When what of a statement is due. `collect` and `fire` run it.
+
+    Generated code arms windows and output clauses, and reads `due`.
+    """
+
+    __slots__ = ("_expire_all", "_gone", "_matching", "_program", "_statement", "_states")
+
+    def __init__(self, order: Order, statement: Timed, program: Program) -> None:
+        super().__init__(order, self.fire)
+        self._statement = statement
+        self._program = program
+        self._matching: Matching | None = None
+        self._states: dict[int, Any] = {}  # those that have had a timer, by partition id
+        self._gone = 0  # partitions that ended and may have left timers
+        # where one window without partitions and groups is all that has timers
+        self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
+        program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
+
+    def match_with(self, matching: Matching) -> None:
+        """The statement's pattern."""
+        self._matching = matching
+
+    # -------------------------------------------------------------- arming
+    def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
+        """`part`, at `place` of `state`, is due."""
+        id_ = _id_of(state)
+        self._states[id_] = state
+        self.arm((id_, place), due)
+
+    def arm_pattern(self, due: int, state: Any) -> None:
+        """The pattern of `state` is due."""
+        self._arm_part(due, state, None, PATTERN)
+
+    def _rearm_all(self, due: int, state: Any, window: Any) -> None:
+        """The one window of the statement is due after a batch run, which did without timers."""
+        self._states[0] = state
+        self.arm((0, WINDOW), due)
+
+    def rearm(self) -> None:
+        """Make all timers anew from the states."""
+        self.clear()
+        self._states.clear()
+        for _, state in self._statement.states():
+            for place, due in self.dues(state):
+                if due < NEVER:
+                    self._arm_part(due, state, None, place)
+
+    def dues(self, state: Any) -> list[tuple[Any, int]]:
+        """(place, when it is due) of all parts of a state; `NEVER` for those that are not."""
+        found: list[tuple[Any, int]] = []
+        if "dues" in self._program.namespace:
+            found += self._program["dues"](state)
+        if self._matching is not None:
+            found.append((PATTERN, self._matching.due(state)))
+        return found
+
+    def missing(self, now: int) -> list[str]:
+        """What of the states is due later than `now` and has no timer: nothing, if all is well."""
+        found: list[str] = []
+        for _, state in self._statement.states():
+            for place, due in self.dues(state):
+                path = _id_of(state), place
+                if now < due < min(NEVER, self.at(path)):
+                    found.append(f"{path} is due at {due}, armed for {self.at(path)}")
+        return found
+
+    # -------------------------------------------------------------- what ends
+    def end(self, id_: int) -> None:
+        """The context partition `id_` ends."""
+        if self._states.pop(id_, None) is None:
+            return
+        for place in (WINDOW, OUTPUT, PATTERN):
+            self.arm((id_, place), NEVER)
+        self._gone += 1
+        if self._gone > _FEW and self._gone > len(self._states):  # windows of groups
+            self._gone = 0
+            self.keep(lambda path: path[0] in self._states)
+
+    def detach(self) -> None:
+        self._states.clear()
+        super().detach()
+
+    # -------------------------------------------------------------- running
+    def fire(self, now: int, entries: list[Entry]) -> None:
+        """Run timers that are due: at most one delivery, beside what a pattern makes."""
+        waiting: list[Entry] = []
+        for entry in entries:
+            if entry[1][1] != PATTERN:
+                waiting.append(entry)
+                continue
+            if waiting:
+                self._deliver(now, waiting)
+                waiting = []
+            self._match(now, entry[1][0])
+        if waiting:
+            self._deliver(now, waiting)
+
+    def _match(self, now: int, id_: int) -> None:
+        state = self._states.get(id_)
+        if state is not None and self._matching is not None:
+            self._matching.advance(state, now)
+
+    def _deliver(self, now: int, entries: list[Entry]) -> None:
+        found = self._collected(now, entries)
+        push = self._statement.push
+        if found is not None and push is not None:
+            push(now, *found)
+
+    def collect(self, now: int) -> tuple[Rows, Rows] | None:
+        """Run the timers that are due and return their rows; None if there is nothing to deliver."""
+        return self._collected(now, self.take(now))
+
+    def _collected(self, now: int, entries: list[Entry]) -> tuple[Rows, Rows] | None:
+        if self._expire_all is not None:
+            return self._collect_all(self._expire_all, now)
+        due = [(self._states[path[0]], *path) for _, path in entries if path[0] in self._states]
+        made: dict[int, Made] = {}  # by partition id
+        ticks = self._program.shape.batches or self._program.shape.general
+        forced = self._tick(due, now, made) if ticks else self._expire(due, now, made)
+        return self.selected(made.values(), forced)
+
+    def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
+        """`_collected` where all timers are that of one window."""
+        out: list[RawDelta] = []
+        state = self._states[0]
+        self.arm((0, WINDOW), expire_all(state, state[1], now, None, out.append))
+        return out[0][1:] if out else None
+
+    def _tick(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
+        forced = False
+        tick = self._program["tick"]
+        for state, id_, place in due:
+            try:
+                forced |= tick(state, _window(state, place), now, *made.setdefault(id_, ([], [])), place)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._statement.failed(failure)
+        return forced
+
+    def _expire(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
+        expire, leave_rows = self._program["expire"], self._program["leave_rows"]
+        gone: dict[int, list[Any]] = {}
+        for state, id_, place in due:
+            expire(state, _window(state, place), now, gone.setdefault(id_, []), place)
+        for id_, items in gone.items():
+            rows: Made = [], []
+            try:
+                if items:
+                    leave_rows(self._states[id_], items, now, *rows)
+                    made[id_] = rows
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._statement.failed(failure)
+        return False
+
+    def selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
+        """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
+        selector, arrange = self._program.shape.delivers, self._program.namespace["arrange"]
+        insert: list[Any] = []
+        remove: list[Any] = []
+        for ins, rem in made:
+            sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
+            try:
+                shown = sides if arrange is None else [arrange(side) or [] for side in sides]
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._statement.failed(failure)
+                continue
+            insert += shown[0]
+            remove += shown[1]
+        if not insert and not remove and not forced:
+            return None
+        return insert or None, remove or None
+
+
+def _id_of(state: Any) -> int:
+    return 0 if state[0] is None else int(state[0].id)
+
+
+def _window(state: Any, place: Any) -> Any:
+    """The window at `place`."""
+    return state[1][place[1]] if isinstance(place, tuple) else state[1]

@@ -1,0 +1,148 @@
+"""What is due when: one protocol for the clock and for everything that runs on it.
+
+A queue has entries ``(due, path)``. A path names a piece of state (the id of a partition and the place in its state,
+the key of a group, a number) and holds none of it, so nothing that was dropped is kept alive by a timer that is still
+ahead. Each path is due at one time at most. Queues are derived from state: whoever owns the state can fill them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any, Generic, Protocol, TypeVar
+
+NEVER = 1 << 62  # later than any time: events and advances beyond `clock.LAST` are refused
+_FEW = 64  # entries of no use that are not worth a clean-up
+
+Order = tuple[int, ...]
+Path = Any  # what is hashable and can be compared with the other paths of its queue
+P = TypeVar("P")
+Entry = tuple[int, Path]
+
+
+class Queue(Generic[P]):
+    """What is due when, by path. `due` is the earliest time, `NEVER` if nothing is due."""
+
+    __slots__ = ("_heap", "_when", "due")
+
+    def __init__(self) -> None:
+        self.due = NEVER
+        self._when: dict[P, int] = {}
+        self._heap: list[tuple[int, P]] = []  # also entries that are in `_when` no more, or with another time
+
+    def __len__(self) -> int:
+        return len(self._when)
+
+    def at(self, path: P) -> int:
+        """When `path` is due; `NEVER` if it is not."""
+        return self._when.get(path, NEVER)
+
+    def arm(self, path: P, due: int) -> None:
+        """`path` is due at `due` and at no other time; `NEVER`: not at all."""
+        before = self._when.get(path, NEVER)
+        if before == due:
+            return
+        if due >= NEVER:
+            del self._when[path]
+        else:
+            self._when[path] = due
+            heappush(self._heap, (due, path))
+        if due < self.due:
+            self.due = due
+        elif before == self.due:
+            self._settle()
+        if len(self._heap) > _FEW + 2 * len(self._when):
+            self._heap = [(due, path) for path, due in self._when.items()]
+            heapify(self._heap)
+
+    def take(self, upto: int) -> list[tuple[int, P]]:
+        """Remove and return what is due at or before `upto`, by time and then by path."""
+        found: list[tuple[int, P]] = []
+        while self.due <= upto:
+            entry = heappop(self._heap)
+            del self._when[entry[1]]
+            found.append(entry)
+            self._settle()
+        return found
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._when.clear()
+        self._heap.clear()
+        self.due = NEVER
+
+    def keep(self, wanted: Callable[[P], bool]) -> None:
+        """Forget the paths that are not `wanted`."""
+        self._when = {path: due for path, due in self._when.items() if wanted(path)}
+        self._heap = [(due, path) for path, due in self._when.items()]
+        heapify(self._heap)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Drop entries of no use at the front."""
+        heap, when = self._heap, self._when
+        while heap and when.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        self.due = heap[0][0] if heap else NEVER
+
+
+class Follower(Protocol):
+    """What wants to know when the earliest time of an owner's queue changes: the clock."""
+
+    def follow(self, timers: Timers) -> None: ...
+    def leave(self, timers: Timers) -> None: ...
+    def arm(self, path: Order, due: int, /) -> None: ...
+
+
+class Timers(Queue[Path]):
+    """The timers of one owner, a statement or a context. `order` is its place among all owners, and names it.
+
+    ``run(now, entries)`` runs what is due. At one advance owners run one after the other, in their order, each what is
+    due in order of time. What an owner that `leads` (a context) has to do stands between them at its own time: what is
+    due in a partition before its end is run before it ends.
+    """
+
+    __slots__ = ("_clock", "leads", "order", "run")
+
+    def __init__(self, order: Order, run: Callable[[int, list[Entry]], None], *, leads: bool = False) -> None:
+        super().__init__()
+        self.order = order
+        self.run = run
+        self.leads = leads
+        self._clock: Follower | None = None
+
+    def attach(self, clock: Follower) -> None:
+        """From now on `clock` runs them."""
+        self._clock = clock
+        clock.follow(self)
+
+    def detach(self) -> None:
+        """The owner is gone."""
+        self.clear()
+        if self._clock is not None:
+            self._clock.leave(self)
+            self._clock = None
+
+    def arm(self, path: Path, due: int) -> None:
+        before = self.due
+        super().arm(path, due)
+        if self.due != before:
+            self._moved()
+
+    def take(self, upto: int) -> list[Entry]:
+        found = super().take(upto)
+        if found:
+            self._moved()
+        return found
+
+    def clear(self) -> None:
+        super().clear()
+        self._moved()
+
+    def keep(self, wanted: Callable[[Path], bool]) -> None:
+        super().keep(wanted)
+        self._moved()
+
+    def _moved(self) -> None:
+        if self._clock is not None:
+            self._clock.arm(self.order, self.due)
