@@ -14,7 +14,8 @@ class Config:
     `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a select
     without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the
     clock counts microseconds, not milliseconds. `compensated_sums`: sums and averages of floating numbers that leave a
-    window keep beside them what rounding took, so that they do not drift; slower, and unlike the reference.
+    window keep beside them what rounding took, so that they do not drift, and recover when an infinity, NaN or overflow
+    has left; slower, and unlike the reference, where such a sum stays infinite or NaN until its window is empty.
     `pattern_limit`: how many partial matches of a pattern may be open in one statement or context partition.
     """
 

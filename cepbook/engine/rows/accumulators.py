@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
+from fractions import Fraction
 from typing import Any
 
 from sortedcontainers import SortedList
@@ -284,6 +285,38 @@ def median_of(values: Any, nans: int) -> float | None:
     return float(values[middle]) if count % 2 else (values[middle - 1] + values[middle]) / 2.0
 
 
-def compensated(total: float, lost: float) -> float:
-    """A sum with what rounding took from it; Infinity and NaN stay as they are."""
-    return total + lost if total - total == 0.0 else total
+_HALF = 2.0**1023  # of the range of floating numbers
+
+
+def spill(total: float, lost: float, value: float, sign: int, spilled: list[int]) -> tuple[float, float]:
+    """Adds ``sign * value`` to a sum that would not be finite any more; the new sum, which is, and what rounding took.
+
+    `spilled` counts what is beside the sum: infinities, negative infinities, NaN, and multiples of 2 ** 1023.
+    """
+    if value - value != 0.0:
+        spilled[0 if value == math.inf else 1 if value == -math.inf else 2] += sign
+        return total, lost
+    for part in (total, sign * value):
+        spilled[3] += 1 if part >= _HALF else -1 if part <= -_HALF else 0
+    a, b = _within(total), _within(sign * value)
+    grown = a + b
+    part = grown - a
+    return grown, lost + (a - (grown - part)) + (b - part)
+
+
+def _within(value: float) -> float:
+    """`value`, nearer to 0 by 2 ** 1023 if it is that large."""
+    return value - _HALF if value >= _HALF else value + _HALF if value <= -_HALF else value
+
+
+def compensated(total: float, lost: float, spilled: list[int]) -> float:
+    """A sum with what rounding took from it and what did not fit into it."""
+    above, below, odd, halves = spilled
+    if above or below or odd:
+        return math.nan if odd or (above and below) else math.inf if above else -math.inf
+    if not halves:
+        return total + lost
+    try:
+        return float(Fraction(total) + Fraction(lost) + halves * int(_HALF))
+    except OverflowError:
+        return math.inf if halves > 0 else -math.inf

@@ -148,7 +148,8 @@ class Aggregates:
         value = total
         if self.scope.compensated_sums and self.leaving is not Leaving.NEVER and of.name in ("double", "float"):
             lost = self._cell(argument, "lost", "0.0")
-            value = f"{self.source.bind('_compensated', accumulators.compensated)}({total}, {lost})"
+            spilled = self._cell(argument, "spilled", "[0, 0, 0, 0]")
+            value = f"{self.source.bind('_compensated', accumulators.compensated)}({total}, {lost}, {spilled})"
             if of.name == "float":
                 value = f"{self.source.bind('_single', support.single)}({value})"
         elif of.name in BITS:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 
+from cepbook.engine.rows import accumulators, support
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows import support
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.sorting import sort_key_code
@@ -281,14 +281,19 @@ class Visit:
 
     def _compensated_sum(self, total: str, lost: str, v: str) -> None:
         """Neumaier's sum, in Knuth's form without a branch: what rounding takes from the sum is kept beside it."""
-        source, sign = self.source, "+" if self.entering else "-"
+        source, cells, sign = self.source, self.argument.cells, "+" if self.entering else "-"
         source.line(f"grown = {total} {sign} {v}")
-        source.line(f"part = grown - {total}")
-        source.line(f"{lost} += ({total} - (grown - part)) + ({'' if self.entering else '-'}{v} - part)")
-        source.line(f"{total} = grown")
+        with source.block("if grown - grown == 0.0:"):
+            source.line(f"part = grown - {total}")
+            source.line(f"{lost} += ({total} - (grown - part)) + ({'' if self.entering else '-'}{v} - part)")
+            source.line(f"{total} = grown")
+        with source.block("else:"):
+            spill = source.bind("_spill", accumulators.spill)
+            source.line(f"{total}, {lost} = {spill}({total}, {lost}, {v}, {sign}1, {cells['spilled']})")
         if not self.entering:
-            with source.block(f"if not {self.argument.cells['n']}:"):
+            with source.block(f"if not {cells['n']}:"):
                 source.line(f"{total} = {lost} = 0.0")
+                source.line(f"{cells['spilled']}[3] = 0")
 
 
 def zero(source: Source, of: Type) -> str:

@@ -21,6 +21,7 @@ from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.sliding import Emit
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output
+from cepbook.lang.windows import WINDOWS
 
 
 class LimitedCode(GeneralCode):
@@ -239,5 +240,7 @@ class _Rows:
 def bind_limiter(shape: Shape, output: Output, namespace: dict[str, Any]) -> None:
     """Give the generated module the function that makes a state's limiter."""
     late = reads_late(shape, output)
-    rows = RowForm(shape.kind, output.which, shape.plan.selector, bool(shape.levels), late)
+    releases = any(WINDOWS[name].batch for name in shape.window_names)
+    having = shape.having is not None
+    rows = RowForm(shape.kind, output.which, shape.plan.selector, bool(shape.levels), late, having, releases)
     namespace["limiter"] = Form(output, rows, _Rows(namespace), namespace).limiter

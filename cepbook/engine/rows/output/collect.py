@@ -274,6 +274,8 @@ class RowForm:
     selector: str
     levels: bool  # rollup, cube or grouping sets
     late: bool = False  # rows are made when they are delivered
+    having: bool = False
+    releases: bool = False  # a window of the statement collects events and releases them as a batch
 
     @property
     def removes(self) -> bool:

@@ -62,16 +62,17 @@ class UntilGate(State):
 
 
 class PeriodGate(State):
-    """Opens a period after the shutting."""
+    """Opens a period after the shutting; `within`: right behind the period's last instant, else with it."""
 
-    __slots__ = ("_period", "_until")
+    __slots__ = ("_period", "_until", "_within")
 
-    def __init__(self, period: Callable[[], Length]) -> None:
+    def __init__(self, period: Callable[[], Length], *, within: bool) -> None:
         self._period = period
         self._until: int | None = None
+        self._within = within
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
-        return self._until is None or now >= self._until
+        return self._until is None or now > self._until or (now == self._until and not self._within)
 
     def shut(self, now: int) -> None:
         self._until = end_of(self._period(), now)

@@ -241,7 +241,8 @@ def _gate(form: Form, partition: Any) -> Gate:
             return CountGate(Bound(form, "output_rate", (partition,)))
         case "time":
             period = Bound(form, "output_rate", (partition,))
-            return PeriodGate(period) if form.rows.grouped else GridGate(period)
+            on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)
+            return GridGate(period) if on_grid else PeriodGate(period, within=form.rows.releases)
         case "at":
             return UntilGate(Bound(form, "output_point", (partition,)))
     return OnceGate()
