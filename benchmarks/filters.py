@@ -15,8 +15,9 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
-from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.delta import MORE, Record, Row
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = "create schema Tick(symbol string, price double)"
@@ -32,12 +33,14 @@ class Counter:
 
     rows = 0
 
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.rows += len(insert or ())
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """Rows are nothing to it."""
 
-    def extend(self, deltas: list[RawDelta]) -> None:
-        for delta in deltas:
-            self.push(*delta)
+    def one(self, record: Record) -> None:
+        self.rows += 1
+
+    def extend(self, records: list[Record]) -> None:
+        self.rows += sum(record[0] <= MORE for record in records)
 
 
 def cost(form: Callable[[int], str], count: int, events: int) -> float:

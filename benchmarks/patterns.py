@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cepbook.engine.batch import Slice
-from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.delta import MORE, Record, Row, Rows
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = "create schema A(id int, x int); create schema B(id int, x int);"
@@ -50,12 +50,17 @@ class Counter:
     def __init__(self) -> None:
         self.rows = 0
 
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row], /) -> None:
+        """Rows are nothing to it."""
+
     def push(self, time: int, insert: Rows, remove: Rows, /) -> None:
         self.rows += len(insert or ())
 
-    def extend(self, deltas: list[RawDelta], /) -> None:
-        for _, insert, _ in deltas:
-            self.rows += len(insert or ())
+    def one(self, record: Record, /) -> None:
+        self.rows += 1
+
+    def extend(self, records: list[Record], /) -> None:
+        self.rows += sum(record[0] <= MORE for record in records)
 
 
 def deployed(schema: str, statement: str) -> tuple[Runtime, Counter]:

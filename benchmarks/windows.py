@@ -34,7 +34,7 @@ from typing import Any, Literal
 
 from sortedcontainers import SortedList
 
-from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.delta import Record, Row, Rows
 from cepbook.engine.runtime import Runtime
 
 SCHEMA = """create schema Tick(
@@ -67,8 +67,14 @@ class Counter:
     def push(self, time: int, insert: Rows, remove: Rows) -> None:
         self.deliveries += 1
 
-    def extend(self, deltas: list[RawDelta]) -> None:
-        self.deliveries += len(deltas)
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """Rows are nothing to it."""
+
+    def one(self, record: Record) -> None:
+        self.deliveries += 1
+
+    def extend(self, records: list[Record]) -> None:
+        self.deliveries += sum(not record[0] % 2 for record in records)
 
 
 def bare_deque(size: int) -> Send:

@@ -1,14 +1,16 @@
 """Feed: the bounded buffer between a running statement and everything that shows its output.
 
-A statement pushes deliveries (one atomic insert/remove pair each) and forgets them; widgets, `Workbench.changes`
-and tests read them later, at their own rate. Pushing appends one tuple; counting and trimming are amortised.
+A statement hands over records (see `cepbook.engine.delta`) and forgets them; widgets, `Workbench.changes` and tests
+read deliveries later, at their own rate. Taking a record appends it to a short list; now and then the list is settled:
+counted and turned into columns. Rows are dicts only when somebody asks for deliveries; `columns` gives columns.
 A feed knows neither engine nor user interface.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -16,9 +18,11 @@ from cepbook.errors import UsageError
 
 Row = dict[str, Any]
 Rows = list[Row] | None
-_Taken = tuple[int, Rows, Rows]
+Record = tuple[Any, ...]
 
-UNCOUNTED = 512  # deliveries that may wait for counting; more would not make a push measurably cheaper
+UNCOUNTED = 512  # records that may wait for counting; below what makes the collector of cycles run, which costs more
+_INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # the marks of records
+_BEGIN = (_INSERT, _REMOVE, _EMPTY)  # those that begin a delivery
 
 
 class Delivery(NamedTuple):
@@ -38,53 +42,121 @@ class Slice(NamedTuple):
     missed: int
 
 
+class Columns(NamedTuple):
+    """Rows in order, insert rows of a delivery before its remove rows, as columns of one length; empty deliveries have
+    none.
+
+    `numbers` are the deliveries' numbers, `times` clock times in ms, `inserts` tells which are insert rows; `values`
+    has the columns of the statement by name. `rows` is None, or of a feed of whole rows has them; then `values` is
+    empty. `cursor` is for the next call.
+    """
+
+    numbers: list[int]
+    times: list[int]
+    inserts: list[bool]
+    values: dict[str, list[Any]]
+    rows: list[Row] | None
+    cursor: int
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column; None in rows that have none of this name."""
+        if self.rows is not None:
+            return [row.get(name) for row in self.rows]
+        return self.values[name] if name in self.values else [None] * len(self.times)
+
+
+class _Segment(NamedTuple):
+    """Whole deliveries that were settled together: columns of records."""
+
+    marks: bytes
+    times: tuple[int, ...]
+    values: tuple[tuple[Any, ...], ...]
+
+    @property
+    def deliveries(self) -> int:
+        return sum(map(self.marks.count, _BEGIN))
+
+    @property
+    def rows(self) -> int:
+        return len(self.marks) - self.marks.count(_EMPTY)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where the deliveries begin."""
+        return [at for at, mark in enumerate(self.marks) if not mark % 2]
+
+    def behind(self, start: int) -> _Segment:
+        """What comes from record `start` on."""
+        return _Segment(self.marks[start:], self.times[start:], tuple(column[start:] for column in self.values))
+
+
 class Feed:
     """The latest deliveries of one statement, at most about `capacity` rows (insert and remove rows together).
 
     The oldest deliveries are dropped whole; a reader never sees more than `capacity` rows, except that the newest
-    delivery is always kept, however large. Between reads up to `UNCOUNTED` deliveries wait uncounted (fewer when
-    deliveries are large) and as many wait to be dropped. Reading is safe from any thread; `push` and `extend`
-    belong to the one thread that runs the engine.
+    delivery is always kept, however large. Between reads up to `UNCOUNTED` records wait uncounted (fewer when
+    `capacity` is small) and as many wait to be dropped. Reading is safe from any thread; `describe`, `one`, `extend`
+    and `push` belong to the one thread that runs the engine. Rows that readers get are their own.
     """
 
     __slots__ = (
-        "_batch", "_dropped", "_kept", "_lock", "_next", "_pending", "_rows", "_segments", "_subscribers",
-        "_total_insert", "_total_remove", "_usual_batch", "capacity",
+        "_batch", "_dropped", "_fresh", "_kept", "_lock", "_next", "_pending", "_rows", "_segments", "_subscribers",
+        "_total_insert", "_total_remove", "_usual_batch", "capacity", "names",
     )  # fmt: skip
 
     def __init__(self, capacity: int = 100_000) -> None:
         if capacity < 1:
             raise UsageError(f"a feed needs a capacity of at least 1 row, not {capacity}")
         self.capacity = capacity
-        self._pending: list[_Taken] = []  # never rebound: push may hold it while a reader settles
-        self._segments: deque[tuple[list[_Taken], int]] = deque()  # what was settled together, with its rows
+        self.names: tuple[str, ...] | None = None
+        self._fresh: Callable[[Any], Row] = dict
+        self._pending: list[Record] = []  # never rebound: `one` may hold it while a reader settles
+        self._segments: deque[tuple[_Segment, int, int]] = deque()  # with the numbers of deliveries and rows
         self._kept = 0
         self._rows = 0
         self._next = 0  # number of the next delivery that is settled
         self._total_insert = 0
         self._total_remove = 0
         self._dropped = 0
-        self._usual_batch = UNCOUNTED
-        self._batch = UNCOUNTED  # 0 while a subscriber waits for news, so that push needs one comparison only
+        self._usual_batch = max(1, min(UNCOUNTED, capacity // 4))
+        self._batch = self._usual_batch  # 0 while a subscriber waits for news, so that `one` needs one comparison only
         self._subscribers: list[Callable[[], object]] = []
         self._lock = Lock()
 
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        """Take one delivery at clock time `time` (ms). The lists are kept, not copied."""
+    # -------------------------------------------------------------- taking
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """Rows are tuples of the values of `columns`, or None: dicts. ``fresh(row)`` makes a dict for a reader.
+
+        Until told otherwise a feed takes dicts.
+        """
+        self.names, self._fresh = columns, fresh
+
+    def one(self, record: Record) -> None:
+        """Take a delivery of one row, or of none."""
         pending = self._pending
-        pending.append((time, insert, remove))
+        pending.append(record)
         if len(pending) >= self._batch:
             self._news()
 
-    def extend(self, deliveries: Iterable[_Taken]) -> None:
-        """Take many deliveries in order; the batch entry of the engine uses it."""
+    def extend(self, records: Iterable[Record]) -> None:
+        """Take the records of whole deliveries, in order."""
         pending = self._pending
-        pending.extend(deliveries)
+        pending.extend(records)  # in one step: a reader in another thread sees all of them or none
         if len(pending) >= self._batch:
             self._news()
 
+    def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
+        """Take one delivery of rows, by hand, at clock time `time` (ms)."""
+        whole = self.names is None
+        records: list[Record] = []
+        for rows, first, further in ((insert, _INSERT, _MORE), (remove, _REMOVE, _GONE)):
+            for row in rows or ():
+                records.append((further if records else first, time, *((row,) if whole else row)))
+        self.extend(records or [(_EMPTY, time, *([None] * (1 if self.names is None else len(self.names))))])
+
+    # -------------------------------------------------------------- news
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
-        """Call `fn()` when there is something new, then not again until someone reads (`since`, `snapshot`).
+        """Call `fn()` when there is something new, then not again until someone reads (`since`, `snapshot`, `columns`).
 
         `fn` runs inside the engine's call: it should only set a flag or schedule a read. Returns the function
         that ends the subscription.
@@ -104,24 +176,35 @@ class Feed:
         for fn in tuple(self._subscribers):
             fn()
 
+    # -------------------------------------------------------------- reading
     def since(self, cursor: int = 0) -> Slice:
         """The kept deliveries with a number of at least `cursor` (0: from the first), oldest first."""
-        with self._lock:
-            self._settle()
-            self._trim_exactly()
-            end = self._next
-            start = min(max(cursor, end - self._kept), end)
-            latest: list[list[_Taken]] = []
-            count = 0
-            for segment, _ in reversed(self._segments):
-                if count >= end - start:
-                    break
-                latest.append(segment)
-                count += len(segment)
-        self._rearm()
-        taken = [one for segment in reversed(latest) for one in segment][count - (end - start) :]
-        found = [Delivery(start + i, *one) for i, one in enumerate(taken)]
+        segments, start, end = self._read(cursor)
+        found: list[Delivery] = []
+        fresh = self._fresh
+        for segment in segments:
+            number, (marks, times, values) = start + len(found), segment
+            rows = values[0] if self.names is None else zip(*values, strict=True)
+            if marks.count(_INSERT) == len(marks):  # the commonest by far
+                made = zip(times, rows, strict=True)
+                found += [Delivery(number + i, time, [fresh(row)], None) for i, (time, row) in enumerate(made)]
+            else:
+                found += _deliveries(number, segment, iter(rows), fresh)
         return Slice(found, end, max(0, start - max(cursor, 0)))
+
+    def columns(self, cursor: int = 0, limit: int | None = None) -> Columns:
+        """The rows of the kept deliveries with a number of at least `cursor`; with `limit` at most so many newest ones.
+
+        Cheaper than `since`: without dicts. The values are those of the engine, lists and dicts among them must not be
+        changed; whole rows are copies.
+        """
+        segments, start, end = self._read(cursor)
+        number = start
+        numbers: list[list[int]] = []
+        for segment in segments:
+            numbers.append(_numbers(segment.marks, number))
+            number += segment.deliveries
+        return _gathered(segments, numbers, self.names, self._fresh, limit, end)
 
     def snapshot(self) -> list[Delivery]:
         """All kept deliveries, oldest first."""
@@ -178,6 +261,24 @@ class Feed:
     def __repr__(self) -> str:
         return f"Feed({self.total_insert} insert, {self.total_remove} remove, {self.dropped} deliveries dropped)"
 
+    # -------------------------------------------------------------- inside
+    def _read(self, cursor: int) -> tuple[list[_Segment], int, int]:
+        """What is kept of the deliveries from `cursor` on, and their numbers: the first, and behind the last."""
+        with self._lock:
+            self._settle()
+            self._trim_exactly()
+            end = self._next
+            start = min(max(cursor, end - self._kept), end)
+            latest: list[_Segment] = []
+            more = end - start
+            for segment, deliveries, _ in reversed(self._segments):
+                if more <= 0:
+                    break
+                latest.append(segment if deliveries <= more else segment.behind(segment.starts[deliveries - more]))
+                more -= deliveries
+        self._rearm()
+        return latest[::-1], start, end
+
     def _news(self) -> None:
         with self._lock:
             self._settle()
@@ -196,47 +297,92 @@ class Feed:
         self._batch = 0 if self._subscribers else self._usual_batch
 
     def _settle(self) -> None:
-        """Count what is pending and drop whole segments beyond capacity. The caller holds the lock."""
+        """Make a segment of what is pending and drop whole segments beyond capacity. The caller holds the lock."""
         pending = self._pending
         waiting = len(pending)
         if not waiting:
             return
-        segment = pending[:waiting]
+        marks, times, *values = zip(*pending[:waiting], strict=True)
         del pending[:waiting]
-        inserted = removed = 0
-        for _, insert, remove in segment:
-            if insert:
-                inserted += len(insert)
-            if remove:
-                removed += len(remove)
+        segment = _Segment(bytes(marks), times, tuple(values))
+        deliveries, rows = segment.deliveries, segment.rows
+        inserted = segment.marks.count(_INSERT) + segment.marks.count(_MORE)
         segments = self._segments
-        segments.append((segment, inserted + removed))
-        self._next += waiting
+        segments.append((segment, deliveries, rows))
+        self._next += deliveries
         self._total_insert += inserted
-        self._total_remove += removed
-        self._kept += waiting
-        self._rows += inserted + removed
-        while segments and max(self._rows - segments[0][1], self._kept - len(segments[0][0])) >= self.capacity:
-            oldest, rows = segments.popleft()
+        self._total_remove += rows - inserted
+        self._kept += deliveries
+        self._rows += rows
+        while max(self._rows - segments[0][2], self._kept - segments[0][1]) >= self.capacity:
+            _, deliveries, rows = segments.popleft()
             self._rows -= rows
-            self._kept -= len(oldest)
-            self._dropped += len(oldest)
-        average = 1 + (inserted + removed) // waiting
-        self._usual_batch = max(1, min(UNCOUNTED, self.capacity // (4 * average)))
-        if self._batch:
-            self._batch = self._usual_batch
+            self._kept -= deliveries
+            self._dropped += deliveries
 
     def _trim_exactly(self) -> None:
         """Drop single deliveries until the bound holds: at most `capacity` rows and as many deliveries."""
         while self._kept > 1 and max(self._rows, self._kept) > self.capacity:
-            segment, rows = self._segments.popleft()
+            segment, deliveries, rows = self._segments.popleft()
+            starts = [*segment.starts, len(segment.marks)]
             gone = 0
-            while self._kept > 1 and gone < len(segment) and max(self._rows, self._kept) > self.capacity:
-                less = len(segment[gone][1] or ()) + len(segment[gone][2] or ())
+            while self._kept > 1 and gone < deliveries and max(self._rows, self._kept) > self.capacity:
+                less = 0 if segment.marks[starts[gone]] == _EMPTY else starts[gone + 1] - starts[gone]
                 self._rows -= less
                 rows -= less
                 self._kept -= 1
                 gone += 1
             self._dropped += gone
-            if gone < len(segment):
-                self._segments.appendleft((segment[gone:], rows))
+            if gone < deliveries:
+                self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows))
+
+
+def _deliveries(number: int, segment: _Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:
+    """The deliveries of a segment, of which the first is `number`; `rows` are those of its records."""
+    found: list[Delivery] = []
+    bounds = [*segment.starts, len(segment.marks)]
+    for i, start in enumerate(bounds[:-1]):
+        marks = segment.marks[start : bounds[i + 1]]
+        taken = list(islice(rows, len(marks)))
+        inserted = marks.count(_INSERT) + marks.count(_MORE)
+        made = [] if marks[0] == _EMPTY else [fresh(row) for row in taken]
+        found.append(Delivery(number + i, segment.times[start], made[:inserted] or None, made[inserted:] or None))
+    return found
+
+
+def _numbers(marks: bytes, number: int) -> list[int]:
+    """The number of the delivery of each record; `number` is the first."""
+    if marks.count(_INSERT) == len(marks):
+        return list(range(number, number + len(marks)))
+    found: list[int] = []
+    number -= 1
+    for mark in marks:
+        number += not mark % 2
+        found.append(number)
+    return found
+
+
+def _gathered(
+    segments: list[_Segment],
+    numbers: list[list[int]],
+    names: tuple[str, ...] | None,
+    fresh: Callable[[Any], Row],
+    limit: int | None,
+    cursor: int,
+) -> Columns:
+    marks = b"".join(segment.marks for segment in segments)
+    columns: list[list[Any]] = [[], [], *([] for _ in range(1 if names is None else len(names)))]
+    for segment, of_records in zip(segments, numbers, strict=True):
+        for column, part in zip(columns, (of_records, segment.times, *segment.values), strict=True):
+            column += part
+    if _EMPTY in marks:
+        columns = [[v for v, mark in zip(column, marks, strict=True) if mark != _EMPTY] for column in columns]
+        marks = marks.replace(bytes([_EMPTY]), b"")
+    if limit is not None and limit < len(marks):
+        marks = marks[len(marks) - limit :]
+        columns = [column[len(column) - limit :] for column in columns]
+    inserts = [mark <= _MORE for mark in marks]
+    deliveries, times, *values = columns
+    if names is None:
+        return Columns(deliveries, times, inserts, {}, [fresh(row) for row in values[0]], cursor)
+    return Columns(deliveries, times, inserts, dict(zip(names, values, strict=True)), None, cursor)

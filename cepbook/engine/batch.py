@@ -105,7 +105,7 @@ class Batch:
         return self._context_obstacle(targets)
 
     def _obstacle_in(self, statement: Statement) -> str | None:
-        if statement.listened:
+        if statement.outlet.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.plan.windows:
             if window.name in TIMED and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):

@@ -1,35 +1,61 @@
-"""`Delta`: the only thing that flows out of a statement."""
+"""What flows out of a statement: records, rows and, where user code gets to see them, `Delta`.
+
+A **row** is a tuple of column values, or of statements with a wildcard one dict. A **record** is a row of a delivery as
+a flat tuple ``(mark, time, v0, …)`` (with a wildcard ``(mark, time, row)``); its mark tells where it stands:
+
+- `INSERT` an insert row that begins a delivery, `MORE` a further one,
+- `REMOVE` a remove row that begins a delivery, as there is no insert row, `GONE` any other,
+- `EMPTY` a delivery without rows; the values are None.
+
+So a delivery is a record with an even mark and the records with odd ones that follow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+INSERT, MORE, REMOVE, GONE, EMPTY = range(5)
+
 Row = dict[str, Any]
-Rows = list[Row] | None
-# (time in ms, insert rows or None, remove rows or None): what sinks are fed, without an object per delivery
-RawDelta = tuple[int, Rows, Rows]
+Record = tuple[Any, ...]
+# rows of one side of a delivery as generated code makes them, tuples or dicts; None for no rows
+Rows = list[Any] | None
+Out = Callable[[Record], object]
+Push = Callable[[int, Rows, Rows], object]
+
+
+class Ports(NamedTuple):
+    """Where deliveries go: `out` takes the record of one that is one insert row, `push` the rows of any other."""
+
+    out: Out
+    push: Push
 
 
 class Delta(NamedTuple):
     """One atomic delivery of one statement: what one event or one advance of time caused.
 
     `time` is engine time in ms. `insert` and `remove` are lists of rows (column name -> value), or None for no
-    rows; both None is the empty delivery that forced updates make. Rows must not be changed by listeners:
-    `insert into` hands the same dicts on.
+    rows; both None is the empty delivery that forced updates make. The rows are the listener's own: it may change them
+    and what is in them.
     """
 
     time: int
-    insert: Rows
-    remove: Rows
+    insert: list[Row] | None
+    remove: list[Row] | None
 
 
 class Sink(Protocol):
-    """What the fast path feeds: one delivery, or the many of a batch, in order."""
+    """What the fast path feeds."""
 
-    def push(self, time: int, insert: Rows, remove: Rows, /) -> None: ...
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row], /) -> None:
+        """Before anything else: the columns of the rows (None: rows are dicts); `fresh` makes a dict of a row."""
 
-    def extend(self, deltas: list[RawDelta], /) -> None: ...
+    def one(self, record: Record, /) -> None:
+        """A delivery of one insert row."""
+
+    def extend(self, records: list[Record], /) -> None:
+        """Any other delivery, or the many of a batch, in order."""
 
 
 Listener = Callable[[Delta], None]

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from cepbook.engine.clock import Clock
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.delta import RawDelta, Row, Rows
+from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Out, Push, Record, Row, Rows
+from cepbook.engine.layout import deliveries
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
 
@@ -146,8 +147,8 @@ class Flow:
             self._run_events(node.statement, produced[0].events, produced[0].keys, out)
         if node.statement.timed.due <= self.last:
             self._catch_up(node.statement, out.expired)(self.last)
-        if out.deltas:
-            node.statement.deliver_batch(out.deltas)
+        if out.records:
+            node.statement.outlet.deliver_batch(out.records)
         return out.derived()
 
     def _run_columns(self, statement: Statement, each: Slice, out: _Out) -> None:
@@ -157,7 +158,8 @@ class Flow:
         columns = [each.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out.expired)
         times: Any = out.watched(each) if out.keyed else each.times
-        program["run"](times, statement.state, out.append, out.expired, catch_up, self._ticks, partitions, *columns)
+        given = times, statement.state, out.one, out.push, out.expired, catch_up, self._ticks, partitions
+        program["run"](*given, *columns)
 
     def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
         found: list[tuple[Key, tuple[int, Row]]] = []
@@ -174,28 +176,22 @@ class Flow:
     def _run_events(self, statement: Statement, events: list[tuple[int, Row]], keys: list[Key], out: _Out) -> None:
         clock, timed = self._runtime.clock, statement.timed
         catch_up = self._catch_up(statement, out.expired)
-        push, before, append = statement.push, clock.now, out.append
-
-        def collect(time: int, insert: Rows, remove: Rows) -> None:
-            append((time, insert, remove))
-
-        if push is not None:
-            statement.redirect(collect)
-        take = self._taker(statement)
-        try:
-            for number, (time, event) in enumerate(events):
-                if time >= timed.due:
-                    catch_up(time)
-                clock.now = time
-                if keys:
-                    out.key = keys[number]
-                try:
-                    take(event)
-                except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                    statement.failed(failure)
-        finally:
-            clock.now = before
-            statement.redirect(push)
+        before = clock.now
+        with statement.outlet.diverted(out.one, out.push):
+            take = self._taker(statement)
+            try:
+                for number, (time, event) in enumerate(events):
+                    if time >= timed.due:
+                        catch_up(time)
+                    clock.now = time
+                    if keys:
+                        out.key = keys[number]
+                    try:
+                        take(event)
+                    except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                        statement.failed(failure)
+            finally:
+                clock.now = before
 
     def _taker(self, statement: Statement) -> Callable[[Any], None]:
         take: Any = statement.program["on_event"]
@@ -213,7 +209,7 @@ class Flow:
 
         return within
 
-    def _catch_up(self, statement: Statement, append: Callable[[RawDelta], None]) -> Callable[[int], None]:
+    def _catch_up(self, statement: Statement, push: Push) -> Callable[[int], None]:
         """A function that fires the statement's timers up to a time, at the ticks at which the clock stops."""
         timed, ticks = statement.timed, self._ticks
 
@@ -222,57 +218,74 @@ class Flow:
                 tick = ticks[bisect_left(ticks, timed.due)]
                 found = statement.timed.collect(tick)
                 if found is not None:
-                    append((tick, *found))
+                    push(tick, *found)
 
         return catch_up
 
 
 class _Out:
-    """What one statement delivers within a slice. `append` takes deliveries of events, `expired` those of timers."""
+    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers."""
 
-    __slots__ = ("_bases", "_slices", "_statement", "append", "deltas", "expired", "key", "keyed")
+    __slots__ = ("_bases", "_slices", "_statement", "expired", "key", "keyed", "one", "push", "records")
 
     def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
         self._statement = statement
         self._slices = slices
-        self.deltas: list[RawDelta] = []
+        self.records: list[Record] = []
         self.keyed = keyed
         self.key: Key = (0, 1, 0, ())
-        self._bases: list[Key] = []
-        self.append: Callable[[RawDelta], None] = self._append if keyed else self.deltas.append
-        self.expired: Callable[[RawDelta], None] = self._expired if keyed else self.deltas.append
+        self._bases: list[Key] = []  # of each delivery
+        self.one: Out = self._one if keyed else self.records.append
+        self.push: Push = self._push if keyed else self._take
+        self.expired: Push = self._expired if keyed else self._take
 
     def watched(self, each: Slice) -> Iterator[int]:
         """The times of `each`; as they are drawn, deliveries get the place of the event that is being processed."""
         times, count, places = iter(each.times), len(each.times), each.places
 
-        def append(delta: RawDelta) -> None:
-            self.deltas.append(delta)
+        def note() -> None:
             self._bases.append((places[count - length_hint(times) - 1], 1, 0, ()))
 
-        self.append = append
+        def one(record: Record) -> None:
+            self.records.append(record)
+            note()
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            self._take(time, insert, remove)
+            note()
+
+        self.one, self.push = one, push
         return times
 
-    def _append(self, delta: RawDelta) -> None:
-        self.deltas.append(delta)
+    def _take(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.records += self._statement.outlet.layout.records(time, insert, remove)
+
+    def _one(self, record: Record) -> None:
+        self.records.append(record)
         self._bases.append(self.key)
 
-    def _expired(self, delta: RawDelta) -> None:
-        self.deltas.append(delta)
-        stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, delta[0])) < len(s.times)]
+    def _push(self, time: int, insert: Rows, remove: Rows) -> None:
+        self._take(time, insert, remove)
+        self._bases.append(self.key)
+
+    def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
+        self._take(time, insert, remove)
+        stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
         self._bases.append(min(stops))
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""
-        if self._statement.plan.insert is None:
+        insert, order = self._statement.plan.insert, self._statement.order
+        if insert is None:
             return Derived()
-        inserted, order = self._statement.inserted, self._statement.order
+        layout = self._statement.outlet.layout
+        wanted = {INSERT, MORE, REMOVE, GONE} if insert.selector == "irstream" else {INSERT, MORE}
         if not self.keyed:
-            return Derived([(time, row) for time, ins, rem in self.deltas for row in inserted(ins, rem)])
+            return Derived([(r[1], layout.event(layout.row(r))) for r in self.records if r[0] in wanted])
         found = Derived()
-        for (time, ins, rem), (place, phase, steps, way) in zip(self.deltas, self._bases, strict=True):
-            for number, row in enumerate(inserted(ins, rem)):
-                found.events.append((time, row))
+        for records, (place, phase, steps, way) in zip(deliveries(self.records), self._bases, strict=True):
+            for number, record in enumerate(r for r in records if r[0] in wanted):
+                found.events.append((record[1], layout.event(layout.row(record))))
                 found.keys.append((place, phase, steps + 1, (*way, order, number)))
         return found
 

@@ -61,9 +61,9 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
     scope = scope_in(source).at(props=props, event="e")
-    signature = "e, S=None" if plan.context is None else "e, S"
+    parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
     for function in ("on_event", "on_match"):
-        with source.block(f"def {function}({signature}):"):
+        with source.function(function, *parameters):
             for name, local in props.items():
                 source.line(f"{local} = e.get({source.const(name, 'n')})")
             if plan.source.filter is not None and function == "on_event":
@@ -71,7 +71,6 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
                     source.line("return False")
             _assign(plan, scope)
             source.line("return True")
-        source.with_defaults(function)
     _state(source, [variables[name] for name in plan.output_type.properties])
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = _program(plan, source, tuple(names))
@@ -84,11 +83,11 @@ def _assign(plan: p.OnSetStatement, scope: Scope) -> None:
     source = scope.source
     assigned = new_values(plan.assignments, scope)
     if plan.selector != "istream":
-        former = ", ".join(f"{source.const(name, 'n')}: {cell_of(name, scope)}.value" for name in assigned)
-        source.line(f"former = {{{former}}}")
+        former = "".join(f"{cell_of(name, scope)}.value, " for name in plan.output_type.properties)
+        source.line(f"former = ({former})")
     put(assigned, scope, "clock.now")
-    new = ", ".join(f"{source.const(name, 'n')}: {code}" for name, code in assigned.items())
-    sides = {"istream": f"[{{{new}}}], None", "rstream": "[former], None", "irstream": f"[{{{new}}}], [former]"}
+    new = f"({''.join(f'{code}, ' for code in map(assigned.__getitem__, plan.output_type.properties))})"
+    sides = {"istream": f"[{new}], None", "rstream": "[former], None", "irstream": f"[{new}], [former]"}
     with source.block("if push:"):
         source.line(f"push(clock.now, {sides[plan.selector]})", plan.span)
 
@@ -99,12 +98,14 @@ def _state(source: Source, cells: list[Variable]) -> None:
         source.line("return [P, None, None, {}]")
     with source.block("def settle(S, now):"):
         source.line("return None")
-    columns = ", ".join(f"{source.const(cell.name, 'n')}: {source.const(cell)}.value" for cell in cells)
+    columns = "".join(f"{source.const(cell)}.value, " for cell in cells)
     with source.block("def rows(S, now):"):
-        source.line(f"return [{{{columns}}}]")
+        source.line(f"return [({columns})]")
 
 
 def _program(plan: p.OnSetStatement | p.CreateVariableStatement, source: Source, columns: tuple[str, ...]) -> Program:
     namespace = source.load()
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
-    return Program(shape_of(as_select(plan)), source.text, namespace, source.spans, columns, constants)
+    shown = as_select(plan)
+    names = tuple(shown.output_type.properties)
+    return Program(shape_of(shown), source.text, namespace, source.spans, columns, constants, source.bound, names)

@@ -257,7 +257,7 @@ class Runtime:
                 order = self._order(shown.priority)
                 statement = Statement(self, shown, program, order, id_, compiled.plan.source, kind)
                 if isinstance(plan, CreateVariableStatement):
-                    self._variables[plan.variable.name].delivers_to(statement)
+                    self._variables[plan.variable.name].delivers_to(statement.outlet)
                 statements.append(self._started(statement))
         provided = compiled.plan.provides
         deployment = Deployment(
@@ -280,7 +280,7 @@ class Runtime:
         if holds != self.holds:
             self.holds = holds
             for statement in self._statements.values():
-                statement.hold(holds)
+                statement.outlet.hold(holds)
 
     def _started(self, statement: Statement) -> Statement:
         context = statement.plan.context
@@ -524,9 +524,9 @@ class Runtime:
         if selector is not None and found.context is None:
             raise UsageError(f"statement `{statement}` has no context, its partitions cannot be selected")
         wanted = None if selector is None or found.context is None else chosen(selector, found.context.identities)
-        rows = found.program["rows"]
+        fresh = found.outlet.layout.fresh
         try:
-            return [(id_, rows(state, self.now)) for id_, state in found.states() if wanted is None or id_ in wanted]
+            return [(id_, [fresh(row) for row in rows]) for id_, rows in found.iterated(self.now, wanted)]
         except Exception as failure:
             raise found.error(failure) from failure
 

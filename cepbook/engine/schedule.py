@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.delta import Rows
+from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.timers import NEVER, Entry, Order, Timers
@@ -25,9 +26,7 @@ Made = tuple[list[Any], list[Any]]
 class Timed(Protocol):
     """The statement whose timers they are."""
 
-    @property
-    def push(self) -> Callable[[int, Rows, Rows], None] | None:
-        """Where deliveries go."""
+    outlet: Outlet
 
     def failed(self, failure: Exception) -> None:
         """A failure at run time."""
@@ -141,7 +140,7 @@ class Schedule(Timers):
 
     def _deliver(self, now: int, entries: list[Entry]) -> None:
         found = self._collected(now, entries)
-        push = self._statement.push
+        push = self._statement.outlet.push
         if found is not None and push is not None:
             push(now, *found)
 
@@ -160,10 +159,10 @@ class Schedule(Timers):
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
         """`_collected` where all timers are that of one window."""
-        out: list[RawDelta] = []
+        found: list[tuple[Rows, Rows]] = []
         state = self._states[0]
-        self.arm((0, WINDOW), expire_all(state, state[1], now, None, out.append))
-        return out[0][1:] if out else None
+        self.arm((0, WINDOW), expire_all(state, state[1], now, None, lambda _, *sides: found.append(sides)))
+        return found[0] if found else None
 
     def _tick(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
         forced = False

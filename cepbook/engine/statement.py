@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from functools import partial
 from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.tree import Tree
-from cepbook.engine.delta import Delta, Listener, RawDelta, Row, Rows, Sink
+from cepbook.engine.delta import Listener, Ports, Rows, Sink
 from cepbook.engine.filters import Handler
+from cepbook.engine.layout import Layout
+from cepbook.engine.outlet import Outlet, call_listener
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.compile import Program
@@ -21,8 +22,6 @@ from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import SelectStatement
-
-Push = Callable[[int, Rows, Rows], None]
 
 
 class Statement:
@@ -55,10 +54,8 @@ class Statement:
         self.context: KeyedContext | Tree | None = None
         self.state: Any = None
         self._runtime = runtime
-        self._listeners: list[Listener] = []
-        self._sinks: list[Sink] = []
-        self._target: Push | None = None
-        self._held: tuple[int, list[Row], list[Row]] | None = None
+        layout = Layout(program.row_columns, plan.output_type.properties)
+        self.outlet = Outlet(runtime, layout, plan.insert, self._wire)
         self._matching: Matching | None = None
         self._match_listeners: list[Callable[[Any], object]] = []
         if program.pattern is not None:
@@ -66,7 +63,7 @@ class Statement:
             clock, arm = runtime.clock, self.timed.arm_pattern
             self._matching = Matching(program.pattern, clock, arm, self._match, self.failed, limit, self._crowded)
             self.timed.match_with(self._matching)
-        program.namespace.update(failed=self.failed, push=None, slot=0)
+        program.namespace.update(failed=self.failed, out=None, push=None, slot=0)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -86,7 +83,7 @@ class Statement:
             cell.listeners.append(self._reevaluate)
         for cell in self.program.output_watched:
             cell.listeners.append(self._reconsider)
-        self._rewire()
+        self.outlet.rewire()
         for partition in () if context is None else context.partitions.values():
             self.opened(partition)
 
@@ -115,8 +112,8 @@ class Statement:
             cell.listeners.remove(self._reconsider)
         if self.context is not None:
             self.context.part(self)
-        self.state = self._target = self._held = None
-        self.redirect(None)
+        self.state = None
+        self.outlet.close()
         self.program.namespace["stopped"] = True
 
     def new_state(self, partition: Partition | None) -> Any:
@@ -139,26 +136,30 @@ class Statement:
         live = sorted(self.context.partitions.values(), key=lambda p: p.id)
         return [(p.id, p.states[slot]) for p in live]
 
-    # -------------------------------------------------------------- listeners
+    def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
+        """(partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
+
+        The rows are the engine's own. Errors: whatever an expression of the statement raises.
+        """
+        rows = self.program["rows"]
+        return [(id_, rows(state, now)) for id_, state in self.states() if wanted is None or id_ in wanted]
+
+    # -------------------------------------------------------------- who is told
     def add_listener(self, listener: Listener) -> None:
         """Call `listener(Delta)` for every delivery, synchronously."""
-        self._listeners.append(listener)
-        self._rewire()
+        self.outlet.add_listener(listener)
 
     def remove_listener(self, listener: Listener) -> None:
         """Stop calling `listener`. Errors: ValueError if it was not added."""
-        self._listeners.remove(listener)
-        self._rewire()
+        self.outlet.remove_listener(listener)
 
     def add_sink(self, sink: Sink) -> None:
-        """Feed `sink` every delivery: ``push`` one by one, or ``extend`` with those of a batch."""
-        self._sinks.append(sink)
-        self._rewire()
+        """Feed `sink` the records of every delivery."""
+        self.outlet.add_sink(sink)
 
     def remove_sink(self, sink: Sink) -> None:
         """Stop feeding `sink`. Errors: ValueError if it was not added."""
-        self._sinks.remove(sink)
-        self._rewire()
+        self.outlet.remove_sink(sink)
 
     def add_match_listener(self, listener: Callable[[Any], object]) -> None:
         """Call `listener(match)` for every match of the pattern, before it makes rows: the events by tag."""
@@ -173,86 +174,27 @@ class Statement:
             self._matching.watch(tuple(self._match_listeners))
 
     @property
-    def listened(self) -> bool:
-        """Whether a plain listener wants deliveries one by one, as they happen."""
-        return bool(self._listeners)
-
-    def _rewire(self) -> None:
-        pushes: list[Push] = [sink.push for sink in self._sinks]
-        pushes += [_delta_push(listener) for listener in self._listeners]
-        if self.plan.insert is not None:
-            pushes.append(self._insert)
-        self._target = _fan_out(pushes)
-        self.hold(self._runtime.holds)
-        self._runtime.rewired()
-
-    # -------------------------------------------------------------- rounds
-    @property
     def merges(self) -> bool:
         """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
         return self.plan.source.pattern is not None or isinstance(self.context, Tree)
 
-    def hold(self, holds: bool) -> None:
-        """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
-        target = self._target
-        self.redirect(self._hold if holds and target is not None else target)
-
-    def _hold(self, time: int, insert: Rows, remove: Rows) -> None:
-        if self._held is None:
-            self._held = time, list(insert or ()), list(remove or ())
-            self._runtime.held(self)
-        else:
-            self._held[1].extend(insert or ())
-            self._held[2].extend(remove or ())
-
-    def release(self) -> None:
-        """Deliver what was held."""
-        held, self._held = self._held, None
-        if held is not None and self._target is not None:
-            self._target(held[0], held[1] or None, held[2] or None)
-
-    @property
-    def push(self) -> Push | None:
-        """Where deliveries go; None while nobody listens."""
-        push: Push | None = self.program.namespace["push"]
-        return push
-
-    def redirect(self, push: Push | None) -> None:
-        """Send deliveries to `push`. Event functions have it, as all constants, among their default values."""
+    def _wire(self, ports: Ports | None) -> None:
+        """Deliver to `ports`. Event functions have them, as all constants, among their default values."""
         namespace, state = self.program.namespace, self.state
-        namespace["push"] = push
+        namespace["out"], namespace["push"] = (None, None) if ports is None else ports
         given = dict(namespace)
         if self.context is None and state is not None:
             given.update(S=state, W=state[1], A=state[2], groups=state[2])
-        for name in ("on_event", "on_match"):
-            code = namespace[name].__code__
-            parameters = code.co_varnames[1 if self.context is None else 2 : code.co_argcount]
+        for name, parameters in self.program.bound.items():
             namespace[name].__defaults__ = tuple(given.get(parameter) for parameter in parameters)
 
-    def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
-        rows = self.inserted(insert, remove)
-        if rows:
-            assert self.plan.insert is not None
-            self._runtime.enqueue(self.plan.insert.target, rows)
-
-    def inserted(self, insert: Rows, remove: Rows) -> list[Row]:
-        """The rows of one delivery that ``insert into`` hands on, in order."""
-        if self.plan.insert is not None and self.plan.insert.selector == "irstream":
-            return (insert or []) + (remove or [])
-        return insert or []
-
-    def deliver_batch(self, out: list[RawDelta]) -> None:
-        """Hand the deliveries of a replayed slice to the sinks."""
-        for sink in self._sinks:
-            sink.extend(out)
-
-    # -------------------------------------------------------------- time
+    # -------------------------------------------------------------- the end of a partition
     def end(self, partition: Partition, now: int) -> None:
         """`partition` ends: deliver what the output clause has for its end, and forget the state and its timers."""
         slot = self.program.namespace["slot"]
         try:
             found = self.ended(partition.states[slot], now)
-            push = self.push
+            push = self.outlet.push
             if found is not None and push is not None:
                 push(now, *found)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -426,7 +368,7 @@ class Statement:
         listener = False
         trace = failure.__traceback__
         while trace is not None:
-            listener |= trace.tb_frame.f_code is _CALL_LISTENER
+            listener |= trace.tb_frame.f_code is call_listener.__code__
             if trace.tb_frame.f_globals is self.program.namespace:
                 span = self.program.spans.get(trace.tb_lineno, span)
             trace = trace.tb_next
@@ -440,30 +382,6 @@ class Statement:
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:
     return lambda event: take(event, state)
-
-
-def _call_listener(listener: Listener, time: int, insert: Rows, remove: Rows) -> None:
-    listener(Delta(time, insert, remove))
-
-
-_CALL_LISTENER = _call_listener.__code__
-
-
-def _delta_push(listener: Listener) -> Push:
-    return partial(_call_listener, listener)
-
-
-def _fan_out(pushes: list[Push]) -> Push | None:
-    if not pushes:
-        return None
-    if len(pushes) == 1:
-        return pushes[0]
-
-    def push(time: int, insert: Rows, remove: Rows) -> None:
-        for each in pushes:
-            each(time, insert, remove)
-
-    return push
 
 
 def _retained(window: Any, shape: Shape) -> int:

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
 
-from cepbook.engine.delta import Rows
+from cepbook.engine.delta import Push
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.source import Source
 from cepbook.errors import UsageError
@@ -19,10 +19,10 @@ Change = Callable[[], None]
 
 
 class Deliverer(Protocol):
-    """The running statement that created a variable."""
+    """The outlet of the running statement that created a variable."""
 
     @property
-    def push(self) -> Callable[[int, Rows, Rows], None] | None: ...
+    def push(self) -> Push | None: ...
 
 
 class Variable:
@@ -46,9 +46,9 @@ class Variable:
     def __repr__(self) -> str:
         return f"<variable {self.name} {self.type} = {self.value!r}>"
 
-    def delivers_to(self, statement: Deliverer) -> None:
-        """From now on `statement` delivers what statements assign."""
-        self._deliverer = statement
+    def delivers_to(self, outlet: Deliverer) -> None:
+        """From now on `outlet` delivers what statements assign."""
+        self._deliverer = outlet
 
     def set(self, value: Any) -> None:
         """Assign from outside; `value` is of the variable's type."""
@@ -66,7 +66,7 @@ class Variable:
         self._change(value)
         push = None if self._deliverer is None else self._deliverer.push
         if push is not None:
-            push(now, [{self.name: value}], [{self.name: former}])
+            push(now, [(value,)], [(former,)])
 
 
 Variables = Mapping[str, Variable]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.delta import Record, Row
 from cepbook.engine.runtime import Statement
 from cepbook.feeds import Feed
 
@@ -51,16 +51,20 @@ class MatchRecord:
         """The matches behind delivery `number`; None when they are not known."""
         return next((made for kept, made in reversed(self._kept) if kept == number), None)
 
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """Rows are nothing to it."""
+
+    def one(self, record: Record) -> None:
         """A delivery."""
         self._kept.append((self._next, Made(tuple(self._pending), self._total)))
         self._next += 1
         self._pending, self._total = [], 0
 
-    def extend(self, deliveries: list[RawDelta]) -> None:
-        """Deliveries of a batch."""
-        for delivery in deliveries:
-            self.push(*delivery)
+    def extend(self, records: list[Record]) -> None:
+        """The records of deliveries."""
+        for record in records:
+            if not record[0] % 2:  # begins a delivery
+                self.one(record)
 
     def _on_match(self, match: Match) -> None:
         self._total += 1

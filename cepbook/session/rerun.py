@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
 from cepbook.engine.contexts.notices import Notice
-from cepbook.engine.delta import Delta, Row
+from cepbook.engine.delta import Delta, Listener, Record, Row
+from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.feeds import Delivery
 from cepbook.lang import expr as x
@@ -175,10 +176,10 @@ class Rerun:
         made = self._fresh.deploy(plan.ModulePlan((statement,), statement.epl))
         return made.statements[0] if made.statements else None
 
-    def _listen(self, shadow: plan.SelectStatement, listener: Any) -> None:
+    def _listen(self, shadow: plan.SelectStatement, listener: Listener) -> None:
         statement = self._deploy(shadow)
         assert statement is not None
-        statement.add_listener(listener)
+        statement.add_sink(_Tap(statement.outlet.layout, listener))
 
     def _begin(self) -> None:
         """The statement that sees every event of the source's type first."""
@@ -196,7 +197,9 @@ class Rerun:
             columns = (_EVENT, _PARTITION) if self._in_partitions else ()
             root = plan.Projection(self.stream, columns, wildcard=not columns)
             self._listen(self._shadow(self._window, root, selector="irstream"), self._moved)
-        self._listen(self.target, self._delivered)
+        target = self._deploy(self.target)
+        assert target is not None
+        target.add_listener(self._delivered)
 
     # ---- what they tell
     def _saw(self, delta: Delta) -> None:
@@ -313,12 +316,33 @@ class Rerun:
         if self.stream is None:
             return
         entered = {bar.number for bar in self.bars}
-        for row in self._fresh.iterate(self._window):
-            event, stay = self._held(row)
+        window = self._fresh.statement(self._window)
+        for row in (row for _, rows in window.iterated(self._fresh.now) for row in rows):
+            event, stay = self._held(window.outlet.layout.event(row))
             arrival = self._by_event.get(stay)
             if arrival is not None and arrival.number not in entered:
                 self.bars.append(Bar(arrival.number, event, arrival.group, arrival.time, None, None))
         self.bars.sort(key=lambda bar: bar.number)
+
+
+class _Tap:
+    """A sink that tells of deliveries with the engine's own events, not with copies: who is who shows by identity."""
+
+    def __init__(self, layout: Layout, listener: Listener) -> None:
+        self._layout = layout
+        self._listener = listener
+
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """The layout says it all."""
+
+    def one(self, record: Record) -> None:
+        self.extend([record])
+
+    def extend(self, records: list[Record]) -> None:
+        event = self._layout.event
+        for delivery in deliveries(records):
+            insert, remove = self._layout.sides(delivery)
+            self._listener(Delta(delivery[0][1], list(map(event, insert)), list(map(event, remove))))
 
 
 def same_row(one: Row, other: Row) -> bool:

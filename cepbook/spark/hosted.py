@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cepbook.engine.delta import EMPTY, GONE, MORE, Record, Row
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import EventError, StatementError
 from cepbook.lang.catalog import EventType
@@ -23,8 +24,7 @@ from cepbook.lang.types import Type
 from cepbook.spark.inputs import SEQ, TAG, TICK, TIME
 from cepbook.spark.schema import Shape, shape_of, to_array
 
-Rows = list[dict[str, Any]] | None
-_Taken = tuple[int, int, str, int, Rows, Rows]  # time, sequence, trigger, delivery, insert, remove
+_Cause = tuple[int, int, str, int, str, int]  # time, sequence, trigger, delivery, kind, position in it
 
 CLOCK, EVENT = "clock", "event"
 META: tuple[tuple[str, str, pa.DataType], ...] = (
@@ -142,28 +142,59 @@ class _Stimulus:
 
 
 class _Collector:
-    """The sink of one statement: keeps deliveries with the stimulus that caused them."""
+    """The sink of one statement: keeps its rows with what caused them."""
 
-    __slots__ = ("_number", "_seen", "_stimulus", "taken")
+    __slots__ = ("_columns", "_number", "_position", "_seen", "_stimulus", "_taken")
 
     def __init__(self, stimulus: _Stimulus) -> None:
-        self.taken: list[_Taken] = []
+        self._columns: tuple[str, ...] | None = None
+        self._taken: list[tuple[_Cause, Record]] = []
         self._stimulus = stimulus
         self._seen: tuple[int, str] = (-1, "")
-        self._number = 0
+        self._number = self._position = 0
 
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        self._columns = columns
+
+    def one(self, record: Record) -> None:
+        self._begin()
+        self._take(record, "insert")
+
+    def extend(self, records: list[Record]) -> None:
+        kind = ""
+        for record in records:
+            mark = record[0]
+            if not mark % 2:
+                self._begin()
+            if mark != EMPTY:
+                if not mark % 2 or (mark == GONE and kind == "insert"):
+                    self._position = 0
+                kind = "insert" if mark <= MORE else "remove"
+                self._take(record, kind)
+
+    def _begin(self) -> None:
+        """A delivery."""
         now = (self._stimulus.sequence, self._stimulus.trigger)
-        if now == self._seen:
-            self._number += 1
-        else:
-            self._seen = now
-            self._number = 0
-        self.taken.append((time, *now, self._number, insert, remove))
+        self._number = self._number + 1 if now == self._seen else 0
+        self._seen = now
+        self._position = 0
 
-    def extend(self, deliveries: list[tuple[int, Rows, Rows]]) -> None:
-        for time, insert, remove in deliveries:
-            self.push(time, insert, remove)
+    def _take(self, record: Record, kind: str) -> None:
+        self._taken.append(((record[1], *self._seen, self._number, kind, self._position), record))
+        self._position += 1
+
+    def drain(self, names: Iterable[str]) -> Iterator[tuple[list[_Cause], list[list[Any]]]]:
+        """What was taken since the last call, in parts: causes and the columns `names`."""
+        taken, self._taken = self._taken, []
+        for start in range(0, len(taken), ROWS_PER_BATCH):
+            part = taken[start : start + ROWS_PER_BATCH]
+            columns = [list(values) for values in zip(*(record[2:] for _, record in part), strict=True)]
+            if self._columns is None:
+                found = [[row.get(name) for row in columns[0]] for name in names]
+            else:
+                by_name = dict(zip(self._columns, columns, strict=True))
+                found = [by_name.get(name, [None] * len(part)) for name in names]
+            yield [cause for cause, _ in part], found
 
 
 class _Task:
@@ -201,24 +232,9 @@ class _Task:
 
     def drain(self) -> Iterator[pa.RecordBatch]:
         """Everything delivered since the last call, in batches of the declared schema."""
-        for number, (name, _) in enumerate(self._program.outputs):
-            collector = self._collectors[name]
-            taken, collector.taken = collector.taken, []
-            meta: list[tuple[Any, ...]] = []
-            rows: list[dict[str, Any]] = []
-            for time, sequence, trigger, delivery, insert, remove in taken:
-                for kind, delivered in (("insert", insert), ("remove", remove)):
-                    if delivered:
-                        rows += delivered
-                        meta += [
-                            (name, time, sequence, trigger, delivery, kind, position, None)
-                            for position in range(len(delivered))
-                        ]
-                if len(rows) >= ROWS_PER_BATCH:
-                    yield self._batch(number, name, meta, rows)
-                    meta, rows = [], []
-            if rows:
-                yield self._batch(number, name, meta, rows)
+        for number, (name, event_type) in enumerate(self._program.outputs):
+            for causes, columns in self._collectors[name].drain(event_type.properties):
+                yield self._batch(number, name, [(name, *cause, None) for cause in causes], columns)
         yield from self._errors()
 
     def _check(self, batch: pa.RecordBatch, tags: Any, times: Any, sequences: Any) -> None:
@@ -250,14 +266,14 @@ class _Task:
     def _type_name(self, tag: int) -> str:
         return next((name for number, name, _, _ in self._program.inputs if number == tag), "another type")
 
-    def _batch(self, number: int, name: str, meta: list[tuple[Any, ...]], rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    def _batch(self, number: int, name: str, meta: list[tuple[Any, ...]], columns: list[list[Any]]) -> pa.RecordBatch:
         event_type = self._program.outputs[number][1]
         values = [
-            to_array([row.get(column) for row in rows], shape, f"{name}.{column}")
-            for column, shape in zip(event_type.properties, self._shapes[number], strict=True)
+            to_array(column, shape, f"{name}.{own}")
+            for own, column, shape in zip(event_type.properties, columns, self._shapes[number], strict=True)
         ]
         own = pa.StructArray.from_arrays(values, fields=list(_struct_type(self._shapes[number])))
-        return self._assemble(meta, {number: own}, len(rows))
+        return self._assemble(meta, {number: own}, len(meta))
 
     def _errors(self) -> Iterator[pa.RecordBatch]:
         """Failures of statements at run time, as rows of their own: as in a notebook they end nothing."""

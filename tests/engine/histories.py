@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from cepbook.engine.batch import Slice
-from cepbook.engine.delta import RawDelta, Row, Rows
+from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Config, Runtime
+from tests.engine.sinks import Deltas
 
 SCHEMA = """create schema A(k string, g int, x int, n long, d double, f float);
             create schema B(k string, x int);
@@ -72,18 +73,13 @@ def comparable(value: Any) -> Any:
     return None if value is None else (type(value).__name__, value)
 
 
-class Recorder:
-    """A sink that keeps what it is fed, as comparable data."""
+class Recorder(Deltas):
+    """A sink that keeps what it is fed."""
 
-    def __init__(self) -> None:
-        self.deltas: list[Any] = []
-
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.deltas.append((time, comparable(insert), comparable(remove)))
-
-    def extend(self, deltas: list[RawDelta]) -> None:
-        for delta in deltas:
-            self.push(*delta)
+    @property
+    def deltas(self) -> list[Any]:
+        """The deliveries as comparable data."""
+        return [(time, comparable(insert), comparable(remove)) for time, insert, remove in self]
 
 
 class Run:

@@ -9,6 +9,7 @@ import pytest
 from cepbook.engine.batch import Slice
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.types import INT
+from tests.engine.sinks import Deltas
 
 VALUES = [1, 2, 13, 3, 4, 5]
 
@@ -26,23 +27,15 @@ def run(select: str, *, replayed: bool) -> tuple[list[Any], list[Any], int]:
     runtime.deploy(f"create schema E(x int, k string); @name('s') {select}")
     failures: list[Any] = []
     runtime.add_error_listener(failures.append)
-    rows: list[Any] = []
-
-    class Sink:
-        def push(self, time: int, insert: Any, remove: Any) -> None:
-            rows.append(insert)
-
-        def extend(self, deltas: Any) -> None:
-            rows.extend(insert for _, insert, _ in deltas)
-
-    runtime.statement("s").add_sink(Sink())
+    deltas = Deltas()
+    runtime.statement("s").add_sink(deltas)
     if replayed:
         slice_ = Slice("E", [0] * len(VALUES), {"x": VALUES, "k": ["a"] * len(VALUES)})
         runtime.batch(["E"]).run([slice_])
     else:
         for value in VALUES:
             runtime.send("E", {"x": value, "k": "a"})
-    return rows, runtime.iterate("s"), len(failures)
+    return [delta.insert for delta in deltas], runtime.iterate("s"), len(failures)
 
 
 EXPECTED = {

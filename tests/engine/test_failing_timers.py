@@ -9,6 +9,7 @@ import pytest
 from cepbook.engine.batch import Slice
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
+from tests.engine.sinks import Deltas
 
 SCHEMA = "create schema E(k string, i int)"
 CONTEXT = "create context C partition by k from E; "
@@ -88,27 +89,16 @@ def test_a_replay_takes_the_event_at_whose_time_a_timer_fails(epl: str) -> None:
     replayed.deploy(f"@name('s') {epl}")
     raised: list[StatementError] = []
     replayed.add_error_listener(raised.append)
-    sink = _Sink()
+    sink = Deltas()
     replayed.statement("s").add_sink(sink)
     batch = replayed.batch(["E"])
     assert batch.reason is None
     times, keys, numbers = (list(column) for column in zip(*history(), strict=True))
     given = {"k": keys, "i": numbers}
     batch.run([Slice("E", times, {name: given[name] for name in batch.columns["E"]})])
-    assert [(time, [row["i"] for row in insert or ()]) for time, insert, _ in sink.found] == deltas
+    assert [(time, [row["i"] for row in insert or ()]) for time, insert, _ in sink] == deltas
     assert len(raised) == len(errors)
     assert [each["retained"] for each in replayed.state("s")] == [each["retained"] for each in sent.state("s")]
-
-
-class _Sink:
-    def __init__(self) -> None:
-        self.found: list[Any] = []
-
-    def push(self, time: int, insert: Any, remove: Any) -> None:
-        self.found.append((time, insert, remove))
-
-    def extend(self, deltas: list[Any]) -> None:
-        self.found += deltas
 
 
 def test_an_event_is_processed_though_a_timer_before_it_fails() -> None:

@@ -266,7 +266,7 @@ def ends(select: str) -> Callable[[int, list[tuple[str, int]]], Any]:
             runtime.send("D", {"p": number, "id": id_, "v": v})
         runtime.advance(runtime.now + 1000)
         found = statement.ended(statement.states()[-1][1], runtime.now)
-        return [*seen, found]
+        return [*seen, None if found is None else tuple(statement.outlet.layout.delta(runtime.now, *found))[1:]]
 
     return part
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cepbook.engine.batch import Slice
-from cepbook.engine.delta import Delta
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import BindError, StatementError, UsageError
 from cepbook.lang import types as t
+from tests.engine.sinks import Deltas
 
 SCHEMA = "create schema B(id string, v int, p double); create schema K(id string, v int);"
 
@@ -27,9 +27,7 @@ def deliveries(runtime: Runtime, *names: str) -> list[tuple[str, Any, Any]]:
     """What the statements deliver from now on, in order."""
     found: list[tuple[str, Any, Any]] = []
     for name in names:
-        runtime.statement(name).add_listener(
-            lambda delta, name=name: found.append((name, delta.insert, delta.remove))
-        )
+        runtime.statement(name).add_listener(lambda delta, name=name: found.append((name, delta.insert, delta.remove)))
     return found
 
 
@@ -162,8 +160,7 @@ def test_the_iterator_has_the_present_values() -> None:
 # ---------------------------------------------------------------- all or nothing
 def test_an_assignment_that_fails_changes_none_of_the_variables() -> None:
     runtime = engine(
-        "create variable int n = 1; create variable int[] arr = {1, 2};"
-        "@name('set') on B set n = v, arr[v] = 7;"
+        "create variable int n = 1; create variable int[] arr = {1, 2};@name('set') on B set n = v, arr[v] = 7;"
     )
     array = runtime.get_variable("arr")
     runtime.send("B", {"v": 1})
@@ -316,9 +313,7 @@ def test_an_assignment_in_a_context_takes_events_of_its_partitions() -> None:
 
 
 def test_priority_decides_what_a_statement_reads() -> None:
-    runtime = engine(
-        "create variable int x = 0; @name('s0') select x from B; @priority(1) @name('set') on B set x = v"
-    )
+    runtime = engine("create variable int x = 0; @name('s0') select x from B; @priority(1) @name('set') on B set x = v")
     found = deliveries(runtime, "s0")
     runtime.send("B", {"v": 3})
     assert found == [("s0", [{"x": 3}], None)]
@@ -327,14 +322,14 @@ def test_priority_decides_what_a_statement_reads() -> None:
 # ---------------------------------------------------------------- many events at once
 def test_slices_read_what_was_set_between_them() -> None:
     runtime = engine("create variable int lim = 2; @name('s0') select v from B(v > lim)")
-    seen: list[Any] = []
-    runtime.statement("s0").add_sink(_Sink(seen))
+    seen = Deltas()
+    runtime.statement("s0").add_sink(seen)
     batch = runtime.batch(["B"])
     assert batch.reason is None
     batch.run([Slice("B", [1, 2], {"v": [2, 3]})])
     runtime.set_variable("lim", 0)
     batch.run([Slice("B", [3], {"v": [1]})])
-    assert seen == [{"v": 3}, {"v": 1}]
+    assert [delta.insert for delta in seen] == [[{"v": 3}], [{"v": 1}]]
 
 
 def test_assignments_make_a_replay_go_event_by_event() -> None:
@@ -356,18 +351,6 @@ def test_output_clauses_that_assign_do_so_too() -> None:
     )
     for types in (["K", "B"], ["B"]):  # the clock may make it assign, too
         assert runtime.batch(types).reason == "`s0` sets variables that others read"
-
-
-class _Sink:
-    def __init__(self, rows: list[Any]) -> None:
-        self._rows = rows
-
-    def push(self, time: int, insert: Any, remove: Any) -> None:
-        self._rows += insert or []
-
-    def extend(self, deltas: list[Any]) -> None:
-        for delta in deltas:
-            self._rows += Delta(*delta).insert or []
 
 
 @pytest.mark.parametrize("type_", ["double", "float"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,15 @@ def rows(n: int) -> list[dict[str, int]]:
     return [{"i": i} for i in range(n)]
 
 
+def records(time: int, n: int) -> list[tuple[Any, ...]]:
+    """A delivery of `n` insert rows."""
+    return [(int(i > 0), time, row) for i, row in enumerate(rows(n))] or [(4, time, None)]
+
+
 def test_counts_and_order() -> None:
     feed = Feed(100)
     feed.push(1, rows(2), None)
-    feed.extend([(2, None, rows(3)), (3, rows(1), rows(1))])
+    feed.extend([(2, 2, {"i": 0}), (3, 2, {"i": 1}), (3, 2, {"i": 2}), (0, 3, {"i": 0}), (3, 3, {"i": 0})])
     assert (feed.total_insert, feed.total_remove, feed.deliveries, feed.dropped, feed.rows) == (3, 4, 3, 0, 7)
     assert feed.snapshot()[1] == Delivery(1, 2, None, rows(3))
     assert repr(feed) == "Feed(3 insert, 4 remove, 0 deliveries dropped)"
@@ -63,11 +69,11 @@ def test_agrees_with_a_naive_feed() -> None:
     feed, naive = Feed(300), list[Delivery]()
     for step in range(4_000):
         size = chance.choice([0, 1, 1, 1, 2, 40])
-        naive.append(Delivery(step, step, rows(size), None))
+        naive.append(Delivery(step, step, rows(size) or None, None))
         if chance.random() < 0.5:
             feed.push(step, rows(size), None)
         else:
-            feed.extend([(step, rows(size), None)])
+            feed.extend(records(step, size))
         if chance.random() < 0.01:
             while len(naive) > 300 or sum(len(d.insert or ()) for d in naive) > 300:
                 naive.pop(0)
@@ -79,8 +85,8 @@ def test_memory_between_reads_is_bounded() -> None:
     feed = Feed(1_000)
     for i in range(10 * UNCOUNTED):
         feed.push(i, rows(100), None)
-    held = len(feed._pending) + sum(len(segment) for segment, _ in feed._segments)
-    assert held * 100 <= 1_000 + 100 * UNCOUNTED
+    held = len(feed._pending) + sum(rows for _, _, rows in feed._segments)
+    assert held <= 1_000 + 100 * UNCOUNTED
 
 
 def test_subscribers_are_told_once_until_someone_reads() -> None:
@@ -90,7 +96,7 @@ def test_subscribers_are_told_once_until_someone_reads() -> None:
     feed.push(2, rows(1), None)
     assert len(told) == 1
     feed.since()
-    feed.extend([(3, rows(1), None)])
+    feed.extend(records(3, 1))
     assert len(told) == 2
     stop()
     feed.since()

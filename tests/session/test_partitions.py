@@ -359,4 +359,4 @@ def test_the_matches_behind_deliveries_are_kept_while_somebody_looks() -> None:
     assert made is not None and made.total == 3
     assert [(match["a"]["amount"], match["b"]["amount"]) for match in made.matches] == [(0.5, 3), (1, 3), (2, 3)]
     assert len(cep.feed("p").snapshot()[1].insert or ()) == 3
-    assert not statement._match_listeners and len(statement._sinks) == 1
+    assert not statement._match_listeners and len(statement.outlet._sinks) == 1

@@ -202,7 +202,7 @@ def test_a_view_of_a_pattern_under_a_nested_context() -> None:
     assert frame["partitions"]["names"][-1]["name"] == "waiting"
     assert frame["matches"][0]["matches"] == [["a = {cust=ann, amount=1.0}", "b = {cust=ann, amount=3.0}"]]
     shown.close()
-    assert not statement._match_listeners and len(statement._sinks) == 1
+    assert not statement._match_listeners and len(statement.outlet._sinks) == 1
 
 
 def test_a_saved_view_notices_partitions_and_partial_matches_although_nothing_is_delivered() -> None:

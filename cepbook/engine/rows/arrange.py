@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cepbook.engine.delta import Row
 from cepbook.engine.rows.expr import Cell
 from cepbook.engine.rows.frozen import hashable
 
-Keyed = tuple[tuple[Any, ...], Row]
+Keyed = tuple[tuple[Any, ...], Any]  # (sort key, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Arrangement:
     limit: int | Cell | None
     offset: int | Cell | None
 
-    def __call__(self, keyed: list[Keyed] | None) -> list[Row] | None:
+    def __call__(self, keyed: list[Keyed] | None) -> list[Any] | None:
         """Rows, arranged, of (sort key, row) pairs; None when none is left."""
         if not keyed:
             return None
@@ -58,7 +57,8 @@ def _distinct(keyed: list[Keyed]) -> list[Keyed]:
     seen: set[Any] = set()
     kept: list[Keyed] = []
     for item in keyed:
-        identity = hashable(item[1])
+        row = item[1]
+        identity = hashable(row) if isinstance(row, dict) else tuple(map(hashable, row))
         if identity not in seen:
             seen.add(identity)
             kept.append(item)

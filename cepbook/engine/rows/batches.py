@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.changes import ChangeCode
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.sliding import Emit
+from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.windows import BATCH
 from cepbook.engine.rows.windows.time_batch import forces, next_due
 
@@ -40,7 +40,7 @@ class BatchCode(ChangeCode):
         return "not w[0] and not w[1]"
 
     # -------------------------------------------------------------- arrival
-    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """Collect an event that passed the filter; deliver if that fills the batch."""
         source, code = self.source, self.code
         w = code.find_window(self.fresh)
@@ -126,7 +126,7 @@ class RunningBatchCode(BatchCode):
         """Code: nothing was collected and nothing was released before."""
         return "not w[0] and not w[1]" if self.shape.grouped else "not w[4] and not w[1]"
 
-    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """Add an event that passed the filter to the aggregates of the batch; deliver if that fills it."""
         source, code, cells = self.source, self.code, self.code.aggregates
         p = code.arriving("now")

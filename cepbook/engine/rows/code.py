@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from cepbook.engine.delta import INSERT
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.arrange import Arrangement
@@ -167,24 +168,42 @@ class Code:
             return nullcontext()
         return self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)
 
-    def row(self, scope: Scope) -> str:
-        """Code of one output row; with row ordering a (sort key, row) pair."""
+    @property
+    def row_columns(self) -> tuple[str, ...] | None:
+        """What the values of an output row are; None with a wildcard, then rows are dicts."""
         projection = self.shape.projection
-        columns = [self._column(scope, c) for c in projection.columns]
-        if projection.wildcard and not columns:
-            code = scope.event or "e"
+        return None if projection.wildcard else tuple(c.name for c in projection.columns)
+
+    def row(self, scope: Scope) -> str:
+        """Code of one output row, a tuple or with a wildcard a dict; with row ordering a (sort key, row) pair."""
+        projection = self.shape.projection
+        if projection.wildcard:
+            code = self._whole(scope)
         else:
-            code = "{" + ", ".join([f"**{scope.event}"] * projection.wildcard + columns) + "}"
+            code = f"({self._values_of(scope)}{',' * (len(projection.columns) == 1)})"
         if not self.arranged:
             return code
         key = "".join(f"{lower.value(scope, e)}, " for e, _ in projection.order_by)
         return f"(({key}), {code})"
 
-    def _column(self, scope: Scope, column: Column) -> str:
+    def record(self, scope: Scope, now: str) -> str:
+        """Code of the record of a delivery of one insert row (`cepbook.engine.delta`)."""
+        shown = self._whole(scope) if self.shape.projection.wildcard else self._values_of(scope)
+        return f"({INSERT}, {now}, {shown})"
+
+    def _whole(self, scope: Scope) -> str:
+        """Code of a row that has all of the event."""
+        columns = [self._column(scope, c, f"{self.source.const(c.name, 'n')}: ") for c in self.shape.projection.columns]
+        return "{" + ", ".join([f"**{scope.event}", *columns]) + "}" if columns else scope.event or "e"
+
+    def _values_of(self, scope: Scope) -> str:
+        return ", ".join(self._column(scope, c) for c in self.shape.projection.columns)
+
+    def _column(self, scope: Scope, column: Column, name: str = "") -> str:
         """``name: value``; what may fail stands on a line of its own, so that the error points at the column."""
-        name, code = self.source.const(column.name, "n"), lower.value(scope, column.value)
+        code = lower.value(scope, column.value)
         plain = code.isidentifier() or isinstance(column.value, (x.Prop, x.KeyRef, x.AggregateRef))
-        return f"{name}: {code}" if plain else f"{self.source.part(column.value.span)}{name}: {code}"
+        return f"{name}{code}" if plain else f"{self.source.part(column.value.span)}{name}{code}"
 
     def append_row(self, rows: str, scope: Scope, *, only: bool = False) -> None:
         """``rows.append(row)`` if having lets it through; with `only` the row makes the list."""

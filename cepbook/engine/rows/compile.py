@@ -1,13 +1,13 @@
 """A select plan as one generated module: ``new_state``, ``on_event``, ``run``, timers, ``rows``, ``settle``.
 
 The same arrival code is written twice: in ``on_event(e, S)`` for events sent one by one, and inside the loop of ``run``
-for columns of a replay. The one reads ``push`` (where deliveries go), the other is given ``emit``.
+for columns of a replay. Both deliver to ``out(record)`` and ``push(now, insert rows, remove rows)``, which the one
+only has while anybody listens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -17,11 +17,12 @@ from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.shape import Shape, shape_of
-from cepbook.engine.rows.sliding import Emit, SlidingCode
+from cepbook.engine.rows.sliding import SlidingCode
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
@@ -32,9 +33,10 @@ class Program:
     """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
 
     ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times, S,
-    emit, expired, catch_up, ticks, partitions, *columns)`` handles many; `emit` takes deliveries of events, `expired`
-    those of timers. ``rows(S, now)`` is the iterator. ``settle(S, now)``
-    drops what has left unseen. `spans` maps source lines to the EPL that they were made from.
+    out, push, expired, catch_up, ticks, partitions, *columns)`` handles many; `out` and `push` take deliveries of
+    events, `expired` those of timers, as `push`. ``rows(S, now)`` is the iterator; of rows `row_columns` are the names
+    (None: rows are dicts). `bound` are the parameters of functions that a running statement gives default values.
+    ``settle(S, now)`` drops what has left unseen. `spans` maps source lines to the EPL that they were made from.
     """
 
     shape: Shape
@@ -43,6 +45,8 @@ class Program:
     spans: dict[int, Span]
     columns: tuple[str, ...]
     constants: dict[str, Any]
+    bound: dict[str, tuple[str, ...]]
+    row_columns: tuple[str, ...] | None
     watched: tuple[Cell, ...] = ()  # variables whose changes evaluate the condition of a window
     output_watched: tuple[Cell, ...] = ()  # and those of the output clause
     pattern: PatternProgram | None = None  # whose matches are the events
@@ -75,7 +79,10 @@ def compile_select(
     watched, output_watched = (
         tuple(scope.variables[name] for name in names) for names in (shape.watched, shape.output_watched)
     )
-    program = Program(shape, source.text, namespace, source.spans, writer.columns, constants, watched, output_watched)
+    program = Program(
+        shape, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
+    )
+    program.watched, program.output_watched = watched, output_watched
     program.pattern = None if pattern is None else pattern.program(namespace)
     return program
 
@@ -99,7 +106,7 @@ class _Writer:
             self.body.timers()
         if self.code.one_view or (self.code.one_timer and isinstance(self.body, SlidingCode)):
             assert isinstance(self.body, (SlidingCode, GeneralCode))
-            self.body.run_expiry(self._emitter("emit(({}, {}, {}))", "now"))
+            self.body.run_expiry(Emitter(self.code, "now", guarded=False))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
         self._rows()
@@ -133,14 +140,13 @@ class _Writer:
                     source.line("on_match = on_event")
                     continue
                 late = [n for n in shape.properties if n not in early or n in self._needed_after_filter()]
-            with source.block(f"def {name}({self._event_signature()}):"):
+            with source.function(name, ["e", "S"] if self.contextual else ["e"], self._state_parameters()):
                 if condition is not None and condition_applies:
                     self._read(early)
                     with source.block(f"if {lower.truth(self.code.arriving(), condition)}:", condition.span):
                         self._taken(late)
                 else:
                     self._taken(late)
-            source.with_defaults(name)
 
     def _taken(self, names: Sequence[str]) -> None:
         """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""
@@ -148,14 +154,14 @@ class _Writer:
         self._arrival()
         self.source.line("return True")
 
-    def _event_signature(self) -> str:
+    def _state_parameters(self) -> list[str]:
         """Without a context the one state's parts are default values, bound when the statement starts."""
         if self.contextual:
-            return "e, S"
-        parts = ["e", "S=None", "W=None"]
+            return []
+        parts = ["S", "W"]
         if self.shape.aggregation is not None and not self.shape.batches:
-            parts.append("groups=None" if self.shape.grouped else "A=None")
-        return ", ".join(parts)
+            parts.append("groups" if self.shape.grouped else "A")
+        return parts
 
     def _needed_after_filter(self) -> set[str]:
         shape = self.shape
@@ -181,37 +187,8 @@ class _Writer:
             self.source.line("now = clock.now")
         if self.contextual:
             self._load_for_arrival()
-        self.body.arrival(
-            self._emitter("push({}, {}, {})", "now" if self.code.reads_now else "clock.now"), hoisted=False
-        )
-
-    def _emitter(self, form: str, now: str) -> Emit:
-        """Writes deliveries: which side goes where is the statement's stream selector."""
-        source, shape, arranged = self.source, self.shape, self.code.arranged
-
-        def emit(ins: str | None, rem: str | None) -> None:
-            if shape.delivers == "rstream":
-                ins, rem = rem, None
-            elif shape.delivers == "istream":
-                rem = None
-            if ins is None and rem is None:
-                return
-            if arranged:
-                targets = [(name, c) for name, c in (("ins", ins), ("rem", rem)) if c is not None]
-                for name, c in targets:
-                    source.line(f"{name} = arrange({c})")
-                ins = "ins" if ins is not None else None
-                rem = "rem" if rem is not None else None
-            names = [c for c in (ins, rem) if c is not None and c.isidentifier()]
-            conditions = ["push"] if form.startswith("push") else []  # nobody listens: build no rows
-            if names and shape.general:
-                names.append("forced")
-            if names:
-                conditions.append(names[0] if len(names) == 1 else f"({' or '.join(names)})")
-            with source.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext():
-                source.line(form.format(now, _or_none(ins), _or_none(rem)), shape.projection.span)
-
-        return emit
+        now = "now" if self.code.reads_now else "clock.now"
+        self.body.arrival(Emitter(self.code, now, guarded=True), hoisted=False)
 
     # -------------------------------------------------------------- many events
     def _run(self) -> None:
@@ -222,7 +199,7 @@ class _Writer:
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         heads = ["times", "partitions"] if self.contextual else ["times"]
         names = ["now", "P"] if self.contextual else ["now"]
-        signature = ", ".join(["times", "S", "emit", "expired", "catch_up", "ticks", "partitions", *parameters])
+        signature = ", ".join(["times", "S", "out", "push", "expired", "catch_up", "ticks", "partitions", *parameters])
         with source.block(f"def run({signature}):"):
             if not self.contextual:
                 code.load_state()
@@ -276,7 +253,7 @@ class _Writer:
             with source.block("if P is None:"):
                 source.line("continue")
             source.line("S = P.states[slot]")
-        emit = self._emitter("emit(({}, {}, {}))", "now")
+        emit = Emitter(self.code, "now", guarded=False)
         condition = shape.source.filter
         if condition is None:
             self._row_arrival(emit, hoisted)
@@ -284,7 +261,7 @@ class _Writer:
         with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):
             self._row_arrival(emit, hoisted)
 
-    def _row_arrival(self, emit: Emit, hoisted: bool) -> None:
+    def _row_arrival(self, emit: Emitter, hoisted: bool) -> None:
         source = self.source
         if self.shape.keeps_event:
             local = {name: f"p{i}" for i, name in enumerate(self.columns)}
@@ -380,9 +357,3 @@ def _body(code: Code, iterable_unbound: bool) -> SlidingCode | BatchCode | Gener
     if code.shape.batches:
         return RunningBatchCode(code) if code.shape.runs_along else BatchCode(code)
     return SlidingCode(code, iterable_unbound)
-
-
-def _or_none(code: str | None) -> str:
-    if code is None:
-        return "None"
-    return f"{code} or None" if code.isidentifier() else code

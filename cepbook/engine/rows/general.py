@@ -16,9 +16,9 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.changes import ChangeCode
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.pipeline import Pipeline
-from cepbook.engine.rows.sliding import Emit
 from cepbook.engine.rows.windows.view import Item, View
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -89,7 +89,7 @@ class GeneralCode(ChangeCode):
         return self._previous[e]
 
     # -------------------------------------------------------------- arrival
-    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """Hand an event that passed the filter to the view, and deliver what this changes."""
         source = self.source
         self.code.number()
@@ -151,14 +151,14 @@ class GeneralCode(ChangeCode):
             self._arm("W")
             source.line("return forced")
 
-    def run_expiry(self, emit: Emit) -> None:
-        """``run_expiry(S, W, upto, ticks, emit)``: advance the one view there is; returns the next due time.
+    def run_expiry(self, emit: Emitter) -> None:
+        """``run_expiry(S, W, upto, ticks, push)``: advance the one view there is; returns the next due time.
 
         Once, at `upto`; within `run` at the `ticks` at which the clock stops.
         """
         source = self.source
         source.bind("_bisect_left", bisect_left)
-        with source.block("def run_expiry(S, W, upto, ticks, emit):"):
+        with source.block("def run_expiry(S, W, upto, ticks, push):"):
             source.line("W.armed, now = _NEVER, upto")
             with source.block("while W.due <= upto:"):
                 with source.block("if ticks is not None:"):

@@ -12,13 +12,13 @@ from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code, aggregates_in, shown
+from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.output import Form
 from cepbook.engine.rows.output.collect import Late, RowForm, Rows
 from cepbook.engine.rows.output.lowering import write_output
 from cepbook.engine.rows.shape import Shape
-from cepbook.engine.rows.sliding import Emit
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output
 from cepbook.lang.windows import WINDOWS
@@ -106,7 +106,7 @@ class LimitedCode(GeneralCode):
             self.source.line(f"{count}.append({code.key(scope)})")
 
     # -------------------------------------------------------------- arrival
-    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
         source = self.source
         self.code.number()

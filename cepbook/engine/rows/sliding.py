@@ -11,13 +11,11 @@ from collections.abc import Callable
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope, truth
 from cepbook.engine.rows.windows import SLIDING
 from cepbook.engine.rows.windows.lastevent import REMEMBER
 from cepbook.engine.rows.windows.period import due_of, limit_of, timer_of
-
-# Writes the delivery of (code of insert rows, code of remove rows); None for a side without rows
-Emit = Callable[[str | None, str | None], None]
 
 
 class SlidingCode:
@@ -40,7 +38,7 @@ class SlidingCode:
         return "None" if self.window is None else self.window.fresh(self.code)
 
     # -------------------------------------------------------------- arrival
-    def arrival(self, emit: Emit, *, hoisted: bool) -> None:
+    def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """What an event does that passed the filter. With `hoisted`, one group's cells are locals already."""
         kind = {
             "unaggregated": self._unaggregated,
@@ -70,7 +68,7 @@ class SlidingCode:
         self.source.line(f"ok = {truth(self.p, self.shape.where)}", self.shape.where.span)
         return "ok"
 
-    def _unaggregated(self, emit: Emit, hoisted: bool) -> None:
+    def _unaggregated(self, emit: Emitter, hoisted: bool) -> None:
         source, shape = self.source, self.shape
         self._find_window()
         if shape.lazy:
@@ -79,7 +77,7 @@ class SlidingCode:
         if old is None:
             if shape.wants_insert:
                 with self.code.where(self.p), self.code.having(self.p):
-                    emit(f"[{self.code.row(self.p)}]", None)
+                    emit.row(self.p)
             return
         source.line("ins = rem = None")
         with source.block(f"if {old} is not GONE:"):
@@ -91,7 +89,7 @@ class SlidingCode:
                 source.line(f"ins = [{self.code.row(self.p)}]")
         emit("ins", "rem")
 
-    def _aggregated(self, emit: Emit, hoisted: bool) -> None:
+    def _aggregated(self, emit: Emitter, hoisted: bool) -> None:
         source, shape, cells = self.source, self.shape, self.code.aggregates
         self._find_window()
         if not hoisted:
@@ -115,18 +113,18 @@ class SlidingCode:
             cells.store("A")
         self._deliver_event_row(emit, ok, has_remove=old is not None and shape.wants_remove)
 
-    def _deliver_event_row(self, emit: Emit, ok: str | None, *, has_remove: bool) -> None:
-        row = self.code.row(self.p)
+    def _deliver_event_row(self, emit: Emitter, ok: str | None, *, has_remove: bool) -> None:
         if not has_remove:
             if self.shape.wants_insert:
-                self._if(ok, lambda: self._if_having(lambda: emit(f"[{row}]", None)))
+                self._if(ok, lambda: self._if_having(lambda: emit.row(self.p)))
             return
+        row = self.code.row(self.p)
         self.source.line("ins = None")
         if self.shape.wants_insert:
             self._if(ok, lambda: self._if_having(lambda: self.source.line(f"ins = [{row}]")))
         emit("ins", "rem")
 
-    def _fully_aggregated(self, emit: Emit, hoisted: bool) -> None:
+    def _fully_aggregated(self, emit: Emitter, hoisted: bool) -> None:
         source, cells = self.source, self.code.aggregates
         self._find_window()
         if not hoisted:
@@ -152,17 +150,17 @@ class SlidingCode:
             cells.store("A")
         self._if(changed, lambda: self._deliver_group_row(emit))
 
-    def _deliver_group_row(self, emit: Emit) -> None:
-        row = self.code.row(self.p)
+    def _deliver_group_row(self, emit: Emitter) -> None:
         if not self.shape.wants_remove:
-            self._if_having(lambda: emit(f"[{row}]", None))
+            self._if_having(lambda: emit.row(self.p))
             return
+        row = self.code.row(self.p)
         self.source.line("ins = None")
         if self.shape.wants_insert:
             self._if_having(lambda: self.source.line(f"ins = [{row}]"))
         emit("ins", "rem")
 
-    def _aggregated_grouped(self, emit: Emit, hoisted: bool) -> None:
+    def _aggregated_grouped(self, emit: Emitter, hoisted: bool) -> None:
         source, shape, cells, code = self.source, self.shape, self.code.aggregates, self.code
         self._find_window()
         if shape.lazy:
@@ -215,7 +213,7 @@ class SlidingCode:
             with source.block(f"if not {cells.size}:"):
                 source.line("del groups[k]")
 
-    def _fully_grouped(self, emit: Emit, hoisted: bool) -> None:
+    def _fully_grouped(self, emit: Emitter, hoisted: bool) -> None:
         source, shape, code = self.source, self.shape, self.code
         self._find_window()
         old = self._arrive()
@@ -235,7 +233,7 @@ class SlidingCode:
         self._touched_rows(self.q)
         emit("ins", "rem")
 
-    def _one_group(self, emit: Emit, old: str | None) -> None:
+    def _one_group(self, emit: Emitter, old: str | None) -> None:
         """Only the arriving event's group changes; `old` is of the same group."""
         source, cells, code = self.source, self.code.aggregates, self.code
         source.line(f"k = {code.key(self.p)}")
@@ -306,14 +304,14 @@ class SlidingCode:
             self.code.load_state()
             self._leave_rows()
 
-    def run_expiry(self, emit: Emit) -> None:
-        """``run_expiry(S, W, now, ticks, emit)``: within `run`, expire up to `now`; returns the next due time.
+    def run_expiry(self, emit: Emitter) -> None:
+        """``run_expiry(S, W, now, ticks, push)``: within `run`, expire up to `now`; returns the next due time.
 
         One delivery per tick: the clock stops at the ticks, not at the due times between them.
         """
         source, stamp = self.source, self.code.items.timestamp("W[0]")
         source.bind("_bisect_left", bisect_left)
-        with source.block("def run_expiry(S, W, upto, ticks, emit):"):
+        with source.block("def run_expiry(S, W, upto, ticks, push):"):
             self.code.load_groups()
             with source.block("while W:"):
                 source.line(f"due = {due_of(self.code, stamp)}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -38,16 +38,33 @@ def _compiled(text: str) -> CodeType:
     return code
 
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
+@lru_cache(_TEXTS_KEPT)
+def _globals_of(function: str) -> frozenset[str]:
+    """The names that the text of a function reads and does not define, as the compiler sees them."""
+    codes = [part for part in compile(function, "<cepbook>", "exec").co_consts if isinstance(part, CodeType)]
+    names: set[str] = set()
+    for code in codes:
+        names.update(code.co_names)
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return frozenset(names)
+
+
+# what a running statement brings along, beside the constants
+_PORTS = ("out", "push", "clock")
 
 
 class Source:
-    """The text of one generated module. `constants` is the namespace that it will run in."""
+    """The text of one generated module. `constants` is the namespace that it will run in.
+
+    `bound` has, of each function written with `function`, the parameters in order that a running statement gives their
+    default values.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.spans: dict[int, Span] = {}
         self.constants: dict[str, Any] = {}
+        self.bound: dict[str, tuple[str, ...]] = {}
         self._depth = 0
         self._known: dict[tuple[type, Any], str] = {}
         self._temporaries = 0
@@ -87,6 +104,23 @@ class Source:
             self.line("pass")
         self._depth -= 1
 
+    @contextmanager
+    def function(self, name: str, arguments: Sequence[str], bound: Sequence[str] = ()) -> Iterator[None]:
+        """A function of `arguments`; `bound` and the constants that it reads are parameters with default values.
+
+        Locals are read fastest, and code without globals is as fast shared as alone. The values are bound later.
+        What is called for a new group or a new batch only (``_name``) stays global: every default value costs each call
+        a little.
+        """
+        head = len(self.lines) + bool(self.lines)
+        with self.block("def head():"):
+            yield
+        body = "\n".join(self.lines[head + 1 :])
+        read = _globals_of(f"def {name}({', '.join((*arguments, *bound))}):\n{body}\n")
+        known = dict.fromkeys((*_PORTS, *(c for c in self.constants if not c.startswith("_"))))
+        self.bound[name] = (*bound, *(c for c in known if c in read))
+        self.lines[head] = f"def {name}({', '.join((*arguments, *(f'{c}=None' for c in self.bound[name])))}):"
+
     def const(self, value: Any, prefix: str = "c") -> str:
         """The name under which generated code reads `value`; equal scalars share one name."""
         scalar = isinstance(value, (str, int, float, bool))
@@ -120,15 +154,3 @@ class Source:
         namespace = dict(self.constants)
         exec(_compiled(self.text), namespace)
         return namespace
-
-    def with_defaults(self, function: str) -> None:
-        """Make the constants that the last function written, `function`, reads parameters with default values.
-
-        Locals are read fastest, and code without globals is as fast shared as alone. The values are bound later.
-        What is called for a new group or a new batch only stays global: every default value costs each call a little.
-        """
-        head = max(i for i, line in enumerate(self.lines) if line.startswith(f"def {function}("))
-        words = dict.fromkeys(w for line in self.lines[head + 1 :] for w in _NAME.findall(line))
-        hot = [w for w in words if w in ("push", "clock") or (w in self.constants and not w.startswith("_"))]
-        known = "".join(f", {w}=None" for w in hot)
-        self.lines[head] = self.lines[head].replace("):", f"{known}):")

@@ -18,12 +18,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from cepbook.engine.delta import RawDelta, Rows
+from cepbook.engine.delta import Rows
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.windows import WINDOWS
 from tests.engine import histories
 from tests.engine.histories import slices
+from tests.engine.sinks import Deltas
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Skipped
 from tests.engine.windows.texts import build, names_of
 
@@ -228,24 +229,11 @@ def plan_of(subject: Subject) -> ModulePlan:
     return Runtime().compile(f"{SCHEMA}{variable}@name('s') select irstream {subject.columns} from E{subject.chain}")
 
 
-class Heard:
-    """A sink that keeps what it is fed."""
-
-    def __init__(self) -> None:
-        self.deltas: list[RawDelta] = []
-
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.deltas.append((time, insert, remove))
-
-    def extend(self, deltas: list[RawDelta]) -> None:
-        self.deltas.extend(deltas)
-
-
 class Engine:
     """A runtime with the statement of a subject."""
 
     def __init__(self, subject: Subject) -> None:
-        self.heard = Heard()
+        self.heard = Deltas()
         self.runtime = Runtime()
         self.runtime.add_error_listener(lambda error: None)  # an event whose timestamp is null is skipped
         self.runtime.deploy(plan_of(subject))
@@ -258,7 +246,7 @@ class Engine:
         self.runtime.advance(0)
         if "SIZE" in self.runtime.variables:
             self.runtime.set_variable("SIZE", 3)
-        self.heard.deltas.clear()
+        self.heard.clear()
         statement.start(None)
         return self
 
@@ -304,13 +292,13 @@ class Trial:
         """The deliveries since the last time, and the contents."""
         deltas = [
             (time, self.rows(insert), self.rows(remove, open_order=True))
-            for time, insert, remove in self.heard.deltas
+            for time, insert, remove in self.heard
             if insert or remove or self.subject.forced
         ]
         assert self.same(deltas, self.expected), (deltas, self.expected)
         held, shown = self.events(self.window.contents(), open_order=True), self.rows(self.runtime.iterate("s"), True)
         assert self.same(shown, held), (shown, held)
-        self.heard.deltas.clear()
+        self.heard.clear()
         self.expected.clear()
 
     def same(self, left: Any, right: Any) -> bool:

@@ -1,0 +1,89 @@
+"""How the rows of a statement look, and what is made of them: records, events, rows for user code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
+from cepbook.engine.rows.frozen import is_hashable
+from cepbook.lang.types import Type
+
+
+class Layout:
+    """`columns` are those of the rows of a statement; None with a wildcard, then rows are dicts.
+
+    ``fresh(row)`` is the row as a dict that belongs to who gets it. That costs one dict; of columns of arrays, maps,
+    events and objects also a copy of each list and dict in them, however deep. Values of other types cannot be changed.
+    """
+
+    def __init__(self, columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> None:
+        self.columns = columns
+        self.fresh: Callable[[Any], Row] = _maker(columns, types)
+        self._nothing = (EMPTY, 0, *((None,) * (1 if columns is None else len(columns))))
+
+    def records(self, time: int, insert: Rows, remove: Rows) -> list[Record]:
+        """The records of one delivery of rows."""
+        if self.columns is None:
+            insert, remove = [(row,) for row in insert or ()], [(row,) for row in remove or ()]
+        found: list[Record] = [(MORE, time, *row) for row in insert or ()]
+        if found:
+            found[0] = (INSERT, *found[0][1:])
+        elif remove:
+            found, remove = [(REMOVE, time, *remove[0])], remove[1:]
+        found += [(GONE, time, *row) for row in remove or ()]
+        return found or [(EMPTY, time, *self._nothing[2:])]
+
+    def row(self, record: Record) -> Any:
+        """The row of a record."""
+        return record[2] if self.columns is None else record[2:]
+
+    def sides(self, delivery: Sequence[Record]) -> tuple[list[Any], list[Any]]:
+        """The insert and remove rows of the records of one delivery."""
+        inserted = [self.row(record) for record in delivery if record[0] <= MORE]
+        return inserted, [self.row(record) for record in delivery if record[0] in (REMOVE, GONE)]
+
+    def delta(self, time: int, insert: Rows, remove: Rows) -> Delta:
+        """A delivery for user code."""
+        return Delta(time, list(map(self.fresh, insert or ())) or None, list(map(self.fresh, remove or ())) or None)
+
+    def event(self, row: Any) -> Row:
+        """The event that ``insert into`` makes of a row."""
+        return row if self.columns is None else dict(zip(self.columns, row, strict=True))
+
+
+def deliveries(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """The records of each delivery."""
+    start = 0
+    for at in range(1, len(records)):
+        if not records[at][0] % 2:
+            yield records[start:at]
+            start = at
+    if records:
+        yield records[start:]
+
+
+def _maker(columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> Callable[[Any], Row]:
+    changeable = [name for name, of in types.items() if not is_hashable(of) and (columns is None or name in columns)]
+    if columns is None:
+        return _copied if changeable else dict
+
+    def plain(row: Any) -> Row:
+        return dict(zip(columns, row, strict=True))
+
+    def deep(row: Any) -> Row:
+        made = dict(zip(columns, row, strict=True))
+        for name in changeable:
+            made[name] = _copied(made[name])
+        return made
+
+    return deep if changeable else plain
+
+
+def _copied(value: Any) -> Any:
+    """`value`, with all lists and dicts in it made anew."""
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    return value

@@ -1,0 +1,177 @@
+"""Who is told of what a statement delivers: listeners, sinks, and the readers of the stream that it inserts into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from cepbook.engine.delta import Listener, Out, Ports, Push, Record, Row, Rows, Sink
+from cepbook.engine.layout import Layout
+from cepbook.engine.ports import Host
+from cepbook.lang.plan import Insert
+
+
+class Outlet:
+    """The end of one statement. `wire` gives its generated code the ports to deliver to, None while nobody listens.
+
+    Listeners get a `Delta` of their own for each delivery, at once; sinks get records, and dicts are made when somebody
+    reads them. While the runtime holds rows, those of one event or instant become one delivery when it calls `release`.
+    """
+
+    def __init__(self, host: Host, layout: Layout, insert: Insert | None, wire: Callable[[Ports | None], None]) -> None:
+        self.layout = layout
+        self.ports: Ports | None = None
+        self._host = host
+        self._inserts = insert
+        self._wire = wire
+        self._listeners: list[Listener] = []
+        self._sinks: list[Sink] = []
+        self._target: Ports | None = None
+        self._held: tuple[int, list[object], list[object]] | None = None
+
+    # -------------------------------------------------------------- who listens
+    def add_listener(self, listener: Listener) -> None:
+        """Call `listener(Delta)` for every delivery, synchronously."""
+        self._listeners.append(listener)
+        self.rewire()
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Stop calling `listener`. Errors: ValueError if it was not added."""
+        self._listeners.remove(listener)
+        self.rewire()
+
+    def add_sink(self, sink: Sink) -> None:
+        """Feed `sink` the records of every delivery."""
+        sink.describe(self.layout.columns, self.layout.fresh)
+        self._sinks.append(sink)
+        self.rewire()
+
+    def remove_sink(self, sink: Sink) -> None:
+        """Stop feeding `sink`. Errors: ValueError if it was not added."""
+        self._sinks.remove(sink)
+        self.rewire()
+
+    @property
+    def listened(self) -> bool:
+        """Whether a plain listener wants deliveries one by one, as they happen."""
+        return bool(self._listeners)
+
+    @property
+    def push(self) -> Push | None:
+        """Where rows go; None while nobody listens."""
+        return None if self.ports is None else self.ports.push
+
+    def rewire(self) -> None:
+        """Somebody came or went."""
+        found = [self._to_sink(sink) for sink in self._sinks]
+        found += [self._to_listener(listener) for listener in self._listeners]
+        if self._inserts is not None:
+            found.append(Ports(self._insert_one, self._insert))
+        self._target = _fan_out(found)
+        self.hold(self._host.holds)
+        self._host.rewired()
+
+    def close(self) -> None:
+        """The statement stops: nobody is told of anything any more."""
+        self._target = self._held = None
+        self._connect(None)
+
+    def _connect(self, ports: Ports | None) -> None:
+        self.ports = ports
+        self._wire(ports)
+
+    @contextmanager
+    def diverted(self, out: Out, push: Push) -> Iterator[None]:
+        """Within, deliveries go to `out` and `push`, unless nobody listens."""
+        before = self.ports
+        if before is not None:
+            self._connect(Ports(out, push))
+        try:
+            yield
+        finally:
+            if before is not None:
+                self._connect(before)
+
+    # -------------------------------------------------------------- rounds
+    def hold(self, holds: bool) -> None:
+        """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
+        kept = holds and self._target is not None
+        self._connect(Ports(self._hold_one, self._hold) if kept else self._target)
+
+    def _hold_one(self, record: Record) -> None:
+        self._hold(record[1], [self.layout.row(record)], None)
+
+    def _hold(self, time: int, insert: Rows, remove: Rows) -> None:
+        if self._held is None:
+            self._held = time, list(insert or ()), list(remove or ())
+            self._host.held(self)
+        else:
+            self._held[1].extend(insert or ())
+            self._held[2].extend(remove or ())
+
+    def release(self) -> None:
+        """Deliver what was held."""
+        held, self._held = self._held, None
+        if held is not None and self._target is not None:
+            self._target.push(held[0], held[1] or None, held[2] or None)
+
+    # -------------------------------------------------------------- where deliveries go
+    def deliver_batch(self, records: list[Record]) -> None:
+        """Hand the deliveries of a replayed slice to the sinks."""
+        for sink in self._sinks:
+            sink.extend(records)
+
+    def _to_sink(self, sink: Sink) -> Ports:
+        records, extend = self.layout.records, sink.extend
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            extend(records(time, insert, remove))
+
+        return Ports(sink.one, push)
+
+    def _to_listener(self, listener: Listener) -> Ports:
+        layout = self.layout
+
+        def out(record: Record) -> None:
+            call_listener(listener, layout, record[1], [layout.row(record)], None)
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            call_listener(listener, layout, time, insert, remove)
+
+        return Ports(out, push)
+
+    def _insert_one(self, record: Record) -> None:
+        assert self._inserts is not None
+        self._host.enqueue(self._inserts.target, [self.layout.event(self.layout.row(record))])
+
+    def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
+        rows = self.inserted(insert, remove)
+        if rows:
+            assert self._inserts is not None
+            self._host.enqueue(self._inserts.target, rows)
+
+    def inserted(self, insert: Rows, remove: Rows) -> list[Row]:
+        """The events that ``insert into`` makes of one delivery, in order."""
+        both = self._inserts is not None and self._inserts.selector == "irstream"
+        return [self.layout.event(row) for row in (*(insert or ()), *((remove or ()) if both else ()))]
+
+
+def call_listener(listener: Listener, layout: Layout, time: int, insert: Rows, remove: Rows) -> None:
+    """Errors: whatever the listener raises; a failure that passed here is that of a listener."""
+    listener(layout.delta(time, insert, remove))
+
+
+def _fan_out(found: list[Ports]) -> Ports | None:
+    if len(found) < 2:
+        return found[0] if found else None
+    outs, pushes = tuple(ports.out for ports in found), tuple(ports.push for ports in found)
+
+    def out(record: Record) -> None:
+        for each in outs:
+            each(record)
+
+    def push(time: int, insert: Rows, remove: Rows) -> None:
+        for each in pushes:
+            each(time, insert, remove)
+
+    return Ports(out, push)

@@ -1,0 +1,27 @@
+"""A sink for tests: deliveries as listeners see them, without making a replay go event by event as listeners do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cepbook.engine.delta import MORE, Delta, Record, Row
+from cepbook.engine.layout import deliveries
+
+
+class Deltas(list[Delta]):
+    """All deliveries in order."""
+
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        self._whole, self._fresh = columns is None, fresh
+
+    def one(self, record: Record) -> None:
+        self.extend([record])
+
+    def extend(self, records: list[Record]) -> None:  # type: ignore[override]
+        for each in deliveries(records):
+            sides: tuple[list[Row], list[Row]] = [], []
+            for mark, _, *row in each:
+                if mark < 4:
+                    sides[mark > MORE].append(self._fresh(row[0] if self._whole else row))
+            self.append(Delta(each[0][1], sides[0] or None, sides[1] or None))
