@@ -7,6 +7,7 @@ from typing import Any
 
 from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
 from cepbook.engine.rows.frozen import is_hashable
+from cepbook.engine.rows.support import copied
 from cepbook.lang.types import Type
 
 
@@ -66,7 +67,7 @@ def deliveries(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
 def _maker(columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> Callable[[Any], Row]:
     changeable = [name for name, of in types.items() if not is_hashable(of) and (columns is None or name in columns)]
     if columns is None:
-        return _copied if changeable else dict
+        return copied if changeable else dict
 
     def plain(row: Any) -> Row:
         return dict(zip(columns, row, strict=True))
@@ -74,16 +75,7 @@ def _maker(columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> Callab
     def deep(row: Any) -> Row:
         made = dict(zip(columns, row, strict=True))
         for name in changeable:
-            made[name] = _copied(made[name])
+            made[name] = copied(made[name])
         return made
 
     return deep if changeable else plain
-
-
-def _copied(value: Any) -> Any:
-    """`value`, with all lists and dicts in it made anew."""
-    if isinstance(value, dict):
-        return {name: _copied(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_copied(each) for each in value]
-    return value

@@ -89,7 +89,7 @@ class Runtime:
         return None if self.clock.due >= NEVER else self.clock.due
 
     def register_function(self, name: str, function: Callable[..., Any], *, returns: Type = OBJECT) -> None:
-        """Make `function` callable in EPL; it gets plain values, None for null.
+        """Make `function` callable in EPL; it gets plain values, None for null. Arrays and events are copies for it.
 
         Errors: UsageError when `name` is no name, a reserved word, or the name of a function or aggregate of EPL.
         """

@@ -61,12 +61,13 @@ def _compiled(runtime: Runtime, plan: ModulePlan) -> Compiled:
 
 
 def _source(program: Program) -> str:
-    """The generated module, and the table of the constants and names that its text refers to."""
+    """The generated module, what its rows are, and the table of the constants and names that its text refers to."""
+    columns = "dicts" if program.row_columns is None else f"tuples of {', '.join(program.row_columns)}"
+    head = [f"# rows are {columns}"]
     table = [f"#   {name} = {value!r}" for name, value in program.constants.items() if _NUMBERED.fullmatch(name)]
-    if not table:
-        return program.text
-    head = "# constants (c…) and names of properties and columns (n…), bound by reference:"
-    return "\n".join((head, *table, "", program.text))
+    if table:
+        head.append("# constants (c…) and names of properties (n…), bound by reference:")
+    return "\n".join((*head, *table, "", program.text))
 
 
 def _coverage(runtime: Runtime, plan: ModulePlan) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from cepbook.engine.rows import support
+from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -410,7 +411,13 @@ def _user_call(scope: Scope, e: x.UserCall) -> str:
     function = scope.user_functions.get(e.name)
     if function is None:
         raise Refusal("unknown-function", f"no function `{e.name}` is registered")
-    return f"{scope.source.const(function, 'u')}({', '.join(value(scope, a) for a in e.args)})"
+    return f"{scope.source.const(function, 'u')}({', '.join(_given_away(scope, a) for a in e.args)})"
+
+
+def _given_away(scope: Scope, e: x.Expr) -> str:
+    """Code of an argument of a function that is not ours: of arrays, events and objects a copy."""
+    code = value(scope, e)
+    return code if is_hashable(e.type) else f"{support_name(scope, support.copied)}({code})"
 
 
 def _convert(scope: Scope, e: x.Convert) -> str:

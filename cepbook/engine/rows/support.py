@@ -18,6 +18,15 @@ from cepbook.lang.java import wrap as wrap
 from cepbook.lang.types import BITS, Type
 
 
+def copied(value: Any) -> Any:
+    """`value` for user code: lists and dicts, also those within, made anew, so that nobody can change what we keep."""
+    if isinstance(value, dict):
+        return {name: copied(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [copied(each) for each in value]
+    return value
+
+
 def shown(value: Any) -> Any:
     """A float as the number that Java prints for it (``1.1``, not ``1.100000023841858``); null stays null."""
     return shortest(value) if isinstance(value, float) else value

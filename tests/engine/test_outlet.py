@@ -1,0 +1,165 @@
+"""Who is told of deliveries, and that nobody who is told can change what the engine keeps."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record
+from cepbook.engine.layout import Layout, deliveries
+from cepbook.engine.runtime import Runtime, Statement
+from cepbook.feeds import Feed
+from cepbook.lang.types import INT, OBJECT, STRING
+from tests.engine.sinks import Deltas
+
+SCHEMA = "create schema E(k string, x int, tags string[]);"
+
+
+def started(epl: str, **functions: Any) -> tuple[Runtime, Statement]:
+    """The runtime and its first statement that delivers."""
+    runtime = Runtime(functions=functions)
+    return runtime, runtime.deploy(SCHEMA + epl).statements[0]
+
+
+def event(k: str, x: int) -> dict[str, Any]:
+    return {"k": k, "x": x, "tags": [k]}
+
+
+def spoil(value: Any) -> None:
+    """Change whatever can be changed."""
+    if isinstance(value, dict):
+        for each in value.values():
+            spoil(each)
+        value.clear()
+        value["spoilt"] = True
+    elif isinstance(value, list):
+        for each in value:
+            spoil(each)
+        value.append("spoilt")
+
+
+# ---------------------------------------------------------------- rows of one's own
+@pytest.mark.parametrize("select", ["*", "k, x, tags", "*, 1 as one", "e as whole, k, x, tags, window(*) as all_"])
+def test_a_listener_that_changes_rows_changes_nothing_else(select: str) -> None:
+    runtime, first = started(
+        f"@name('s') insert into D select {select} from E#length(2) as e; @name('t') select k, x, tags from D#length(2)"
+    )
+    late: list[Delta] = []
+    feed = Feed()
+    first.add_listener(lambda delta: spoil(delta.insert))
+    first.add_listener(late.append)
+    first.add_sink(feed)
+    expected = [event("a", 1), event("b", 2)]
+    for each in (event("a", 1), event("b", 2)):
+        runtime.send("E", each)
+    assert [(row["k"], row["x"], row["tags"]) for delta in late for row in delta.insert or ()] == [
+        ("a", 1, ["a"]),
+        ("b", 2, ["b"]),
+    ]
+    spoil([delivery.insert for delivery in feed.snapshot()])
+    spoil(runtime.iterate("s"))
+    assert [{name: row[name] for name in ("k", "x", "tags")} for row in runtime.iterate("s")] == expected
+    assert runtime.iterate("t") == expected
+    read = [row for one in feed.snapshot() for row in one.insert or ()]
+    assert [(row["k"], row["tags"]) for row in read] == [("a", ["a"]), ("b", ["b"])]
+
+
+def test_a_function_that_changes_its_arguments_changes_nothing_else() -> None:
+    seen: list[Any] = []
+
+    def take(whole: Any, tags: Any) -> int:
+        seen.append(deepcopy((whole, tags)))
+        spoil(whole)
+        spoil(tags)
+        return 1
+
+    runtime, _ = started("@name('s') select take(e, tags) as n, k, tags from E#length(2) as e", take=take)
+    for each in (event("a", 1), event("b", 2)):
+        runtime.send("E", each)
+    assert [(row["k"], row["tags"]) for row in runtime.iterate("s")] == [("a", ["a"]), ("b", ["b"])]
+    assert seen[0] == (event("a", 1), ["a"])
+
+
+# ---------------------------------------------------------------- who is told
+def test_everybody_is_told_of_the_same_deliveries() -> None:
+    runtime, statement = started("@name('s') select irstream k, x from E#length(1)")
+    listened: list[Delta] = []
+    sinks = Deltas(), Deltas()
+    statement.add_listener(listened.append)
+    for sink in sinks:
+        statement.add_sink(sink)
+    for each in (event("a", 1), event("b", 2)):
+        runtime.send("E", each)
+    assert listened == sinks[0] == sinks[1]
+    assert listened == [Delta(0, [{"k": "a", "x": 1}], None), Delta(0, [{"k": "b", "x": 2}], [{"k": "a", "x": 1}])]
+    statement.remove_sink(sinks[0])
+    statement.remove_listener(listened.append)
+    runtime.send("E", event("c", 3))
+    assert [len(sink) for sink in sinks] == [2, 3]
+
+
+def test_without_anybody_no_rows_are_made() -> None:
+    calls: list[int] = []
+    runtime, statement = started("@name('s') select f(x) as y from E", f=lambda x: calls.append(x))
+    runtime.send("E", event("a", 1))
+    statement.add_sink(Feed())
+    runtime.send("E", event("a", 2))
+    assert calls == [2]
+
+
+def test_one_row_comes_as_one_record() -> None:
+    class Records:
+        def __init__(self) -> None:
+            self.found: list[tuple[str, Any]] = []
+
+        def describe(self, columns: Any, fresh: Any) -> None:
+            self.found.append(("describe", columns))
+
+        def one(self, record: Record) -> None:
+            self.found.append(("one", record))
+
+        def extend(self, records: list[Record]) -> None:
+            self.found.append(("extend", records))
+
+    runtime, statement = started("@name('s') select irstream k, x from E#length(1); @name('t') select * from E")
+    records, whole = Records(), Records()
+    statement.add_sink(records)
+    runtime.statement("t").add_sink(whole)
+    sent = event("b", 2)
+    for each in (event("a", 1), sent):
+        runtime.send("E", each)
+    assert records.found[0] == ("describe", ("k", "x"))
+    assert records.found[-1] == ("extend", [(INSERT, 0, "b", 2), (GONE, 0, "a", 1)])
+    assert (whole.found[0], whole.found[-1]) == (("describe", None), ("one", (INSERT, 0, sent)))
+    assert whole.found[-1][1][2] is sent
+
+
+# ---------------------------------------------------------------- records
+def test_records_of_deliveries() -> None:
+    layout = Layout(("k", "x"), {"k": STRING, "x": INT})
+    a, b, c = ("a", 1), ("b", 2), ("c", 3)
+    assert layout.records(5, [a, b], [c]) == [(INSERT, 5, *a), (MORE, 5, *b), (GONE, 5, *c)]
+    assert layout.records(5, None, [a, b]) == [(REMOVE, 5, *a), (GONE, 5, *b)]
+    assert layout.records(5, None, None) == [(EMPTY, 5, None, None)]
+    whole = Layout(None, {"k": OBJECT})
+    assert whole.records(5, [{"k": 1}], None) == [(INSERT, 5, {"k": 1})]
+    assert whole.records(5, None, None) == [(EMPTY, 5, None)]
+
+
+@pytest.mark.parametrize(
+    "sides", [([("a",)], None), ([("a",), ("b",)], [("c",), ("d",)]), (None, [("a",)]), (None, None)]
+)
+def test_records_tell_the_sides_of_each_delivery(sides: Any) -> None:
+    layout = Layout(("k",), {"k": STRING})
+    records = [*layout.records(1, *sides), *layout.records(2, *sides)]
+    found = [layout.sides(each) for each in deliveries(records)]
+    assert found == [(sides[0] or [], sides[1] or [])] * 2
+
+
+def test_a_row_for_user_code_shares_nothing_that_can_be_changed() -> None:
+    layout = Layout(("k", "o"), {"k": STRING, "o": OBJECT})
+    kept = {"deep": [{"x": 1}]}
+    spoil(layout.fresh(("a", kept)))
+    assert kept == {"deep": [{"x": 1}]}
