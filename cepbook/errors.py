@@ -139,6 +139,10 @@ def cause_text(failure: BaseException) -> str:
     return f"{type(failure).__name__}: {message}"
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, at a place where the engine could stop: what it says was left out, everything else is whole."""
+
+
 class StatementError(CepbookError):
     """A statement's expression failed at run time; other statements were not affected.
 

@@ -58,12 +58,13 @@ class Batch:
         runtime = self._runtime
         if not any(s.times for s in slices):
             return
-        if self._reason is not None:
-            self._send_one_by_one(slices)
-            return
-        flow = Flow(runtime, slices)
-        flow.run(self._nodes)
-        runtime.clock.now = max(flow.last, runtime.clock.now)
+        with runtime.rounds:
+            if self._reason is not None:
+                self._send_one_by_one(slices)
+                return
+            flow = Flow(runtime, slices)
+            flow.run(self._nodes)
+            runtime.clock.now = max(flow.last, runtime.clock.now)
         runtime.raise_unraised()
 
     # -------------------------------------------------------------- planning

@@ -29,14 +29,13 @@ class Clock(Queue[Order]):
 
     def follow(self, timers: Timers) -> None:
         """Run `timers` when they are due."""
-        assert timers.order not in self._owners
         self._owners[timers.order] = timers
         self.arm(timers.order, timers.due)
 
     def leave(self, timers: Timers) -> None:
         """Do not."""
         self.arm(timers.order, NEVER)
-        del self._owners[timers.order]
+        self._owners.pop(timers.order, None)
 
     def take_due(self, t: int) -> list[tuple[Timers, list[Entry]]]:
         """Remove and return everything due at or before `t`, in the order in which it is to be run.

@@ -19,7 +19,7 @@ class Failures:
     def __init__(self) -> None:
         self.recorded: deque[StatementError] = deque(maxlen=_KEPT)
         self.listeners: list[ErrorListener] = []
-        self._unraised: list[StatementError] = []
+        self._unraised: list[Exception] = []
 
     @property
     def waiting(self) -> bool:
@@ -28,31 +28,42 @@ class Failures:
 
     def report(self, error: StatementError) -> bool:
         """Record a failure and tell whoever listens; whether it is to be raised later."""
-        self.recorded.append(error)
+        self.tell(error)
         if not self.listeners:
             self._unraised.append(error)
-            return True
+        return self.waiting
+
+    def tell(self, error: StatementError) -> None:
+        """Record a failure and tell whoever listens. A listener that fails itself is a failure to raise."""
+        self.recorded.append(error)
         for listener in list(self.listeners):
-            listener(error)
-        return False
+            try:
+                listener(error)
+            except Exception as failure:  # noqa: BLE001 - raised when the round is over
+                self._unraised.append(failure)
+
+    def keep(self, failure: Exception) -> None:
+        """Raise `failure`, which is of no statement, when the round is over."""
+        self._unraised.append(failure)
 
     def raise_unraised(self) -> None:
         """Raise the first failure that no listener was told of."""
         if self._unraised:
             first, self._unraised = self._unraised[0], []
-            raise first from first.cause
+            if isinstance(first, StatementError):
+                raise first from first.cause
+            raise first
 
 
-def attribute(failure: Exception, statements: Iterable[Statement]) -> None:
-    """Report an exception as the failure of the statement whose generated code it passed; our own errors go on."""
+def attribute(failure: Exception, statements: Iterable[Statement]) -> bool:
+    """Report an exception as the failure of the statement whose generated code it passed; whether there is one."""
     passed = list(_namespaces(failure))
     for statement in statements:
         if any(statement.program.namespace is namespace for namespace in passed):
             statement.failed(failure)
-            return
+            return True
     # a listener may drop a statement that was still to see the event
-    if not any("stopped" in namespace for namespace in passed):
-        raise failure
+    return any("stopped" in namespace for namespace in passed)
 
 
 def _namespaces(failure: Exception) -> Iterator[dict[str, Any]]:

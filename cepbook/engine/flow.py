@@ -19,6 +19,7 @@ from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Out, Push, Record, Row, Rows
 from cepbook.engine.layout import deliveries
+from cepbook.engine.rounds import Rounds
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
 
@@ -30,6 +31,7 @@ class Replayed(Protocol):
     catalog: Catalog
     version: int
     holds: bool
+    rounds: Rounds
 
     @property
     def now(self) -> int: ...

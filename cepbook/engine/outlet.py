@@ -16,10 +16,19 @@ class Outlet:
 
     Listeners get a `Delta` of their own for each delivery, at once; sinks get records, and dicts are made when somebody
     reads them. While the runtime holds rows, those of one event or instant become one delivery when it calls `release`.
+    A listener that fails keeps nothing from anybody else: `failed` is told.
     """
 
-    def __init__(self, host: Host, layout: Layout, insert: Insert | None, wire: Callable[[Ports | None], None]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        layout: Layout,
+        insert: Insert | None,
+        wire: Callable[[Ports | None], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
         self.layout = layout
+        self.failed = failed
         self.ports: Ports | None = None
         self._host = host
         self._inserts = insert
@@ -130,13 +139,16 @@ class Outlet:
         return Ports(sink.one, push)
 
     def _to_listener(self, listener: Listener) -> Ports:
-        layout = self.layout
-
-        def out(record: Record) -> None:
-            call_listener(listener, layout, record[1], [layout.row(record)], None)
+        layout, failed = self.layout, self.failed
 
         def push(time: int, insert: Rows, remove: Rows) -> None:
-            call_listener(listener, layout, time, insert, remove)
+            try:
+                call_listener(listener, layout, time, insert, remove)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+        def out(record: Record) -> None:
+            push(record[1], [layout.row(record)], None)
 
         return Ports(out, push)
 

@@ -39,6 +39,9 @@ class Holder(Protocol):
     def release(self) -> None:
         """Deliver them."""
 
+    def failed(self, failure: Exception) -> None:
+        """A listener failed."""
+
 
 class Member(Protocol):
     """What a context needs of the statements that run in it."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cepbook.engine.batch import Batch
+from cepbook.engine.building import Built, build, try_to_start
 from cepbook.engine.clock import LAST, NEVER, Clock
 from cepbook.engine.compiler import Compiled, bind_text, compile_plan
 from cepbook.engine.config import Config
@@ -24,26 +26,17 @@ from cepbook.engine.deployments import Deployment, dependants, listing, users
 from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler, dispatcher
 from cepbook.engine.naming import check_function_name, known
-from cepbook.engine.onset import as_select
 from cepbook.engine.ports import Holder
+from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import takers
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
-from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
+from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType, VariableType
-from cepbook.lang.plan import (
-    CreateContextStatement,
-    CreateContextTreeStatement,
-    CreateVariableStatement,
-    ModulePlan,
-    OnSetStatement,
-    SelectStatement,
-)
+from cepbook.lang.plan import ModulePlan, SelectStatement
 from cepbook.lang.types import OBJECT, Type
 
 __all__ = ["Config", "Deployment", "Runtime", "Statement"]
-
-_MOST_DERIVED = 1_000_000  # events that one event may lead to
 
 
 class Runtime:
@@ -70,9 +63,9 @@ class Runtime:
         self._notices = Notices(self.report)
         self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
-        self._queue: deque[tuple[str, list[Row]]] = deque()
         self.holds = False  # whether statements hold their rows until all have seen the event
-        self._held: list[Holder] = []
+        self.rounds = Rounds(self.clock, self._failures, self._known_route, self._caught, self.rewired)
+        self._queue = self.rounds.queue
         self._serial = 0
         for name, function in (functions or {}).items():
             self.register_function(name, function)
@@ -144,9 +137,11 @@ class Runtime:
         found = known("variable", name, self._variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
-        found.set(accepted(name, value, found.type))
-        if self._queue:
-            self._drain()
+        fitting = accepted(name, value, found.type)
+        with self.rounds:
+            found.set(fitting)
+            if self._queue:
+                self.rounds.drain()
 
     # -------------------------------------------------------------- deploying
     @property
@@ -175,8 +170,19 @@ class Runtime:
         id_ = deployment_id if deployment_id is not None else self._fresh_id()
         if id_ in self._deployments:
             raise UsageError(f"a deployment `{id_}` exists already")
+        self.rounds.check()
         plan = self.compile(epl) if isinstance(epl, str) else epl
-        return self._install(self._programs(plan, self.catalog, self._variables), id_)
+        built = build(self, self._programs(plan, self.catalog, self._variables), id_, self._next_order, self._notices)
+        interruption = None
+        with self.rounds:
+            try:
+                self._begin(built)
+            except BaseException as failure:  # noqa: BLE001 - raised when nothing is left of it
+                interruption = failure
+                self._remove(built.deployment)
+        if interruption is not None:
+            raise interruption
+        return built.deployment
 
     def undeploy(self, deployment_id: str, *, cascade: bool = False) -> None:
         """Stop a deployment and forget what it created.
@@ -187,8 +193,14 @@ class Runtime:
         others = dependants(self._deployments, [deployment])
         if others and not cascade:
             raise UsageError(f"deployment `{deployment_id}` is used by {listing(others)}; drop these first")
-        for each in (*reversed(others), deployment):
-            self._remove(each)
+        self._in_full([partial(self._remove, each) for each in (*reversed(others), deployment)])
+
+    def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
+        """Take all steps, each of which can be taken again when it was interrupted; then raise the interruption."""
+        with self.rounds:
+            interruption = in_full(steps)
+        if interruption is not None:
+            raise interruption
 
     def redeploy(self, deployment_id: str, epl: str) -> Deployment:
         """Replace a deployment by a new module; deployments that depend on it are started afresh from their source.
@@ -196,6 +208,7 @@ class Runtime:
         All are compiled before anything stops: on an error (ParseError, BindError, of the module or of a dependant that
         no longer fits) everything runs on as it was.
         """
+        self.rounds.check()
         old = self._deployment(deployment_id)
         others = dependants(self._deployments, [old])
         trial = self._catalog_without([old, *others])
@@ -208,10 +221,16 @@ class Runtime:
             compiled.append((id_, made))
             trial, variables = made.catalog, made.variables
             names |= set(made.programs)
-        for each in (*reversed(others), old):
-            self._remove(each)
-        installed = [self._install(made, id_) for id_, made in compiled]
-        return installed[0]
+        steps = [partial(self._remove, each) for each in (*reversed(others), old)]
+        self._in_full([*steps, *(partial(self._begin_afresh, made, id_) for id_, made in compiled)])
+        return self._deployments[deployment_id]
+
+    def _begin_afresh(self, compiled: Compiled, id_: str) -> None:
+        """Start a module, and forget first what an interruption may have left of it."""
+        built = build(self, compiled, id_, self._next_order, self._notices)
+        if id_ in self._deployments or any(s.name in self._statements for s in built.deployment.statements):
+            self._remove(built.deployment)
+        self._begin(built)
 
     def _programs(self, plan: ModulePlan, catalog: Catalog, variables: Variables) -> Compiled:
         compiled = compile_plan(plan, catalog, self.clock, self.config, self.functions, variables)
@@ -221,58 +240,21 @@ class Runtime:
                 if statement.context is not None:  # in a context that runs on: its partitions
                     same = catalog.contexts.get(statement.context) is self.catalog.contexts.get(statement.context, 0)
                     live = self.context(statement.context).partitions.values() if same else ()
-                self._try_to_start(statement, compiled, live)
+                try_to_start(self, statement, compiled, live)
         return compiled
 
-    def _try_to_start(self, plan: SelectStatement, compiled: Compiled, live: Iterable[Any]) -> None:
-        """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
-        statement = Statement(self, plan, compiled.programs[plan.name], self._order(0), "", compiled.plan.source)
-        try:
-            for partition in live:
-                statement.program["new_state"](partition, self.clock.now)
-        except ValueError as failure:
-            at = plan.windows[0].span if plan.windows else plan.span
-            diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
-            raise BindError((diagnostic,), compiled.plan.source) from failure
-
-    def _install(self, compiled: Compiled, id_: str) -> Deployment:
-        statements: list[Statement] = []
-        self.catalog, self._variables = compiled.catalog, compiled.variables
-        for plan in compiled.plan.statements:
-            self._serial += 1
-            if isinstance(plan, CreateContextStatement):
-                name = plan.context.name
-                order = self._order(plan.priority)
-                self._contexts[name] = KeyedContext(plan, compiled.locators[name], order, self.clock, self._notices)
-            elif isinstance(plan, CreateContextTreeStatement):
-                name = plan.context.name
-                self._trees[name] = Tree(plan, compiled.trees[name], self._order(plan.priority), self, self._notices)
-            elif isinstance(plan, SelectStatement):
-                order = self._order(plan.priority)
-                statement = Statement(self, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
-                statements.append(self._started(statement))
-            elif isinstance(plan, (OnSetStatement, CreateVariableStatement)):
-                shown, program = as_select(plan), compiled.programs[plan.name]
-                kind = "on set" if isinstance(plan, OnSetStatement) else "create variable"
-                order = self._order(shown.priority)
-                statement = Statement(self, shown, program, order, id_, compiled.plan.source, kind)
-                if isinstance(plan, CreateVariableStatement):
-                    self._variables[plan.variable.name].delivers_to(statement.outlet)
-                statements.append(self._started(statement))
-        provided = compiled.plan.provides
-        deployment = Deployment(
-            id_,
-            tuple(statements),
-            tuple(n for kind, n in provided if kind == "event type"),
-            tuple(n for kind, n in provided if kind == "context"),
-            compiled.plan.source,
-            compiled.plan,
-            tuple(n for kind, n in provided if kind == "variable"),
-        )
-        self._deployments[id_] = deployment
+    def _begin(self, built: Built) -> None:
+        """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
+        self.catalog, self._variables = built.compiled.catalog, built.compiled.variables
+        self._contexts.update(built.contexts)
+        self._trees.update(built.trees)
+        for statement in built.deployment.statements:
+            context = statement.plan.context
+            self._statements[statement.name] = statement
+            statement.start(None if context is None else self.context(context))
+        self._deployments[built.deployment.id] = built.deployment
         self._hold()
         self.rewired()
-        return deployment
 
     def _hold(self) -> None:
         """Whether rows are held depends on the statements that run."""
@@ -282,25 +264,22 @@ class Runtime:
             for statement in self._statements.values():
                 statement.outlet.hold(holds)
 
-    def _started(self, statement: Statement) -> Statement:
-        context = statement.plan.context
-        statement.start(None if context is None else self.context(context))
-        self._statements[statement.name] = statement
-        return statement
-
-    def _order(self, priority: int) -> tuple[int, int]:
+    def _next_order(self, priority: int) -> tuple[int, int]:
+        self._serial += 1
         return (-priority if self.config.prioritized else 0, self._serial)
 
     def _remove(self, deployment: Deployment) -> None:
+        """Stop what a deployment put here, all of it or what there is."""
         for statement in reversed(deployment.statements):
-            statement.stop()
-            del self._statements[statement.name]
+            running = self._statements.get(statement.name, statement)
+            running.stop()
+            self._statements.pop(statement.name, None)
         for name in deployment.contexts:
             self._contexts.pop(name, None)
             self._trees.pop(name, None)
         self.catalog = self._catalog_without([deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
-        del self._deployments[deployment.id]
+        self._deployments.pop(deployment.id, None)
         self._hold()
         self.rewired()
 
@@ -346,8 +325,11 @@ class Runtime:
             else:
                 self._route(type_name)
                 self.send(type_name, event)
+        except BaseException as failure:
+            self.rounds.broke(failure)
+            raise
         if self._queue:
-            self._drain()
+            self.rounds.drain()
 
     def sender(self, type_name: str, *, time: str | None = None) -> Callable[[dict[str, Any]], None]:
         """`send` with the routing resolved once; stays valid when statements come and go.
@@ -363,8 +345,11 @@ class Runtime:
                 routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._caught(failure)
+            except BaseException as failure:
+                self.rounds.broke(failure)
+                raise
             if queue:
-                self._drain()
+                self.rounds.drain()
 
         def send_at(event: dict[str, Any]) -> None:
             now = event[time]  # type: ignore[index]
@@ -377,8 +362,11 @@ class Runtime:
                 routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 self._caught(failure)
+            except BaseException as failure:
+                self.rounds.broke(failure)
+                raise
             if queue:
-                self._drain()
+                self.rounds.drain()
 
         return send if time is None else send_at
 
@@ -392,48 +380,9 @@ class Runtime:
             self._route(name)
         return Batch(self, types)
 
-    def _drain(self, raising: bool = True) -> None:
-        """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
-        queue, derived = self._queue, 0
-        self._release()
-        while queue:
-            type_name, rows = queue.popleft()
-            for row in rows if type_name in self.catalog.event_types else ():  # a listener may have dropped the type
-                try:
-                    self._route(type_name)(row)
-                except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                    self._caught(failure)
-                self._release()
-            derived += len(rows)
-            if derived > _MOST_DERIVED:
-                queue.clear()
-                raise UsageError(
-                    f"insert into feeds itself without end: one event led to more than {_MOST_DERIVED:,} derived ones "
-                    f"(the last of type `{type_name}`); the rest was dropped"
-                )
-        if raising:
-            self.raise_unraised()
-        elif self._failures.waiting:
-            self._look_again()
-
     def held(self, statement: Holder) -> None:
         """`statement` holds rows until everybody has seen the present event (or instant)."""
-        if not self._held:
-            self._look_again()
-        self._held.append(statement)
-
-    def _look_again(self) -> None:
-        """Make `send` look into the queue when the round is over."""
-        self._queue.append(("", []))
-
-    def _release(self) -> None:
-        """End a round: statements deliver what they hold, in the order in which they had their first rows."""
-        held, self._held = self._held, []
-        for statement in held:
-            try:
-                statement.release()
-            except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                self._caught(failure)
+        self.rounds.held(statement)
 
     def _route(self, type_name: str) -> Handler:
         route = self._routes.get(type_name)
@@ -444,8 +393,12 @@ class Runtime:
             route = self._routes[type_name] = self._unbuilt_route(type_name)
         return route
 
+    def _known_route(self, type_name: str) -> Handler | None:
+        return self._route(type_name) if type_name in self.catalog.event_types else None
+
     def _unbuilt_route(self, type_name: str) -> Handler:
         def first(event: Any) -> None:
+            self.rounds.check()
             if type_name not in self.catalog.event_types:
                 raise EventError(f"event type `{type_name}` was dropped")
             route = self._routes[type_name] = dispatcher(takers(self, self._trees, type_name), self._caught)
@@ -460,6 +413,7 @@ class Runtime:
             tree.rewired()
         for name in self._routes:
             self._routes[name] = self._unbuilt_route(name)
+        self.rounds.frozen()
 
     def readers(self, type_name: str) -> list[Statement]:
         """The statements that read events of `type_name`, in delivery order."""
@@ -480,7 +434,7 @@ class Runtime:
     def advance(self, t: int, *, stepping: bool = False) -> None:
         """Set the clock to `t` ms. Everything due fires once, at `t`; `stepping` stops at every due time on the way.
 
-        Going back is allowed and fires nothing. Errors: StatementError as for `send`.
+        Going back is allowed and fires nothing. Errors: StatementError as for `send`; Interrupted between two steps.
         """
         clock = self.clock
         if t < clock.due:
@@ -489,19 +443,16 @@ class Runtime:
         if t > LAST:
             raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST})")
         while stepping and clock.due < t:
+            if self.rounds.halt:
+                raise Interrupted(f"interrupted: the clock stopped at {clock.now} on its way to {t}")
             self._fire(clock.due)
         self._fire(t)
 
     def _fire(self, t: int, *, raising: bool = True) -> None:
         """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
-        self.clock.now = t
-        for timers, entries in self.clock.take_due(t):
-            try:
-                timers.run(t, entries)
-            except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                self._caught(failure)
+        self.rounds.fire(t)
         if self._queue:
-            self._drain(raising)
+            self.rounds.drain(raising=raising)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:
@@ -541,10 +492,11 @@ class Runtime:
 
         Errors: UsageError when there is none with this id; StatementError as for `send`.
         """
-        if not self.context(context).end_partition(id_):
-            raise UsageError(f"context `{context}` has no live partition {id_}")
-        if self._queue:
-            self._drain()
+        with self.rounds:
+            if not self.context(context).end_partition(id_):
+                raise UsageError(f"context `{context}` has no live partition {id_}")
+            if self._queue:
+                self.rounds.drain()
 
     def add_partition_listener(self, context: str | None, listener: PartitionListener) -> None:
         """Call ``listener(Notice)`` when a partition is allocated or deallocated, or the context (de)activated.
@@ -585,11 +537,16 @@ class Runtime:
     def report(self, error: StatementError) -> None:
         """Record a statement's failure and tell whoever listens."""
         if self._failures.report(error):
-            self._look_again()
+            self.rounds.look_again()
 
     def raise_unraised(self) -> None:
         """Raise the first failure that no error listener was told of."""
         self._failures.raise_unraised()
 
     def _caught(self, failure: Exception) -> None:
-        attribute(failure, self._statements.values())
+        """A failure on an event: of its statement, or one to be raised when the round is over."""
+        if isinstance(failure, EventError | UsageError):
+            raise failure
+        if not attribute(failure, self._statements.values()):
+            self._failures.keep(failure)
+            self.rounds.look_again()

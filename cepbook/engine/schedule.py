@@ -44,7 +44,7 @@ class Schedule(Timers):
     __slots__ = ("_expire_all", "_gone", "_matching", "_program", "_statement", "_states")
 
     def __init__(self, order: Order, statement: Timed, program: Program) -> None:
-        super().__init__(order, self.fire)
+        super().__init__(order, self.fire, statement.failed)
         self._statement = statement
         self._program = program
         self._matching: Matching | None = None

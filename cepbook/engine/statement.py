@@ -55,7 +55,7 @@ class Statement:
         self.state: Any = None
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
-        self.outlet = Outlet(runtime, layout, plan.insert, self._wire)
+        self.outlet = Outlet(runtime, layout, plan.insert, self._wire, self.failed)
         self._matching: Matching | None = None
         self._match_listeners: list[Callable[[Any], object]] = []
         if program.pattern is not None:
@@ -64,6 +64,7 @@ class Statement:
             self._matching = Matching(program.pattern, clock, arm, self._match, self.failed, limit, self._crowded)
             self.timed.match_with(self._matching)
         program.namespace.update(failed=self.failed, out=None, push=None, slot=0)
+        program.namespace.pop("stopped", None)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -104,13 +105,15 @@ class Statement:
                 self.failed(failure)
 
     def stop(self) -> None:
-        """Forget all state, timers and listeners."""
+        """Forget all state, timers and listeners; what is forgotten already, or was never there, does not matter."""
         self.timed.detach()
         for cell in self.program.watched:
-            cell.listeners.remove(self._reevaluate)
+            if self._reevaluate in cell.listeners:
+                cell.listeners.remove(self._reevaluate)
         for cell in self.program.output_watched:
-            cell.listeners.remove(self._reconsider)
-        if self.context is not None:
+            if self._reconsider in cell.listeners:
+                cell.listeners.remove(self._reconsider)
+        if self.context is not None and self in self.context.statements:
             self.context.part(self)
         self.state = None
         self.outlet.close()

@@ -97,17 +97,25 @@ class Follower(Protocol):
 class Timers(Queue[Path]):
     """The timers of one owner, a statement or a context. `order` is its place among all owners, and names it.
 
-    ``run(now, entries)`` runs what is due. At one advance owners run one after the other, in their order, each what is
-    due in order of time. What an owner that `leads` (a context) has to do stands between them at its own time: what is
-    due in a partition before its end is run before it ends.
+    ``run(now, entries)`` runs what is due; `failed` is told if it cannot. At one advance owners run one after the
+    other, in their order, each what is due in order of time. What an owner that `leads` (a context) has to do stands
+    between them at its own time: what is due in a partition before its end is run before it ends.
     """
 
-    __slots__ = ("_clock", "leads", "order", "run")
+    __slots__ = ("_clock", "failed", "leads", "order", "run")
 
-    def __init__(self, order: Order, run: Callable[[int, list[Entry]], None], *, leads: bool = False) -> None:
+    def __init__(
+        self,
+        order: Order,
+        run: Callable[[int, list[Entry]], None],
+        failed: Callable[[Exception], None],
+        *,
+        leads: bool = False,
+    ) -> None:
         super().__init__()
         self.order = order
         self.run = run
+        self.failed = failed
         self.leads = leads
         self._clock: Follower | None = None
 

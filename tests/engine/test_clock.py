@@ -13,9 +13,13 @@ from cepbook.engine.timers import Queue, Timers
 from tests.engine.histories import Recorder
 
 
+def told(failure: Exception) -> None:
+    raise failure
+
+
 def clock_with(*names: str) -> tuple[Clock, dict[str, Timers]]:
     clock = Clock(0)
-    timers = {name: Timers((0, place), lambda now, entries: None) for place, name in enumerate(names)}
+    timers = {name: Timers((0, place), lambda now, entries: None, told) for place, name in enumerate(names)}
     for each in timers.values():
         each.attach(clock)
     return clock, timers
@@ -48,7 +52,7 @@ def test_the_timers_of_one_owner_come_by_time() -> None:
 
 def test_one_that_leads_stands_at_its_time_between_the_others() -> None:
     clock, timers = clock_with("a", "b")
-    context = Timers((0, -1), lambda now, entries: None, leads=True)
+    context = Timers((0, -1), lambda now, entries: None, told, leads=True)
     context.attach(clock)
     context.arm("end", 15)
     for name, time in (("a", 20), ("b", 10), ("b", 15)):
@@ -86,7 +90,7 @@ def test_owners_that_leave_leave_nothing_behind() -> None:
     clock, timers = clock_with("a")
     timers["a"].arm("w", 1000)
     for order in range(1, 1500):
-        gone = Timers((order, 0), lambda now, entries: None)
+        gone = Timers((order, 0), lambda now, entries: None, told)
         gone.attach(clock)
         gone.arm("w", 2000)
         gone.detach()

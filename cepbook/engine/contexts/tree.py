@@ -42,7 +42,7 @@ class Tree:
         self.plan = plan
         self.name = plan.context.name
         self.order = order
-        self.timed = Timers(order, self.fire, leads=True)
+        self.timed = Timers(order, self.fire, self.failed, leads=True)
         self.statements: list[Member | None] = []
         self.partitions: dict[int, Partition] = {}  # by id, in order of allocation
         self.took: list[Member] = []

@@ -1,0 +1,85 @@
+"""From a compiled module to the running parts that are ready to start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.compiler import Compiled
+from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.notices import Notices
+from cepbook.engine.contexts.tree import Tree
+from cepbook.engine.deployments import Deployment
+from cepbook.engine.onset import as_select
+from cepbook.engine.ports import Host
+from cepbook.engine.statement import Statement
+from cepbook.errors import BindError, Diagnostic
+from cepbook.lang.plan import (
+    CreateContextStatement,
+    CreateContextTreeStatement,
+    CreateVariableStatement,
+    OnSetStatement,
+    SelectStatement,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A compiled module with the running parts that were made for it, before they start."""
+
+    deployment: Deployment
+    compiled: Compiled
+    contexts: Mapping[str, KeyedContext]
+    trees: Mapping[str, Tree]
+
+
+def build(
+    host: Host, compiled: Compiled, id_: str, next_order: Callable[[int], tuple[int, int]], notices: Notices
+) -> Built:
+    """A module that is ready to start. Nothing of the runtime `host` changes. `next_order` takes a priority."""
+    statements: list[Statement] = []
+    contexts: dict[str, KeyedContext] = {}
+    trees: dict[str, Tree] = {}
+    for plan in compiled.plan.statements:
+        if isinstance(plan, CreateContextStatement):
+            name = plan.context.name
+            order = next_order(plan.priority)
+            contexts[name] = KeyedContext(plan, compiled.locators[name], order, host.clock, notices)
+        elif isinstance(plan, CreateContextTreeStatement):
+            name = plan.context.name
+            trees[name] = Tree(plan, compiled.trees[name], next_order(plan.priority), host, notices)
+        elif isinstance(plan, SelectStatement):
+            order = next_order(plan.priority)
+            made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
+            statements.append(made)
+        elif isinstance(plan, (OnSetStatement, CreateVariableStatement)):
+            shown, program = as_select(plan), compiled.programs[plan.name]
+            kind = "on set" if isinstance(plan, OnSetStatement) else "create variable"
+            order = next_order(shown.priority)
+            statements.append(Statement(host, shown, program, order, id_, compiled.plan.source, kind))
+            if isinstance(plan, CreateVariableStatement):
+                compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
+    provided = compiled.plan.provides
+    deployment = Deployment(
+        id_,
+        tuple(statements),
+        tuple(n for kind, n in provided if kind == "event type"),
+        tuple(n for kind, n in provided if kind == "context"),
+        compiled.plan.source,
+        compiled.plan,
+        tuple(n for kind, n in provided if kind == "variable"),
+    )
+    return Built(deployment, compiled, contexts, trees)
+
+
+def try_to_start(host: Host, plan: SelectStatement, compiled: Compiled, live: Iterable[Any]) -> None:
+    """What statements begin with may depend on variables. Errors: BindError when these have no such values."""
+    statement = Statement(host, plan, compiled.programs[plan.name], (0, 0), "", compiled.plan.source)
+    try:
+        for partition in live:
+            statement.program["new_state"](partition, host.clock.now)
+    except ValueError as failure:
+        at = plan.windows[0].span if plan.windows else plan.span
+        diagnostic = Diagnostic("wrong-parameter", f"`{plan.name}` cannot start: {failure}", at)
+        raise BindError((diagnostic,), compiled.plan.source) from failure

@@ -1,0 +1,191 @@
+"""Rounds: what one stimulus (an event, an advance of the clock, an assignment from outside) leads to.
+
+A round goes on until all statements have seen the stimulus, what they held was delivered, and the events that they
+derived have been through the same. It is atomic: what user code does wrong is told, and stops nobody else. Where a
+round was broken off by something else (a second Ctrl-C, `SystemExit`, a fault of the engine) some statements may have
+seen the stimulus and others not: the runtime is broken then, and says so at everything that it is asked to do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from cepbook.engine.clock import Clock
+from cepbook.engine.delta import Row
+from cepbook.engine.failures import Failures
+from cepbook.engine.filters import Handler
+from cepbook.engine.ports import Holder
+from cepbook.engine.timers import NEVER
+from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
+
+_MOST_DERIVED = 1_000_000  # events that one event may lead to
+_PATIENCE = 1_000  # derived events that are still processed when the user wants to stop
+
+
+class Rounds:
+    """The present round of a runtime: derived events that wait, statements that hold rows, failures.
+
+    ``route(type)`` gives what takes events of a type, None if there is no such type (a listener may have dropped it);
+    `caught` attributes a failure. `halt` asks the loops of the engine to stop at the next place where nothing is lost.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        failures: Failures,
+        route: Callable[[str], Handler | None],
+        caught: Callable[[Exception], None],
+        rewired: Callable[[], None],
+    ) -> None:
+        self._clock = clock
+        self._failures = failures
+        self._route = route
+        self._caught = caught
+        self._rewired = rewired
+        self.queue: deque[tuple[str, list[Row]]] = deque()
+        self.halt = False
+        self._held: list[Holder] = []
+        self._broken: BaseException | None = None
+
+    # -------------------------------------------------------------- whole or broken
+    def check(self) -> None:
+        """Errors: UsageError when an earlier round was broken off."""
+        if self._broken is not None:
+            what = type(self._broken).__name__
+            raise UsageError(
+                f"the engine was broken off in the middle of its work ({what}): some statements have seen the last "
+                "event or advance, others have not\n  hint: begin again with Workbench.rewind() or reset()"
+            ) from self._broken
+
+    @property
+    def broken(self) -> bool:
+        """Whether an earlier round was broken off."""
+        return self._broken is not None
+
+    def broke(self, failure: BaseException) -> None:
+        """Something that is no failure of user code escaped in the middle of a round."""
+        if isinstance(failure, Interrupted | CepbookError):
+            return
+        if self._broken is None:
+            self._broken = failure
+            self.frozen()
+            self._rewired()
+
+    def frozen(self) -> None:
+        """A broken runtime has no fast ways: its clock is always due, and that is where `check` stands."""
+        if self._broken is not None:
+            self._clock.due = -NEVER
+
+    def __enter__(self) -> None:
+        self.check()
+
+    def __exit__(self, kind: object, failure: BaseException | None, at: TracebackType | None) -> None:
+        if failure is not None:
+            self.broke(failure)
+
+    # -------------------------------------------------------------- what statements do in a round
+    def held(self, statement: Holder) -> None:
+        """`statement` holds rows until everybody has seen the present event (or instant)."""
+        if not self._held:
+            self.look_again()
+        self._held.append(statement)
+
+    def look_again(self) -> None:
+        """Make the sender look into the queue when the event was seen."""
+        self.queue.append(("", []))
+
+    # -------------------------------------------------------------- running
+    def fire(self, t: int) -> None:
+        """Set the clock to `t` and run what is due. What an exception keeps from being run stays armed."""
+        self.check()
+        self._clock.now = t
+        due = self._clock.take_due(t)
+        try:
+            while due:
+                timers, entries = due[0]
+                try:
+                    timers.run(t, entries)
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    timers.failed(failure)
+                del due[0]
+        except BaseException as failure:
+            for timers, entries in due:
+                for at, path in entries:
+                    timers.arm(path, min(at, timers.at(path)))
+            self.broke(failure)
+            raise
+
+    def drain(self, *, raising: bool = True) -> None:
+        """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
+        try:
+            self._release()
+            self._derive()
+        except BaseException as failure:
+            self.broke(failure)
+            raise
+        if raising:
+            self._failures.raise_unraised()
+        elif self._failures.waiting:
+            self.look_again()
+
+    def _derive(self) -> None:
+        queue, derived, wanted = self.queue, 0, 0
+        while queue:
+            type_name, rows = queue.popleft()
+            for number, row in enumerate(rows):
+                route = self._route(type_name)
+                if route is None:
+                    break
+                if self.halt:
+                    wanted += 1
+                    if wanted > _PATIENCE:
+                        self._give_up(type_name, rows[number:])
+                try:
+                    route(row)
+                except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                    self._caught(failure)
+                self._release()
+            derived += len(rows)
+            if derived > _MOST_DERIVED:
+                queue.clear()
+                raise UsageError(
+                    f"insert into feeds itself without end: one event led to more than {_MOST_DERIVED:,} derived ones "
+                    f"(the last of type `{type_name}`); the rest was dropped"
+                )
+
+    def _give_up(self, type_name: str, rows: list[Row]) -> None:
+        """The user wants to stop, and derived events do not come to an end. Errors: Interrupted, always."""
+        count = len(rows) + sum(len(rows) for _, rows in self.queue)
+        self.queue.clear()
+        fact = f"interrupted: {count:,} derived events of one event were dropped, the first of type `{type_name}`"
+        interruption = Interrupted(fact)
+        self._failures.tell(StatementError(type_name, fact, None, interruption))
+        raise interruption
+
+    def _release(self) -> None:
+        """Statements deliver what they hold, in the order in which they had their first rows."""
+        held, self._held = self._held, []
+        for statement in held:
+            try:
+                statement.release()
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                statement.failed(failure)
+
+
+def in_full(steps: Iterable[Callable[[], object]]) -> BaseException | None:
+    """Take all `steps`; one that is interrupted is taken again. The interruption, for when they were all taken.
+
+    Raises at once whatever interrupts a second time.
+    """
+    interruption: BaseException | None = None
+    for step in steps:
+        try:
+            step()
+        except BaseException as failure:
+            if interruption is not None:
+                raise
+            interruption = failure
+            step()
+    return interruption
