@@ -149,7 +149,7 @@ def _scope(
         integer_division=config.integer_division,
         division_by_zero_null=config.division_by_zero_null,
         compensated_sums=config.compensated_sums,
-        second=1_000_000 if config.microseconds else 1000,
+        second=config.second,
         user_functions=functions,
         variables=variables,
     )

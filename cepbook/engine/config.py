@@ -27,3 +27,8 @@ class Config:
     microseconds: bool = False
     compensated_sums: bool = False
     pattern_limit: int = 1_000_000
+
+    @property
+    def second(self) -> int:
+        """How many units of the clock a second has."""
+        return 1_000_000 if self.microseconds else 1000

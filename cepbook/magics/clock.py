@@ -15,15 +15,16 @@ def run_line(host: Host, line: str) -> Frozen:
     that is due fires in order. Raises EventError when the time lies in the past, UsageError for any other text.
     """
     workbench = host.workbench
+    second = workbench.runtime.config.second
     wanted = clean(line)
     if wanted.startswith("+"):
         workbench.advance(by=wanted[1:].strip())
     elif wanted:
         workbench.advance(int(wanted) if wanted.lstrip("-").isdigit() else wanted)
-    shown = [clock_text(workbench.runtime.now)]
+    shown = [clock_text(workbench.runtime.now, second)]
     due = workbench.runtime.next_due
     if due is not None:
-        shown.append(f"next due: {clock_text(due)}")
+        shown.append(f"next due: {clock_text(due, second)}")
     return text("\n".join(shown))
 
 

@@ -75,7 +75,7 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     """
     options = OPTIONS.parse(line)
     workbench = host.workbench
-    parts = read(cell, workbench.runtime.now)
+    parts = read(cell, workbench.runtime.now, workbench.runtime.config.second)
     only = None if options.only is None else [name.strip() for name in options.only.split(",") if name.strip()]
     for name in only or ():
         workbench.runtime.statement(name)
@@ -97,14 +97,14 @@ def run_cell(host: Host, line: str, cell: str) -> None:
 # ---------------------------------------------------------------- before anything is sent
 def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
     """Raises EventsError unless every part can run: times go forward, events fit their types, names exist."""
-    now = workbench.runtime.now
+    now, second = workbench.runtime.now, workbench.runtime.config.second
     wrong: list[Diagnostic] = []
     for part in parts:
         stimulus = part.step.stimulus
         match stimulus:
             case Advance(time):
                 if time < now:
-                    message = f"the time {clock_text(time)} is before the clock, {clock_text(now)}"
+                    message = f"the time {clock_text(time, second)} is before the clock, {clock_text(now, second)}"
                     wrong.append(Diagnostic("time-going-backwards", message, part.span, "`%epl reset` starts anew"))
                 now = max(now, time)
             case Send():
@@ -320,9 +320,9 @@ def _shown(
 ) -> Frozen:
     sent = sum(isinstance(part.step.stimulus, Send) for part in parts)
     deliveries = [c for c in caused if isinstance(c.reaction, Delivery)]
-    head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now)}, "
+    head = f"{counted(sent, 'event')}, clock {clock_text(workbench.runtime.now, workbench.runtime.config.second)}, "
     head += counted(len(deliveries), "delivery", "deliveries")
-    shown = [_deliveries(head, deliveries)]
+    shown = [_deliveries(head, deliveries, workbench.runtime.config.second)]
     by_line = {part.step.line: part.step.text for part in parts}
     for c in caused:
         if isinstance(c.reaction, Rows):
@@ -335,7 +335,7 @@ def _shown(
     return together(shown)
 
 
-def _deliveries(head: str, caused: Sequence[Caused]) -> Frozen:
+def _deliveries(head: str, caused: Sequence[Caused], second: int) -> Frozen:
     """One row per event of a delivery; the clock and the statement stand on the first row of each delivery."""
     names = list(dict.fromkeys(name for _, _, row in _signed(caused) for name in row))
     wide = len(names) > WIDE
@@ -343,7 +343,7 @@ def _deliveries(head: str, caused: Sequence[Caused]) -> Frozen:
     previous: Caused | None = None
     for c, sign, row in _signed(caused):
         assert isinstance(c.reaction, Delivery)
-        lead = ("", "") if c is previous else (time_text(c.time), c.reaction.statement)
+        lead = ("", "") if c is previous else (time_text(c.time, second=second), c.reaction.statement)
         cells = (row_text(row),) if wide else tuple(text_of(row[n]) if n in row else "" for n in names)
         rows.append((*lead, sign, *cells))
         signs.append(sign)

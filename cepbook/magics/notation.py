@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from cepbook.engine.rows.support import add_months
 from cepbook.errors import UsageError
-from cepbook.session.clock import is_period, to_ms
+from cepbook.session.clock import is_period, to_time
 
 CLOCK = re.compile(r"\s*t\s*=")
 EVENT = re.compile(r"\s*(?:[^\W\d][\w$.]*|`[^`\n]+`)\s*=\s*\{")
@@ -66,8 +66,8 @@ def parse_value(text: str) -> Any:
     return value
 
 
-def parse_clock(text: str, start: int, now: int) -> tuple[int, int]:
-    """The time in ms that ``t = …`` at `start` sets, and the offset behind it. `now` is the value of ``t`` before."""
+def parse_clock(text: str, start: int, now: int, second: int = 1000) -> tuple[int, int]:
+    """The clock time that ``t = …`` at `start` sets, and the offset behind it. `now` is the value of ``t`` before."""
     scanner = _Scanner(text, start)
     scanner.name("t")
     scanner.expect("=")
@@ -78,35 +78,40 @@ def parse_clock(text: str, start: int, now: int) -> tuple[int, int]:
         line_end = text.find("\n", at)
         if close < 0 or 0 <= line_end < close:
             scanner.fail("the closing parenthesis of t.plus( is missing")
-        return _plus(now, text[plus.end() : close], plus.end()), close + 1
+        return _plus(now, text[plus.end() : close], plus.end(), second), close + 1
     value = scanner.value()
     if isinstance(value, int) and not isinstance(value, bool):
         return value, scanner.end
     if isinstance(value, str):
-        return _moment(value, at, scanner.end), scanner.end
+        return _moment(value, at, scanner.end, second), scanner.end
     raise NotationError("t takes a date and time in quotes, t.plus(…) or milliseconds", at, scanner.end)
 
 
-def _moment(text: str, start: int, end: int) -> int:
+def _moment(text: str, start: int, end: int, second: int) -> int:
     try:
-        return to_ms(text)
+        return to_time(text, second)
     except UsageError as error:
         raise NotationError(str(error), start, end, 't = "2024-01-01 08:00:00.000"') from None
 
 
-def _plus(now: int, period: str, start: int) -> int:
+def _plus(now: int, period: str, start: int, second: int) -> int:
     """`now` plus a time period such as ``1 hour 30 min``; months and years by the calendar (UTC)."""
     at, parts = 0, 0
     for found in _PERIOD.finditer(period):
-        fixed, months = is_period(found.group()), _MONTHS.get(found[2].lower())
+        fixed, months = is_period(found.group(), second), _MONTHS.get(found[2].lower())
         if period[at : found.start()].strip() or (fixed is None and (months is None or "." in found[1])):
             break
-        now = now + fixed if fixed is not None else add_months(now, int(found[1]) * (months or 0))
+        now = now + fixed if fixed is not None else _later(now, int(found[1]) * (months or 0), second)
         at, parts = found.end(), parts + 1
     if not parts or period[at:].strip():
         message = f"`{period.strip()}` is no time period"
         raise NotationError(message, start, start + max(1, len(period)), "t = t.plus(1 hour 30 seconds)")
     return now
+
+
+def _later(now: int, months: int, second: int) -> int:
+    whole, rest = divmod(now, second // 1000)
+    return add_months(whole, months) * (second // 1000) + rest
 
 
 class _Scanner:

@@ -40,9 +40,12 @@ class Part:
     span: Span
 
 
-def read(cell: str, now: int) -> tuple[Part, ...]:
-    """The parts of a cell in order; `now` is the clock before it. Raises EventsError with everything that is wrong."""
-    reader = _Reader(cell, now)
+def read(cell: str, now: int, second: int = 1000) -> tuple[Part, ...]:
+    """The parts of a cell in order; `now` is the clock before it, of whose units a second has `second`.
+
+    Raises EventsError with everything that is wrong.
+    """
+    reader = _Reader(cell, now, second)
     parts = tuple(reader.parts())
     if reader.wrong:
         raise EventsError(tuple(reader.wrong), cell)
@@ -50,9 +53,10 @@ def read(cell: str, now: int) -> tuple[Part, ...]:
 
 
 class _Reader:
-    def __init__(self, cell: str, now: int) -> None:
+    def __init__(self, cell: str, now: int, second: int) -> None:
         self.cell = cell
         self.now = now
+        self.second = second
         self.at = 0
         self.wrong: list[Diagnostic] = []
 
@@ -98,7 +102,7 @@ class _Reader:
         line = self._line()
         try:
             if notation.CLOCK.match(line):
-                self.now, self.at = notation.parse_clock(self.cell, self.at, self.now)
+                self.now, self.at = notation.parse_clock(self.cell, self.at, self.now, self.second)
                 return Advance(self.now, stepping=False)
             if notation.EVENT.match(line):
                 name, event, self.at = notation.parse_event(self.cell, self.at)

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from cepbook.lang.catalog import EventType
+from cepbook.session.clock import unit
 from cepbook.widgets.encode import text_of, time_text
 from cepbook.widgets.render import Frozen, Table, counted, table_html, table_text
 
@@ -66,6 +67,6 @@ def row_text(row: dict[str, Any]) -> str:
     return "  ".join(f"{name}={text_of(value)}" for name, value in row.items())
 
 
-def clock_text(ms: int) -> str:
-    """``2024-01-01 08:00:00 (1704096000000 ms)``."""
-    return f"{time_text(ms)} ({ms} ms)"
+def clock_text(time: int, second: int) -> str:
+    """``2024-01-01 08:00:00 (1704096000000 ms)``; a clock that counts microseconds is shown with them."""
+    return f"{time_text(time, second=second)} ({time} {unit(second)})"

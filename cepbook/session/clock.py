@@ -1,11 +1,13 @@
 """Clock time between people and the engine: milliseconds since 1970-01-01 UTC on one side, dates on the other.
 
-Dates and times without a zone are taken as UTC. Anything finer than a millisecond is cut off (towards the past).
+A clock may count microseconds instead (`Config.microseconds`): `second` is always how many of its units a second has.
+Dates and times without a zone are taken as UTC. Anything finer than the clock's unit is cut off (towards the past).
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import SupportsIndex
 
@@ -13,22 +15,28 @@ from cepbook.errors import UsageError
 
 Moment = int | datetime | date | str
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FURTHEST = 2**53  # ms; some 285,000 years. Present times in nanoseconds lie beyond, so they are not taken for ms
+FURTHEST = 2**53  # some 285,000 years (in µs 285). Present times in nanoseconds lie beyond: they are not taken for ms
 
-# Units of EPL time periods with a fixed length (Esper reference, "Specifying Time Periods").
+# Units of EPL time periods with a fixed length in µs (Esper reference, "Specifying Time Periods").
 _UNITS = {
-    "week": 604_800_000, "weeks": 604_800_000,
-    "day": 86_400_000, "days": 86_400_000,
-    "hour": 3_600_000, "hours": 3_600_000,
-    "minute": 60_000, "minutes": 60_000, "min": 60_000,
-    "second": 1_000, "seconds": 1_000, "sec": 1_000,
-    "millisecond": 1, "milliseconds": 1, "msec": 1,
+    "week": 604_800_000_000, "weeks": 604_800_000_000,
+    "day": 86_400_000_000, "days": 86_400_000_000,
+    "hour": 3_600_000_000, "hours": 3_600_000_000,
+    "minute": 60_000_000, "minutes": 60_000_000, "min": 60_000_000,
+    "second": 1_000_000, "seconds": 1_000_000, "sec": 1_000_000,
+    "millisecond": 1_000, "milliseconds": 1_000, "msec": 1_000,
+    "microsecond": 1, "microseconds": 1, "usec": 1,
 }  # fmt: skip
 _PERIOD = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
-def to_ms(value: object) -> int:
-    """Milliseconds since the epoch of an int (ms already), a datetime, a date or an ISO 8601 text."""
+def unit(second: int) -> str:
+    """The clock's unit, as it is written behind a number."""
+    return "ms" if second == 1000 else "µs"
+
+
+def to_time(value: object, second: int = 1000) -> int:
+    """Clock units since the epoch of an int (units already), a datetime, a date or an ISO 8601 text."""
     if isinstance(value, bool) or value is None:
         raise UsageError(f"{value!r} is not a point in time")
     if isinstance(value, str):
@@ -40,62 +48,90 @@ def to_ms(value: object) -> int:
         if value != value:  # NaT is a datetime and differs from itself
             raise UsageError("a missing time (NaT) is not a point in time")
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return timedelta_ms(aware - EPOCH)
+        return span_of(aware - EPOCH, second)
     if isinstance(value, date):
-        return timedelta_ms(datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH)
+        return span_of(datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH, second)
     if isinstance(value, SupportsIndex):
         return value.__index__()
-    raise UsageError(f"{value!r} is not a point in time: expected int milliseconds, a datetime or an ISO 8601 text")
+    units = "milliseconds" if second == 1000 else "microseconds"
+    raise UsageError(f"{value!r} is not a point in time: expected int {units}, a datetime or an ISO 8601 text")
 
 
-def in_range(ms: int) -> int:
-    """`ms`; UsageError when it is further from 1970 than the clock goes."""
-    if -FURTHEST <= ms <= FURTHEST:
-        return ms
+def in_range(time: int, second: int = 1000) -> int:
+    """`time`; UsageError when it is further from 1970 than the clock goes."""
+    if -FURTHEST <= time <= FURTHEST:
+        return time
+    factor = 10**9 // second
     raise UsageError(
-        f"{ms} ms is beyond the clock, which goes to {FURTHEST} ms\n  hint: are these nanoseconds? divide by 1,000,000"
+        f"{time} {unit(second)} is beyond the clock, which goes to {FURTHEST} {unit(second)}\n"
+        f"  hint: are these nanoseconds? divide by {factor:,}"
     )
 
 
-def timedelta_ms(value: timedelta) -> int:
-    """Whole milliseconds of `value`, rounded down, in integer arithmetic."""
-    return value // timedelta(milliseconds=1)
+def span_of(value: timedelta, second: int = 1000) -> int:
+    """Whole clock units of `value`, rounded down, in integer arithmetic."""
+    return value // timedelta(microseconds=1_000_000 // second)
 
 
-def to_datetime(ms: int) -> datetime | None:
-    """`ms` as an aware UTC datetime, or None beyond the years that datetime knows."""
+def to_datetime(time: int, second: int = 1000) -> datetime | None:
+    """A time as an aware UTC datetime, or None beyond the years that datetime knows."""
     try:
-        return EPOCH + timedelta(milliseconds=ms)
+        return EPOCH + timedelta(microseconds=time * (1_000_000 // second))
     except OverflowError:
         return None
 
 
-def show(ms: int) -> str:
-    """`ms` for people: ISO date and time in UTC with milliseconds only when there are some."""
-    moment = to_datetime(ms)
+def show(time: int, second: int = 1000) -> str:
+    """A time for people: ISO date and time in UTC with fractions of a second only when there are some."""
+    moment = to_datetime(time, second)
     if moment is None:
-        return f"{ms} ms"
-    text = moment.isoformat(sep=" ", timespec="milliseconds" if ms % 1000 else "seconds")
+        return f"{time} {unit(second)}"
+    fine = "microseconds" if moment.microsecond % 1000 else "milliseconds" if moment.microsecond else "seconds"
+    text = moment.isoformat(sep=" ", timespec=fine)
     return text.removesuffix("+00:00") + "Z"
 
 
-def duration_ms(value: str | timedelta) -> int:
-    """Milliseconds of a timedelta or an EPL time period such as ``"1 hour 30 min"``."""
+@dataclass(frozen=True, slots=True)
+class ClockTime:
+    """The clock at one moment: `units` since 1970 UTC, of which a second has `second`; `ms` and `datetime` of it."""
+
+    units: int
+    second: int = 1000
+
+    @property
+    def ms(self) -> int:
+        """Milliseconds since 1970 UTC, cut off towards the past."""
+        return self.units * 1000 // self.second
+
+    @property
+    def datetime(self) -> datetime | None:
+        """An aware UTC datetime, None beyond the year 9999."""
+        return to_datetime(self.units, self.second)
+
+    def __int__(self) -> int:
+        return self.units
+
+    def __repr__(self) -> str:
+        return f"{show(self.units, self.second)} ({self.units} {unit(self.second)})"
+
+
+def duration(value: str | timedelta, second: int = 1000) -> int:
+    """Clock units of a timedelta or an EPL time period such as ``"1 hour 30 min"``."""
     if isinstance(value, timedelta):
-        return timedelta_ms(value)
-    ms = is_period(value)
-    if ms is None:
+        return span_of(value, second)
+    units = is_period(value, second)
+    if units is None:
         raise UsageError(f"{value!r} is not a time period such as '10 sec' or '1 hour 30 minutes'")
-    return ms
+    return units
 
 
-def is_period(text: str) -> int | None:
-    """Milliseconds when `text` is an EPL time period with fixed units, else None."""
+def is_period(text: str, second: int = 1000) -> int | None:
+    """Clock units when `text` is an EPL time period with fixed units, else None."""
     position, total = 0, 0.0
     while position < len(text):
         part = _PERIOD.match(text, position)
         if part is None or part[2].lower() not in _UNITS:
             return None
-        total += float(part[1]) * _UNITS[part[2].lower()]
+        total += float(part[1]) * _UNITS[part[2].lower()] * second / 1_000_000
         position = part.end()
     return round(total) if position else None

@@ -16,12 +16,13 @@ import pandas as pd
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import BITS, Type, is_integral
-from cepbook.session.clock import to_ms
+from cepbook.session.clock import to_time
 from cepbook.session.validate import EventTypes, Mismatch, converter
 
 Values = list[Any]
 Read = Callable[["pd.Series[Any]"], Values]
 _FLOATING = ("float", "double")
+_NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
 
 def row_name(index: pd.Index[Any], position: int) -> str:
@@ -30,14 +31,15 @@ def row_name(index: pd.Index[Any], position: int) -> str:
     return f"row {position}" if isinstance(index, pd.RangeIndex) else f"row {position} (index {label!r})"
 
 
-def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventTypes) -> Read:
+def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int = 1000) -> Read:
     """The function that turns a part of `values` into engine values of type `of`.
 
-    Raises EventError, naming `where` (the column) and the row, when a value does not fit.
+    Dates and spans become units of the clock, of which a second has `second`. Raises EventError, naming `where` (the
+    column) and the row, when a value does not fit.
     """
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return _categories(where, values, of, types)
+        return _categories(where, values, of, types, second)
     if pd.api.types.is_bool_dtype(dtype) and of.name in ("boolean", "object"):
         return _objects if pd.api.types.is_extension_array_dtype(dtype) else _as_is
     if pd.api.types.is_integer_dtype(dtype) and (is_integral(of) or of.name in (*_FLOATING, "object")):
@@ -47,12 +49,12 @@ def column_reader(where: str, values: pd.Series[Any], of: Type, types: EventType
     if pd.api.types.is_float_dtype(dtype) and is_integral(of):
         return _whole_floats(where, values, of)
     if pd.api.types.is_datetime64_any_dtype(dtype) and of.name == "long":
-        return lambda part: _nullable(instants(part), part)
+        return lambda part: _nullable(instants(part, second), part)
     if pd.api.types.is_timedelta64_dtype(dtype) and of.name == "long":
-        return lambda part: _nullable(part.to_numpy(dtype="timedelta64[ms]").astype("int64"), part)
+        return lambda part: _nullable(part.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), part)
     if of.name in ("string", "object") and _all_text(values):
         return _objects
-    return _one_by_one(where, values, of, types)
+    return _one_by_one(where, values, of, types, second)
 
 
 def _as_is(part: pd.Series[Any]) -> Values:
@@ -92,9 +94,9 @@ def _nullable(numbers: npt.NDArray[np.int64], part: pd.Series[Any]) -> Values:
     return list(found.tolist())
 
 
-def instants(part: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    """Epoch milliseconds of datetimes, naive ones taken as UTC, cut off towards the past; garbage where missing."""
-    return part.to_numpy(dtype="datetime64[ms]").astype("int64")
+def instants(part: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
+    """Clock units since 1970 of datetimes, naive ones taken as UTC, cut off to the past; garbage where missing."""
+    return part.to_numpy(dtype=f"datetime64[{_NUMPY[second]}]").astype("int64")
 
 
 def _all_text(values: pd.Series[Any]) -> bool:
@@ -133,14 +135,14 @@ def _whole_floats(where: str, values: pd.Series[Any], of: Type) -> Read:
     return lambda part: [None if v is None else int(v) for v in _floats(part)]
 
 
-def _categories(where: str, values: pd.Series[Any], of: Type, types: EventTypes) -> Read:
+def _categories(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int) -> Read:
     categories = pd.Series(values.cat.categories)
-    known = [*column_reader(where, categories, of, types)(categories), None]  # code -1 is missing: the last one
+    known = [*column_reader(where, categories, of, types, second)(categories), None]  # code -1 is missing: the last one
     return lambda part: [known[code] for code in part.cat.codes.tolist()]
 
 
-def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes) -> Read:
-    convert = converter(of, types)
+def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes, second: int) -> Read:
+    convert = converter(of, types, second)
     at = 0
     try:
         for at, value in enumerate(values.tolist()):  # noqa: B007  the row is needed when convert fails
@@ -151,16 +153,19 @@ def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes)
     return lambda part: [convert(value) for value in part.tolist()]
 
 
-def event_times(where: str, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
-    """Event times in ms from datetimes, whole numbers (ms) or ISO 8601 texts. EventError names a missing or bad one."""
+def event_times(where: str, values: pd.Series[Any], second: int = 1000) -> npt.NDArray[np.int64]:
+    """Event times in clock units from datetimes, whole numbers (units) or ISO 8601 texts.
+
+    EventError names a missing or bad one.
+    """
     missing = values.isna().to_numpy()
     if missing.any():
         raise EventError(f"{where}, {row_name(values.index, int(missing.argmax()))}: the event time is missing")
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return event_times(where, values.astype(dtype.categories.dtype))
+        return event_times(where, values.astype(dtype.categories.dtype), second)
     if pd.api.types.is_datetime64_any_dtype(dtype):
-        return instants(values)
+        return instants(values, second)
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
         raise EventError(f"{where}: an event time is a date or whole milliseconds, not {dtype}")
     if pd.api.types.is_integer_dtype(dtype):
@@ -175,15 +180,15 @@ def event_times(where: str, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
     if _all_text(values):
         parsed = pd.to_datetime(values, utc=True, format="ISO8601", errors="coerce")
         if not parsed.isna().any():
-            return instants(parsed)
-    return _times_one_by_one(where, values)
+            return instants(parsed, second)
+    return _times_one_by_one(where, values, second)
 
 
-def _times_one_by_one(where: str, values: pd.Series[Any]) -> npt.NDArray[np.int64]:
+def _times_one_by_one(where: str, values: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:
     found = np.empty(len(values), dtype="int64")
     for at, value in enumerate(values.tolist()):
         try:
-            found[at] = to_ms(value)
+            found[at] = to_time(value, second)
         except UsageError as error:
             raise EventError(f"{where}, {row_name(values.index, at)}: {error}") from None
     return found

@@ -22,7 +22,7 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
-from cepbook.session.clock import show
+from cepbook.session.clock import show, unit
 from cepbook.session.rerun import Arrival, Bar, Rerun, same_row
 
 MOST_EVENTS = 200
@@ -136,7 +136,7 @@ def marble_of(
         rerun.grouped_by,
         labels,
         tuple(notes),
-        "µs" if runtime.config.microseconds else "ms",
+        unit(runtime.config.second),
     )
 
 
@@ -158,9 +158,9 @@ def _bars(rerun: Rerun, first: int, events: int) -> tuple[list[Bar], list[str]]:
 
 
 def _time_text(time: int, runtime: Runtime) -> str:
-    if runtime.config.microseconds:
-        return f"{time} µs"
-    return show(time) if abs(time) >= YEAR_MS else f"{time} ms"  # such a clock counts from nowhere in particular
+    if abs(time) * 1000 // runtime.config.second >= YEAR_MS:
+        return show(time, runtime.config.second)
+    return f"{time} {unit(runtime.config.second)}"  # such a clock counts from nowhere in particular
 
 
 # ---------------------------------------------------------------- labels

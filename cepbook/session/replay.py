@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from cepbook.errors import EventError, UsageError
-from cepbook.session.clock import show
+from cepbook.session.clock import show, unit
 from cepbook.session.merge import Merge, Part
 from cepbook.session.process import Interruptions, Patience
 from cepbook.session.results import Progress, ReplayResult
@@ -37,6 +37,10 @@ class Target(Protocol):
     @property
     def lock(self) -> AbstractContextManager[object]:
         """Held while the engine works."""
+
+    @property
+    def second(self) -> int:
+        """How many units of the clock a second has."""
 
     @property
     def now(self) -> int: ...
@@ -82,7 +86,7 @@ class Replay:
         if late == "error":
             for source in sources:
                 if source.first_time is not None and source.first_time < stage.now:
-                    raise _before_clock(source.type_name, source.first_time, stage.now)
+                    raise _before_clock(source.type_name, source.first_time, stage.now, stage.second)
         self._merge = Merge(self._sources, until)
         self._feed_parts = stage.feeder([source.type_name for source in sources])
         self._events = 0
@@ -128,7 +132,8 @@ class Replay:
         """Where the replay is now."""
         rate = self._events / self._active if self._active else 0.0
         late = self._late + sum(source.late for source in self._sources)
-        return Progress(self._events, self._total(), rate, self._stage.now, self.state, late)
+        clock = self._stage.now * 1000 // self._stage.second
+        return Progress(self._events, self._total(), rate, clock, self.state, late)
 
     @property
     def result(self) -> ReplayResult:
@@ -164,7 +169,8 @@ class Replay:
         if self.state in ("ready", "running"):
             return f"Replay of {names}: {'' if total is None else f'{total:,} events, '}{self.state}"
         of = "" if total is None else f" of {total:,}"
-        return f"Replay of {names}: {self._events:,}{of} events, {self.state}, clock {show(self._stage.now)}"
+        clock = show(self._stage.now, self._stage.second)
+        return f"Replay of {names}: {self._events:,}{of} events, {self.state}, clock {clock}"
 
     # ---- orders, from any thread
 
@@ -345,7 +351,7 @@ class Replay:
                 return 0, 0.0
         assert upto is not None and self._speed is not None  # only real time holds events back
         self._visit_due_times(upto)
-        return 0, max(0.001, (following - upto) / (1000 * self._speed))
+        return 0, max(0.001, (following - upto) / (self._stage.second * self._speed))
 
     def _feed(self, parts: list[Part], most: int) -> int:
         """Hand `parts` to the engine; how many events that were, late ones included."""
@@ -366,7 +372,7 @@ class Replay:
     def _without_late(self, parts: list[Part], now: int) -> list[Part]:
         if self._late_rule == "error":
             first = min(parts, key=lambda part: part.times[0])
-            raise _before_clock(first.type_name, first.times[0], now)
+            raise _before_clock(first.type_name, first.times[0], now, self._stage.second)
         kept = []
         for part in parts:
             count = bisect_left(part.times, now)
@@ -385,7 +391,7 @@ class Replay:
             start = self._stage.now if self._events or first is None else first
             self._origin = wall.perf_counter(), start
         since, start = self._origin
-        return start + int((wall.perf_counter() - since) * 1000 * self._speed)
+        return start + int((wall.perf_counter() - since) * self._stage.second * self._speed)
 
     def _visit_due_times(self, upto: int) -> None:
         """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
@@ -410,12 +416,14 @@ class Replay:
         counts, errors = stage.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
         late = self._late + sum(source.late for source in self._sources)
-        self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors - self._errors_before)
+        errors -= self._errors_before
+        self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors, stage.second)
         self._merge = Merge(())
 
 
-def _before_clock(name: str, time: int, now: int) -> EventError:
+def _before_clock(name: str, time: int, now: int, second: int) -> EventError:
+    at, clock = (f"{each} {unit(second)} ({show(each, second)})" for each in (time, now))
     return EventError(
-        f"an event of `{name}` at {time} ms ({show(time)}) is before the clock, {now} ms ({show(now)})\n"
+        f"an event of `{name}` at {at} is before the clock, {clock}\n"
         '  hint: start with Workbench.reset(), or pass late="drop" to leave such events out'
     )

@@ -62,9 +62,9 @@ class RunResult:
 class ReplayResult:
     """The outcome of a replay; nothing in it depends on the wall clock.
 
-    `state` is ``finished`` or ``stopped``; `clock` is the engine's time in ms at the end; `deliveries` counts the
-    deliveries of every statement that had any during the replay; `late` events were dropped; `errors` is the number
-    of statement errors.
+    `state` is ``finished`` or ``stopped``; `clock` is the engine's time at the end, `second` how many of its units a
+    second has; `deliveries` counts the deliveries of every statement that had any during the replay; `late` events were
+    dropped; `errors` is the number of statement errors.
     """
 
     state: str
@@ -73,9 +73,11 @@ class ReplayResult:
     deliveries: Mapping[str, int] = field(default_factory=dict)
     late: int = 0
     errors: int = 0
+    second: int = 1000
 
     def _head(self) -> str:
-        text = f"{self.events:,} event{'' if self.events == 1 else 's'} {self.state}, clock {show(self.clock)}"
+        clock = show(self.clock, self.second)
+        text = f"{self.events:,} event{'' if self.events == 1 else 's'} {self.state}, clock {clock}"
         if self.late:
             text += f", {self.late:,} late dropped"
         if self.errors:

@@ -25,7 +25,7 @@ import pandas as pd
 from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
-from cepbook.session.clock import in_range, to_ms
+from cepbook.session.clock import in_range, to_time, unit
 from cepbook.session.columns import Read, Values, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, is_missing
@@ -72,7 +72,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a replay asks of a source: the type, the time column and the rules of order."""
+    """What a replay asks of a source: the type, the time column, the rules of order, units of the clock per second."""
 
     event_type: EventType
     time: str
@@ -80,6 +80,7 @@ class Wanted:
     sort: bool = True
     late: Late = "error"
     until: int | None = None
+    second: int = 1000
 
 
 def open_source(given: object, wanted: Wanted) -> Source:
@@ -106,18 +107,18 @@ class FrameSource:
         _check_present(frame, wanted)
         self._readers: dict[str, tuple[pd.Series[Any], Read]] = {}
         for column, of in wanted.event_type.properties.items():
-            read = column_reader(f"column `{column}` of `{name}`", frame[column], of, wanted.types)
+            read = column_reader(f"column `{column}` of `{name}`", frame[column], of, wanted.types, wanted.second)
             self._readers[column] = (frame[column], read)
         self._sorted: set[str] = set()
         # Where the time is a property that holds just these milliseconds, it need not be read twice.
         property_type = wanted.event_type.properties.get(wanted.time)
         self._time_column = wanted.time if property_type == LONG else None
         self.late = 0
-        times = event_times(f"time column `{wanted.time}` of `{name}`", time)
+        times = event_times(f"time column `{wanted.time}` of `{name}`", time, wanted.second)
         self._times, self._order = self._in_order(times, wanted, frame.index)
         for extreme in self._times[[0, -1]].tolist() if len(times) else ():
             try:
-                in_range(extreme)
+                in_range(extreme, wanted.second)
             except UsageError as error:
                 raise EventError(f"time column `{wanted.time}` of `{name}`: {error}") from None
         if wanted.until is not None:
@@ -139,7 +140,7 @@ class FrameSource:
             self.late = len(times) - len(order)
             return times[order], order
         at = int(backwards.argmax()) + 1
-        raise _backwards(row_name(index, at), self.type_name, int(times[at]), int(times[at - 1]))
+        raise _backwards(row_name(index, at), self.type_name, int(times[at]), int(times[at - 1]), wanted.second)
 
     def chunks(self) -> Iterator[Chunk]:
         for start in range(0, self.total, FRAME_CHUNK):
@@ -161,9 +162,9 @@ class FrameSource:
         return values, read
 
 
-def _backwards(place: str, name: str, time: int, before: int) -> EventError:
+def _backwards(place: str, name: str, time: int, before: int, second: int) -> EventError:
     return EventError(
-        f"{place} of `{name}` goes back in time: {time} ms after {before} ms\n"
+        f"{place} of `{name}` goes back in time: {time} {unit(second)} after {before} {unit(second)}\n"
         '  hint: sort the input, or pass late="drop" to leave such events out'
     )
 
@@ -198,7 +199,7 @@ class EventSource:
         self.first_time = None
         self._events = events
         self._wanted = wanted
-        self._check = EventCheck(wanted.event_type, wanted.types, also=(wanted.time,))
+        self._check = EventCheck(wanted.event_type, wanted.types, also=(wanted.time,), second=wanted.second)
 
     def chunks(self) -> Iterator[Chunk]:
         number, last = 0, None
@@ -220,7 +221,7 @@ class EventSource:
                 row = self._check(event)
                 if last is not None and time < last:
                     if self._wanted.late == "error":
-                        raise _backwards(f"row {number}", self.type_name, time, last)
+                        raise _backwards(f"row {number}", self.type_name, time, last, self._wanted.second)
                     self.late += 1
                 else:
                     times.append(time)
@@ -244,7 +245,8 @@ class EventSource:
         if given is not None and is_missing(value):
             raise EventError(f"the event time `{self._wanted.time}` is missing")
         try:
-            return in_range(to_ms(value)) if given is not None else 0
+            second = self._wanted.second
+            return in_range(to_time(value, second), second) if given is not None else 0
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 

@@ -38,12 +38,17 @@ class Stage:
 
     @property
     def now(self) -> int:
-        """The clock in ms."""
+        """The clock."""
         return self.runtime.now
 
     @property
+    def second(self) -> int:
+        """How many units of the clock a second has."""
+        return self.runtime.config.second
+
+    @property
     def next_due(self) -> int | None:
-        """When the next timer is due, in ms."""
+        """When the next timer is due."""
         return self.runtime.next_due
 
     def advance_to(self, time: int) -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.session.clock import unit
 from cepbook.session.lives import ContextLives, Life
 from cepbook.session.partitions import flat, levels_of
 
@@ -80,7 +81,7 @@ def timeline_of(runtime: Runtime, known: ContextLives, context: str, partitions:
         known.allocated,
         levels_of(runtime, context),
         () if found.statements else ("no statement uses the context: it is not active",),
-        "µs" if runtime.config.microseconds else "ms",
+        unit(runtime.config.second),
     )
 
 

@@ -6,7 +6,8 @@ Rules, for everything that comes in through the workbench:
 - ``int`` fits byte to long within their range (Esper reference, "Event Representations"), float, double and the
   big types; a ``float`` fits float and double only; ``bool`` is no number. A float holds single precision, as in
   Java: ``1.1`` becomes 1.100000023841858.
-- ``datetime``, ``date`` and ``timedelta`` given for a long become milliseconds; naive times are UTC.
+- ``datetime``, ``date`` and ``timedelta`` given for a long become units of the clock: milliseconds, or
+  microseconds with such a clock (`second` is how many a second has); naive times are UTC.
 - numpy scalars and arrays become plain Python values; tuples become lists.
 """
 
@@ -26,7 +27,7 @@ from cepbook.errors import EventError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.java import single
 from cepbook.lang.types import BITS, Type
-from cepbook.session.clock import timedelta_ms, to_ms
+from cepbook.session.clock import span_of, to_time
 
 EventTypes = Mapping[str, EventType]
 Convert = Callable[[Any], Any]
@@ -56,11 +57,11 @@ def _integer(low: int, high: int, name: str, value: Any) -> int:
     return value
 
 
-def _long(value: Any) -> int:
+def _long(second: int, value: Any) -> int:
     if isinstance(value, datetime | date):
-        return to_ms(value)
+        return to_time(value, second)
     if isinstance(value, timedelta):
-        return timedelta_ms(value)
+        return span_of(value, second)
     return _integer(-(2**63), 2**63 - 1, "long", value)
 
 
@@ -129,7 +130,6 @@ def _anything(value: Any) -> Any:
 
 _SCALARS: dict[str, Convert] = {
     **{name: partial(_integer, -(2 ** (b - 1)), 2 ** (b - 1) - 1, name) for name, b in BITS.items() if name != "long"},
-    "long": _long,
     "float": _single,
     "double": partial(_floating, "double"),
     "biginteger": _biginteger,
@@ -145,13 +145,15 @@ _SCALARS: dict[str, Convert] = {
 _PLAIN: dict[str, type] = {"string": str, "boolean": bool, "double": float, "long": int}
 
 
-def converter(of: Type, types: EventTypes) -> Convert:
+def converter(of: Type, types: EventTypes, second: int = 1000) -> Convert:
     """The function that turns a value into what the engine holds for type `of`, or raises `Mismatch`."""
     convert: Convert
     if of.of is not None:
-        convert = partial(_array, converter(of.of, types), str(of))
+        convert = partial(_array, converter(of.of, types, second), str(of))
     elif of.event is not None:
-        convert = partial(_nested, of.event, types)
+        convert = partial(_nested, of.event, types, second)
+    elif of.name == "long":
+        convert = partial(_long, second)
     else:
         convert = _SCALARS.get(of.name, _anything)
 
@@ -163,12 +165,12 @@ def converter(of: Type, types: EventTypes) -> Convert:
     return nullable
 
 
-def _nested(name: str, types: EventTypes, value: Any) -> dict[str, Any]:
+def _nested(name: str, types: EventTypes, second: int, value: Any) -> dict[str, Any]:
     found = types.get(name)
     if found is None:
         return _mapping(value)
     try:
-        return EventCheck(found, types)(value)
+        return EventCheck(found, types, second=second)(value)
     except EventError as error:
         raise Mismatch(f"is an event of type `{name}`: {error}") from None
 
@@ -195,9 +197,11 @@ class EventCheck:
     be present without being properties (the time of a replayed event).
     """
 
-    def __init__(self, event_type: EventType, types: EventTypes, also: Iterable[str] = ()) -> None:
+    def __init__(
+        self, event_type: EventType, types: EventTypes, also: Iterable[str] = (), *, second: int = 1000
+    ) -> None:
         self._type = event_type
-        self._convert = {name: converter(of, types) for name, of in event_type.properties.items()}
+        self._convert = {name: converter(of, types, second) for name, of in event_type.properties.items()}
         self._plain = {name: _PLAIN.get(of.name, dict) for name, of in event_type.properties.items()}
         self._empty: dict[str, Any] = dict.fromkeys(event_type.properties)
         self._also = frozenset(also) - set(event_type.properties)

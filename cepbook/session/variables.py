@@ -32,7 +32,7 @@ def set_variable(runtime: Runtime, name: str, value: object) -> None:
     fitting: Any = value
     if variable is not None:
         try:
-            fitting = converter(variable.type, runtime.catalog.event_types)(value)
+            fitting = converter(variable.type, runtime.catalog.event_types, runtime.config.second)(value)
         except Mismatch as mismatch:
             raise UsageError(f"variable `{name}` {mismatch}") from None
     runtime.set_variable(name, fitting)

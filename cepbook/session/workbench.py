@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.types import OBJECT, Type
 from cepbook.session import clock as clocks
-from cepbook.session.clock import Moment, to_ms
+from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
@@ -44,24 +43,6 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
-@dataclass(frozen=True, slots=True)
-class ClockTime:
-    """The clock at one moment: `ms` since 1970 UTC, and as `datetime` (None beyond the year 9999)."""
-
-    ms: int
-
-    @property
-    def datetime(self) -> datetime | None:
-        """An aware UTC datetime."""
-        return clocks.to_datetime(self.ms)
-
-    def __int__(self) -> int:
-        return self.ms
-
-    def __repr__(self) -> str:
-        return f"{clocks.show(self.ms)} ({self.ms} ms)"
-
-
 class Workbench:
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
@@ -74,9 +55,9 @@ class Workbench:
     """
 
     def __init__(self, *, start: Moment = 0, feed_capacity: int = 100_000, config: Config | None = None) -> None:
-        self._start = clocks.in_range(to_ms(start))
-        self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
         self._config = config if config is not None else Config()
+        self._start = self._moment(start)
+        self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
         self._lock = RLock()
         self._functions: dict[str, tuple[Callable[..., Any], Type]] = {}
         self._replay: Replay | None = None
@@ -288,37 +269,45 @@ class Workbench:
         event_type = find_type(type_name, types)
         known = self._checks.get(type_name)
         if known is None or known[0] is not event_type:
-            check, record = EventCheck(event_type, types), self._stage.arrivals.recorder(type_name)
+            check = EventCheck(event_type, types, second=self._config.second)
+            record = self._stage.arrivals.recorder(type_name)
             known = self._checks[type_name] = (event_type, check, record)
         return known[1:]
 
     @property
     def clock(self) -> ClockTime:
         """The time of the engine."""
-        return ClockTime(self.runtime.now)
+        return ClockTime(self.runtime.now, self._config.second)
+
+    def _moment(self, value: object) -> int:
+        """A point in time in clock units, within the clock's range."""
+        second = self._config.second
+        return clocks.in_range(to_time(value, second), second)
 
     def advance(
         self, to: Moment | timedelta | None = None, *, by: str | timedelta | None = None, stepping: bool = False
     ) -> ClockTime:
         """Move the clock forward in one go; everything due fires in order, at the new time.
 
-        To a point in time (int ms, datetime, ISO 8601 text), or by a period (``"10 sec"``, timedelta). `stepping` stops
-        at every due time on the way. Raises EventError when the time lies in the past, UsageError when it is no time.
+        To a point in time (int ms, µs with such a clock; datetime; ISO 8601 text), or by a period (``"10 sec"``,
+        timedelta). `stepping` stops at every due time on the way. Raises EventError when the time lies in the past,
+        UsageError when it is no time.
         """
         if (to is None) == (by is None):
             raise UsageError("advance the clock to a time or by a period")
+        second = self._config.second
         with self._lock:
             if by is not None:
-                time = self.runtime.now + clocks.duration_ms(by)
+                time = self.runtime.now + clocks.duration(by, second)
             elif isinstance(to, timedelta):
-                time = self.runtime.now + clocks.timedelta_ms(to)
-            elif isinstance(to, str) and (period := clocks.is_period(to)) is not None:
+                time = self.runtime.now + clocks.span_of(to, second)
+            elif isinstance(to, str) and (period := clocks.is_period(to, second)) is not None:
                 time = self.runtime.now + period
             else:
-                time = to_ms(to)
-            clocks.in_range(time)
+                time = to_time(to, second)
+            clocks.in_range(time, second)
             if time < self.runtime.now:
-                raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time)}")
+                raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
             self._stage.arrivals.stopped(time, stepping=stepping)
             with self._stage.raising():
                 self.runtime.advance(time, stepping=stepping)
@@ -355,15 +344,15 @@ class Workbench:
             raise UsageError(f'late is "error" or "drop", not {late!r}')
         with self._lock:
             self._refuse_second_replay()
-            end = None if until is None else clocks.in_range(to_ms(until))
+            end = None if until is None else self._moment(until)
             if end is not None and end < self.runtime.now:
-                raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end)}")
+                raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types = self.runtime.catalog.event_types
             sources = []
             for name, source in by_type(events, type).items():
                 event_type = find_type(name, types)
                 column = time_column(event_type, time)
-                wanted = Wanted(event_type, column, types, sort, late, end)
+                wanted = Wanted(event_type, column, types, sort, late, end, self._config.second)
                 sources.append(open_source(source, wanted))
             self._replay = Replay(
                 self._stage, sources, until=end, limit=limit, speed=speed, late=late, paused=paused, stepping=stepping
@@ -561,7 +550,7 @@ class Workbench:
             sequence=sequence,
             statements=statements,
             start=self._start,
-            until=None if until is None else to_ms(until),
+            until=None if until is None else to_time(until, self._config.second),
             session=session,
         )
 
@@ -571,7 +560,8 @@ class Workbench:
 
     def __repr__(self) -> str:
         count = len(self.runtime.statements)
-        return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clocks.show(self.runtime.now)})"
+        clock = clocks.show(self.runtime.now, self._config.second)
+        return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"
 
 
 def _also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError:

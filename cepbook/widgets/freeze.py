@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Literal, NamedTuple
 
@@ -107,7 +107,7 @@ def _epl_html(epl: str) -> str:
 def _sections(
     source: ViewSource, columns: tuple[Column, ...], feed: Feed, state: State
 ) -> list[tuple[str, str, Table | None]]:
-    sections = [_stream_section(columns, feed)]
+    sections = [_stream_section(columns, feed, source.ms)]
     if state == "dropped":
         return sections
     try:
@@ -145,8 +145,11 @@ def _waiting_section(found: Partials) -> tuple[str, str, Table | None]:
     return "Waiting", note, table_of(rows, columns)
 
 
-def _stream_section(columns: tuple[Column, ...], feed: Feed) -> tuple[str, str, Table | None]:
-    rows, times, inserts, _, _ = newest_rows(feed, 0, STATIC_ROWS)
+def _stream_section(
+    columns: tuple[Column, ...], feed: Feed, in_ms: Callable[[int], int]
+) -> tuple[str, str, Table | None]:
+    rows, units, inserts, _, _ = newest_rows(feed, 0, STATIC_ROWS)
+    times = [in_ms(time) for time in units]
     if not rows:
         return "Stream", "no rows yet", None
     millis = any(ms % 1000 for ms in times)

@@ -56,6 +56,9 @@ class ViewSource(Protocol):
     def clock(self) -> int:
         """The engine's time in ms."""
 
+    def ms(self, time: int) -> int:
+        """A time of a delivery, which is in units of the clock, in ms."""
+
     def rows(self, partition: int | None = None) -> Rows:
         """What the statement's iterator shows now, of one context partition or of all."""
 
@@ -127,7 +130,10 @@ class WorkbenchSource:
         return self._workbench.keeps_rows(self._statement)
 
     def clock(self) -> int:
-        return int(self._runtime.now)
+        return self.ms(self._runtime.now)
+
+    def ms(self, time: int) -> int:
+        return time * 1000 // int(self._runtime.config.second)
 
     def rows(self, partition: int | None = None) -> Rows:
         if partition is None:

@@ -281,7 +281,7 @@ class StatementView(LiveWidget):
             "count": len(rows),
             "inserted": feed.total_insert,
             "removed": feed.total_remove,
-            "time": encode_values(times, buffers),
+            "time": encode_values([self._source.ms(time) for time in times], buffers),
             "insert": encode_values(inserts, buffers),
             "delivery": encode_values(numbers, buffers),
             "columns": encode_rows(rows, self._columns, buffers),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.session.clock import duration_ms, is_period, show, to_datetime, to_ms
+from cepbook.session.clock import duration, is_period, show, to_datetime, to_time
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ from cepbook.session.clock import duration_ms, is_period, show, to_datetime, to_
     ],
 )
 def test_to_ms(value: object, ms: int) -> None:
-    assert to_ms(value) == ms
+    assert to_time(value) == ms
 
 
 @pytest.mark.parametrize("value", [None, True, "soon", 1.5, pd.NaT, [1]])
 def test_what_is_no_time(value: object) -> None:
     with pytest.raises(UsageError):
-        to_ms(value)
+        to_time(value)
 
 
 def test_back_to_dates() -> None:
@@ -49,12 +49,12 @@ def test_back_to_dates() -> None:
     [("10 sec", 10_000), ("1 hour 30 minutes", 5_400_000), ("1.5 seconds", 1500), ("2 weeks", 1_209_600_000)],
 )
 def test_periods(text: str, ms: int) -> None:
-    assert duration_ms(text) == ms
-    assert duration_ms(timedelta(milliseconds=ms)) == ms
+    assert duration(text) == ms
+    assert duration(timedelta(milliseconds=ms)) == ms
 
 
 @pytest.mark.parametrize("text", ["", "10", "sec", "1 month", "1 sec and 2 min"])
 def test_what_is_no_period(text: str) -> None:
     assert is_period(text) is None
     with pytest.raises(UsageError, match="not a time period"):
-        duration_ms(text)
+        duration(text)

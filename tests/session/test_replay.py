@@ -33,6 +33,7 @@ class FakeEngine:
     def __init__(self, due: tuple[int, ...] = ()) -> None:
         self.lock = RLock()
         self.now = 0
+        self.second = 1000
         self.log: list[Any] = []
         self.due = list(due)
         self.on_event: Any = None

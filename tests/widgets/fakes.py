@@ -60,6 +60,9 @@ class FakeStatement:
     def clock(self) -> int:
         return self.now
 
+    def ms(self, time: int) -> int:
+        return time
+
     def rows(self, partition: int | None = None) -> Sequence[Row]:
         self.reads += 1
         if self.dropped:
