@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -43,26 +43,25 @@ class Slice(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Rows in order, insert rows of a delivery before its remove rows, as columns of one length; empty deliveries have
-    none.
+    """Rows in order, insert rows of a delivery before its remove rows, as lists of one length.
 
-    `numbers` are the deliveries' numbers, `times` clock times in ms, `inserts` tells which are insert rows; `values`
-    has the columns of the statement by name. `rows` is None, or of a feed of whole rows has them; then `values` is
-    empty. `cursor` is for the next call.
+    `numbers` are the deliveries' numbers, `times` clock times in ms, `inserts` tells which are insert rows; a delivery
+    without rows is not there. `cursor` is for the next call. The values of `column` are those of the engine: lists and
+    dicts among them must not be changed.
     """
 
     numbers: list[int]
     times: list[int]
     inserts: list[bool]
-    values: dict[str, list[Any]]
-    rows: list[Row] | None
     cursor: int
+    names: tuple[str, ...] | None
+    values: list[list[Any]]  # of `names`; without names the rows, dicts
 
     def column(self, name: str) -> list[Any]:
         """The values of a column; None in rows that have none of this name."""
-        if self.rows is not None:
-            return [row.get(name) for row in self.rows]
-        return self.values[name] if name in self.values else [None] * len(self.times)
+        if self.names is None:
+            return [row.get(name) for row in self.values[0]]
+        return self.values[self.names.index(name)] if name in self.names else [None] * len(self.times)
 
 
 class _Segment(NamedTuple):
@@ -84,6 +83,17 @@ class _Segment(NamedTuple):
     def starts(self) -> list[int]:
         """Where the deliveries begin."""
         return [at for at, mark in enumerate(self.marks) if not mark % 2]
+
+    @property
+    def plain(self) -> bool:
+        """Whether each delivery is one insert row: the commonest by far."""
+        return self.marks.count(_INSERT) == len(self.marks)
+
+    def numbers(self, first: int) -> Iterable[int]:
+        """The number of the delivery of each record; `first` is that of the first."""
+        if self.plain:
+            return range(first, first + len(self.marks))
+        return accumulate((not mark % 2 for mark in self.marks[1:]), initial=first)
 
     def behind(self, start: int) -> _Segment:
         """What comes from record `start` on."""
@@ -138,7 +148,7 @@ class Feed:
         if len(pending) >= self._batch:
             self._news()
 
-    def extend(self, records: Iterable[Record]) -> None:
+    def extend(self, records: list[Record]) -> None:
         """Take the records of whole deliveries, in order."""
         pending = self._pending
         pending.extend(records)  # in one step: a reader in another thread sees all of them or none
@@ -183,28 +193,39 @@ class Feed:
         found: list[Delivery] = []
         fresh = self._fresh
         for segment in segments:
-            number, (marks, times, values) = start + len(found), segment
-            rows = values[0] if self.names is None else zip(*values, strict=True)
-            if marks.count(_INSERT) == len(marks):  # the commonest by far
-                made = zip(times, rows, strict=True)
+            number = start + len(found)
+            rows = segment.values[0] if self.names is None else zip(*segment.values, strict=True)
+            if segment.plain:
+                made = zip(segment.times, rows, strict=True)
                 found += [Delivery(number + i, time, [fresh(row)], None) for i, (time, row) in enumerate(made)]
             else:
                 found += _deliveries(number, segment, iter(rows), fresh)
         return Slice(found, end, max(0, start - max(cursor, 0)))
 
     def columns(self, cursor: int = 0, limit: int | None = None) -> Columns:
-        """The rows of the kept deliveries with a number of at least `cursor`; with `limit` at most so many newest ones.
+        """The rows of the kept deliveries with a number of at least `cursor`, of these at most the `limit` newest.
 
-        Cheaper than `since`: without dicts. The values are those of the engine, lists and dicts among them must not be
-        changed; whole rows are copies.
+        Cheaper than `since`: nothing is made for a row.
         """
-        segments, start, end = self._read(cursor)
-        number = start
-        numbers: list[list[int]] = []
+        segments, number, end = self._read(cursor)
+        marks = b""
+        found: list[list[Any]] = [[], [], *([] for _ in self.names or (None,))]  # numbers, times, values
+        beyond = 0 if limit is None else sum(segment.rows for segment in segments) - limit
         for segment in segments:
-            numbers.append(_numbers(segment.marks, number))
+            if not marks and beyond >= segment.rows:
+                beyond -= segment.rows
+            else:
+                marks += segment.marks
+                for column, part in zip(found, (segment.numbers(number), segment.times, *segment.values), strict=True):
+                    column += part
             number += segment.deliveries
-        return _gathered(segments, numbers, self.names, self._fresh, limit, end)
+        if _EMPTY in marks:
+            found = [[v for v, mark in zip(column, marks, strict=True) if mark != _EMPTY] for column in found]
+            marks = marks.replace(bytes([_EMPTY]), b"")
+        if beyond > 0:
+            marks, found = marks[beyond:], [column[beyond:] for column in found]
+        numbers, times, *values = found
+        return Columns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
 
     def snapshot(self) -> list[Delivery]:
         """All kept deliveries, oldest first."""
@@ -348,41 +369,3 @@ def _deliveries(number: int, segment: _Segment, rows: Iterator[Any], fresh: Call
         made = [] if marks[0] == _EMPTY else [fresh(row) for row in taken]
         found.append(Delivery(number + i, segment.times[start], made[:inserted] or None, made[inserted:] or None))
     return found
-
-
-def _numbers(marks: bytes, number: int) -> list[int]:
-    """The number of the delivery of each record; `number` is the first."""
-    if marks.count(_INSERT) == len(marks):
-        return list(range(number, number + len(marks)))
-    found: list[int] = []
-    number -= 1
-    for mark in marks:
-        number += not mark % 2
-        found.append(number)
-    return found
-
-
-def _gathered(
-    segments: list[_Segment],
-    numbers: list[list[int]],
-    names: tuple[str, ...] | None,
-    fresh: Callable[[Any], Row],
-    limit: int | None,
-    cursor: int,
-) -> Columns:
-    marks = b"".join(segment.marks for segment in segments)
-    columns: list[list[Any]] = [[], [], *([] for _ in range(1 if names is None else len(names)))]
-    for segment, of_records in zip(segments, numbers, strict=True):
-        for column, part in zip(columns, (of_records, segment.times, *segment.values), strict=True):
-            column += part
-    if _EMPTY in marks:
-        columns = [[v for v, mark in zip(column, marks, strict=True) if mark != _EMPTY] for column in columns]
-        marks = marks.replace(bytes([_EMPTY]), b"")
-    if limit is not None and limit < len(marks):
-        marks = marks[len(marks) - limit :]
-        columns = [column[len(column) - limit :] for column in columns]
-    inserts = [mark <= _MORE for mark in marks]
-    deliveries, times, *values = columns
-    if names is None:
-        return Columns(deliveries, times, inserts, {}, [fresh(row) for row in values[0]], cursor)
-    return Columns(deliveries, times, inserts, dict(zip(names, values, strict=True)), None, cursor)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from cepbook.feeds import Delivery
+from cepbook.engine.rows.frozen import is_hashable
+from cepbook.engine.rows.support import copied
+from cepbook.feeds import Columns
 from cepbook.lang.types import Type
 
 Row = Mapping[str, Any]
@@ -44,26 +46,22 @@ def frame_of(rows: Iterable[Row], properties: Mapping[str, Type]) -> pd.DataFram
     return pd.DataFrame(data, index=pd.RangeIndex(len(held)), columns=list(properties))
 
 
-def changes_of(deliveries: Iterable[Delivery], properties: Mapping[str, Type]) -> pd.DataFrame:
+def changes_of(found: Columns, properties: Mapping[str, Type]) -> pd.DataFrame:
     """One line per inserted or removed row: ``time`` (ms), ``seq`` (number of the delivery), ``kind``, the columns.
 
     Where the statement has a column of one of these names, the added one gets a trailing underscore.
     """
-    times: list[int] = []
-    numbers: list[int] = []
-    kinds: list[str] = []
-    rows: list[Row] = []
-    for number, time, insert, remove in deliveries:
-        for kind, some in (("insert", insert), ("remove", remove)):
-            for row in some or ():
-                times.append(time)
-                numbers.append(number)
-                kinds.append(kind)
-                rows.append(row)
-    head = pd.DataFrame({"time": pd.Series(times, dtype="int64"), "seq": pd.Series(numbers, dtype="int64")})
-    head["kind"] = pd.Series(kinds, dtype="string")
-    head = head.rename(columns={name: free_name(name, properties) for name in head.columns})
-    return pd.concat([head, frame_of(rows, properties)], axis=1)
+    data: dict[str, pd.Series[Any]] = {
+        free_name("time", properties): pd.Series(found.times, dtype="int64"),
+        free_name("seq", properties): pd.Series(found.numbers, dtype="int64"),
+        free_name("kind", properties): pd.Series(
+            ["insert" if insert else "remove" for insert in found.inserts], dtype="string"
+        ),
+    }
+    for name, of in properties.items():
+        values = found.column(name)
+        data[name] = series_of(values if is_hashable(of) else [copied(value) for value in values], of)
+    return pd.DataFrame(data, index=pd.RangeIndex(len(found.times)))
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

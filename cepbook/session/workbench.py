@@ -420,7 +420,7 @@ class Workbench:
     def changes(self, name: str) -> pd.DataFrame:
         """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""
         feed = self._stage.feed(name)
-        return changes_of(feed.snapshot(), self._stage.statement(name).output_type.properties)
+        return changes_of(feed.columns(), self._stage.statement(name).output_type.properties)
 
     def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
         """A marble diagram of statement `name`: its last `events` arrivals, how long each was in the data window, and

@@ -64,17 +64,10 @@ def rows_of(source: Any, name: str) -> Rows:
 def _of_feed(workbench: Any, name: str) -> Rows:
     feed = workbench.feed(name)
     names = list(workbench.runtime.statements[name].output_type.properties)
-    time: list[int] = []
-    kind: list[str] = []
-    found: list[Mapping[str, Any]] = []
-    for delivery in feed.snapshot():
-        for label, rows in ((_INSERT, delivery.insert), (_REMOVE, delivery.remove)):
-            if rows:
-                found += rows
-                time += [delivery.time] * len(rows)
-                kind += [label] * len(rows)
-    dropped = feed.total_insert + feed.total_remove - len(found)
-    return Rows(time, kind, {c: [row.get(c) for row in found] for c in names}, dropped)
+    found = feed.columns()
+    kind = [_INSERT if insert else _REMOVE for insert in found.inserts]
+    dropped = feed.total_insert + feed.total_remove - len(kind)
+    return Rows(found.times, kind, {c: found.column(c) for c in names}, dropped)
 
 
 def _of_run(run: SparkRun, name: str) -> Rows:

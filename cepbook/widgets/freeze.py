@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from html import escape
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cepbook.errors import CepbookError
-from cepbook.feeds import Delivery, Feed
+from cepbook.feeds import Feed
 from cepbook.session.partials import Partials
 from cepbook.widgets.encode import Column, time_text
 from cepbook.widgets.partitions import partial_rows, partition_columns, tree_rows
@@ -16,7 +16,7 @@ from cepbook.widgets.render import (
     WIDTH_LIMIT,
     Frozen,
     Table,
-    cells_of,
+    column_cells,
     counted,
     heading_html,
     table_html,
@@ -28,45 +28,6 @@ from cepbook.widgets.source import NO_ROWS, Listed, Rows, ViewSource
 STATIC_ROWS = 20
 
 State = Literal["ready", "live", "paused", "finished", "dropped"]
-
-
-class StreamRows(NamedTuple):
-    """The newest rows of a feed in order (of one delivery the insert rows first), and the cursor behind them.
-
-    Parallel lists: the rows, their clock times in ms, whether they are insert rows, their delivery numbers.
-    """
-
-    rows: list[Mapping[str, object]]
-    times: list[int]
-    inserts: list[bool]
-    numbers: list[int]
-    cursor: int
-
-
-def newest_rows(feed: Feed, cursor: int, limit: int) -> StreamRows:
-    """At most `limit` of the newest rows of deliveries numbered `cursor` and above; a huge delivery is cut."""
-    found = feed.since(max(cursor, feed.deliveries - limit))
-    count = 0
-    first = len(found.deliveries)
-    while first and count < limit:
-        first -= 1
-        count += _size(found.deliveries[first])
-    taken = StreamRows([], [], [], [], found.cursor)
-    for one in found.deliveries[first:]:
-        for part, is_insert in ((one.insert, True), (one.remove, False)):
-            if part:
-                taken.rows.extend(part)
-                taken.inserts.extend([is_insert] * len(part))
-        taken.times.extend([one.time] * _size(one))
-        taken.numbers.extend([one.number] * _size(one))
-    if count > limit:
-        for each in taken[:4]:
-            del each[: count - limit]
-    return taken
-
-
-def _size(delivery: Delivery) -> int:
-    return len(delivery.insert or ()) + len(delivery.remove or ())
 
 
 def freeze(source: ViewSource, state: State = "ready") -> Frozen:
@@ -148,23 +109,24 @@ def _waiting_section(found: Partials) -> tuple[str, str, Table | None]:
 def _stream_section(
     columns: tuple[Column, ...], feed: Feed, in_ms: Callable[[int], int]
 ) -> tuple[str, str, Table | None]:
-    rows, units, inserts, _, _ = newest_rows(feed, 0, STATIC_ROWS)
-    times = [in_ms(time) for time in units]
-    if not rows:
+    found = feed.columns(feed.deliveries - STATIC_ROWS, STATIC_ROWS)
+    times = [in_ms(time) for time in found.times]
+    if not times:
         return "Stream", "no rows yet", None
     millis = any(ms % 1000 for ms in times)
-    signs = tuple("+" if flag else "−" for flag in inserts)
+    signs = tuple("+" if flag else "−" for flag in found.inserts)
+    shown = column_cells([found.column(c.name) for c in columns], columns, len(times))
     table = Table(
         ("time", "", *(c.name for c in columns)),
         (False, False, *(c.kind in ("int", "float") for c in columns)),
         tuple(
             (time_text(ms, millis=millis), sign, *cells)
-            for ms, sign, cells in zip(times, signs, cells_of(rows, columns), strict=True)
+            for ms, sign, cells in zip(times, signs, shown, strict=True)
         ),
         signs,
     )
     total = feed.total_insert + feed.total_remove
-    return "Stream", f"last {len(rows)} of {counted(total, 'row')}" if total > len(rows) else "", table
+    return "Stream", f"last {len(signs)} of {counted(total, 'row')}" if total > len(signs) else "", table
 
 
 def _window_section(rows: Rows, columns: tuple[Column, ...]) -> tuple[str, str, Table | None]:

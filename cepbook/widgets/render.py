@@ -48,9 +48,16 @@ class Table:
 
 def cells_of(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> list[tuple[str, ...]]:
     """The text of every cell; the floats of one column share their number of decimals."""
-    decimals = [decimals_of(row.get(c.name) for row in rows) if c.kind == "float" else None for c in columns]
-    places = list(zip(columns, decimals, strict=True))
-    return [tuple(_cell(row.get(c.name), digits, c.kind) for c, digits in places) for row in rows]
+    return column_cells([[row.get(c.name) for row in rows] for c in columns], columns, len(rows))
+
+
+def column_cells(values: Sequence[Sequence[object]], columns: Sequence[Column], rows: int) -> list[tuple[str, ...]]:
+    """The same, row by row, of the `values` of columns."""
+    texts: list[list[str]] = []
+    for each, column in zip(values, columns, strict=True):
+        places = decimals_of(each) if column.kind == "float" else None
+        texts.append([_cell(value, places, column.kind) for value in each])
+    return list(zip(*texts, strict=True)) if texts else [()] * rows
 
 
 def _cell(value: object, places: int | None, kind: str) -> str:

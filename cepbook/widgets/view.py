@@ -22,7 +22,6 @@ from cepbook.widgets.freeze import (
     after_dropping,
     freeze,
     gone,
-    newest_rows,
 )
 from cepbook.widgets.live import LiveWidget, Progress, asset
 from cepbook.widgets.partitions import event_lines, levels_of_columns, partial_rows, partition_columns, sizes_among
@@ -270,7 +269,8 @@ class StatementView(LiveWidget):
 
     def _stream(self, feed: Feed, number: int, buffers: Buffers) -> dict[str, object]:
         # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
-        rows, times, inserts, numbers, cursor = newest_rows(feed, self._next, self._keep)
+        found = feed.columns(max(self._next, feed.deliveries - self._keep), self._keep)
+        numbers, cursor = found.numbers, found.cursor
         self._sent = {n: end for n, end in self._sent.items() if n > self._pump.acked}
         self._sent[number] = cursor
         return {
@@ -278,13 +278,13 @@ class StatementView(LiveWidget):
             "first": cursor - len(feed),
             "from": numbers[0] if numbers else cursor,
             "to": cursor,
-            "count": len(rows),
+            "count": len(numbers),
             "inserted": feed.total_insert,
             "removed": feed.total_remove,
-            "time": encode_values([self._source.ms(time) for time in times], buffers),
-            "insert": encode_values(inserts, buffers),
+            "time": encode_values([self._source.ms(time) for time in found.times], buffers),
+            "insert": encode_values(found.inserts, buffers),
             "delivery": encode_values(numbers, buffers),
-            "columns": encode_rows(rows, self._columns, buffers),
+            "columns": [encode_values(found.column(column.name), buffers) for column in self._columns],
         }
 
     def _matches(self, feed: Feed, number: int) -> dict[str, object]:

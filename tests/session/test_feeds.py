@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -79,6 +80,70 @@ def test_agrees_with_a_naive_feed() -> None:
                 naive.pop(0)
             assert feed.snapshot() == naive
             assert feed.dropped == step + 1 - len(naive)
+
+
+@pytest.mark.parametrize("names", [None, ("i", "j")])
+def test_columns_are_the_rows_of_the_deliveries(names: tuple[str, ...] | None) -> None:
+    chance = random.Random(3)
+    feed = Feed(400)
+    if names is not None:
+        feed.describe(names, lambda row: dict(zip(names, row, strict=True)))
+
+    def side(step: int) -> list[Any] | None:
+        size = chance.choice([0, 0, 1, 1, 1, 2, 30])
+        return [{"i": step, "j": j} if names is None else (step, j) for j in range(size)] or None
+
+    for step in range(3_000):
+        feed.push(step, side(step), side(step) if chance.random() < 0.3 else None)
+        if chance.random() < 0.02:
+            cursor, limit = step - chance.randrange(200), chance.choice([None, 1, 5, 50, 1_000])
+            rows = [
+                (d.number, d.time, part is d.insert, row["i"], row["j"], None)
+                for d in feed.since(cursor).deliveries
+                for part in (d.insert, d.remove)
+                for row in part or ()
+            ]
+            found = feed.columns(cursor, limit)
+            values = [found.column(name) for name in ("i", "j", "none")]
+            lines = list(zip(found.numbers, found.times, found.inserts, *values, strict=True))
+            assert lines == rows[-(limit or 10**9) :]
+            assert found.cursor == step + 1
+
+
+def test_a_reader_may_change_what_it_gets() -> None:
+    feed = Feed()
+    feed.push(1, [{"i": 1}], [{"i": 0}])
+    for part in (feed.snapshot()[0].insert, feed.snapshot()[0].remove):
+        assert part is not None
+        part[0]["i"] = 5
+    assert feed.snapshot() == [Delivery(0, 1, [{"i": 1}], [{"i": 0}])]
+
+
+def test_a_reader_in_another_thread_sees_whole_deliveries() -> None:
+    feed, stop = Feed(3_000), threading.Event()
+    feed.describe(("i", "j"), lambda row: {"i": row[0], "j": row[1]})
+    wrong: list[Delivery] = []
+
+    def read() -> None:
+        cursor = 0
+        while not stop.is_set():
+            found = feed.since(cursor)
+            for one in found.deliveries:
+                if [row["i"] for row in one.insert or ()] != [one.number] * (one.time + 1):
+                    wrong.append(one)
+            cursor = found.cursor
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(30_000):
+        if number % 3:
+            feed.extend([(int(j > 0), number % 3, number, j) for j in range(number % 3 + 1)])
+        else:
+            feed.one((0, 0, number, 0))
+    stop.set()
+    reader.join()
+    assert not wrong
+    assert feed.deliveries == 30_000
 
 
 def test_memory_between_reads_is_bounded() -> None:

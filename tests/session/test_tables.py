@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cepbook.errors import UsageError
-from cepbook.feeds import Delivery
+from cepbook.feeds import Feed
 from cepbook.lang import types as t
 from cepbook.session.modules import Owned, target_of
 from cepbook.session.tables import changes_of, frame_of
@@ -30,18 +30,31 @@ def test_nulls_and_broken_promises() -> None:
 
 
 def test_changes() -> None:
-    deliveries = [Delivery(3, 10, [{"n": 1}, {"n": 2}], None), Delivery(4, 11, None, [{"n": 1}])]
-    frame = changes_of(deliveries, {"n": t.INT})
+    feed = Feed()
+    for delivery in (1, None, None), (2, None, None), (3, [{"n": 0}], None):
+        feed.push(*delivery)
+    feed.push(10, [{"n": 1}, {"n": 2}], None)
+    feed.push(11, None, [{"n": 1}])
+    frame = changes_of(feed.columns(3), {"n": t.INT})
     assert list(frame.columns) == ["time", "seq", "kind", "n"]
     assert frame.to_dict("list") == {
         "time": [10, 10, 11], "seq": [3, 3, 4], "kind": ["insert", "insert", "remove"], "n": [1, 2, 1],
     }  # fmt: skip
-    assert [str(d) for d in changes_of([], {"n": t.INT}).dtypes] == ["int64", "int64", "string", "Int32"]
+    assert [str(d) for d in changes_of(Feed().columns(), {"n": t.INT}).dtypes] == ["int64", "int64", "string", "Int32"]
 
 
 def test_changes_of_a_statement_with_a_column_named_time() -> None:
-    frame = changes_of([Delivery(0, 10, [{"time": 7}], None)], {"time": t.LONG, "kind_": t.INT})
+    feed = Feed()
+    feed.push(10, [{"time": 7}], None)
+    frame = changes_of(feed.columns(), {"time": t.LONG, "kind_": t.INT})
     assert list(frame.columns) == ["time_", "seq", "kind", "time", "kind_"]
+
+
+def test_a_frame_of_changes_shares_no_lists_with_the_engine() -> None:
+    feed, kept = Feed(), [1, 2]
+    feed.push(10, [{"a": kept}], None)
+    changes_of(feed.columns(), {"a": t.Type("array", t.INT)})["a"].iloc[0].append(3)
+    assert kept == [1, 2]
 
 
 def names(text: str) -> frozenset[str]:
