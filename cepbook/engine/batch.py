@@ -136,11 +136,13 @@ class Batch:
                 if context.name in opened or (name in targets and name in self.types):
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
-                if any(s.context is context and s.plan.source.nothing for s in self._runtime.statements.values()):
+                if any(
+                    s.plan.context == context.name and s.plan.source.nothing for s in self._runtime.statements.values()
+                ):
                     return f"context `{context.name}` has a statement without a from-clause"
                 if context.watched:
                     return f"context `{context.name}` has a partition listener, which is called as things happen"
-                read = any(s.context is context for s in self._runtime.readers(name))
+                read = any(s.plan.context == context.name for s in self._runtime.readers(name))
                 if name not in self.types and not read:
                     return f"context `{context.name}` takes partitions from the derived stream `{name}`"
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.compiler import Compiled
+from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.notices import Notices
 from cepbook.engine.contexts.tree import Tree
@@ -30,8 +31,7 @@ class Built:
 
     deployment: Deployment
     compiled: Compiled
-    contexts: Mapping[str, KeyedContext]
-    trees: Mapping[str, Tree]
+    contexts: Mapping[str, Context]
 
 
 def build(
@@ -39,16 +39,15 @@ def build(
 ) -> Built:
     """A module that is ready to start. Nothing of the runtime `host` changes. `next_order` takes a priority."""
     statements: list[Statement] = []
-    contexts: dict[str, KeyedContext] = {}
-    trees: dict[str, Tree] = {}
+    contexts: dict[str, Context] = {}
     for plan in compiled.plan.statements:
         if isinstance(plan, CreateContextStatement):
             name = plan.context.name
             order = next_order(plan.priority)
-            contexts[name] = KeyedContext(plan, compiled.locators[name], order, host.clock, notices)
+            contexts[name] = KeyedContext(plan, compiled.locators[name], order, host, notices)
         elif isinstance(plan, CreateContextTreeStatement):
             name = plan.context.name
-            trees[name] = Tree(plan, compiled.trees[name], next_order(plan.priority), host, notices)
+            contexts[name] = Tree(plan, compiled.trees[name], next_order(plan.priority), host, notices)
         elif isinstance(plan, SelectStatement):
             order = next_order(plan.priority)
             made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
@@ -70,7 +69,7 @@ def build(
         compiled.plan,
         tuple(n for kind, n in provided if kind == "variable"),
     )
-    return Built(deployment, compiled, contexts, trees)
+    return Built(deployment, compiled, contexts)
 
 
 def try_to_start(host: Host, plan: SelectStatement, compiled: Compiled, live: Iterable[Any]) -> None:

@@ -15,7 +15,9 @@ from typing import Any
 
 from cepbook.lang import expr as x
 
-Handler = Callable[[Any], object]  # true if it took the event
+# of an event, or (event, rounds) where contexts are concerned; true if it took the event
+Handler = Callable[..., object]
+Rounds = list[Any]  # what an event is to each of the contexts that its type concerns
 Order = tuple[int, int]
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
 _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
@@ -131,21 +133,25 @@ def _node(entries: list[Entry]) -> Node:
     return node
 
 
-def dispatcher(subscribers: Sequence[Subscriber], failed: Callable[[Exception], None]) -> Handler:
+def dispatcher(
+    subscribers: Sequence[Subscriber], failed: Callable[[Exception], None], contexts: int = 0
+) -> Callable[[Any], object]:
     """A function that hands an event to every subscriber that must see it, in delivery order.
 
-    An exception in one statement goes to `failed`; the others still see the event.
+    An exception in one statement goes to `failed`; the others still see the event. If it concerns some number of
+    `contexts`, subscribers are called as ``handler(event, rounds)``, with a place in `rounds` for each context.
     """
     ordered = sorted(subscribers, key=lambda s: s.order)
     if not ordered:
         return lambda event: None
     if any(s.drops for s in ordered):
-        return _dropping(ordered, failed)
+        return _dropping(ordered, failed, contexts)
     if len(ordered) <= LINEAR:
-        return _linear([s.checked for s in ordered], failed)
+        handlers = [s.checked for s in ordered]
+        return _in_rounds(handlers, failed, contexts) if contexts else _linear(handlers, failed)
     root = build(ordered)
-    single = _single_table(root)
-    return _tree(root, failed) if single is None else _table(*single, failed)
+    single = None if contexts else _single_table(root)
+    return _tree(root, failed, contexts) if single is None else _table(*single, failed)
 
 
 def _linear(handlers: list[Handler], failed: Callable[[Exception], None]) -> Handler:
@@ -162,17 +168,30 @@ def _linear(handlers: list[Handler], failed: Callable[[Exception], None]) -> Han
     return dispatch
 
 
-def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None]) -> Handler:
+def _in_rounds(handlers: list[Handler], failed: Callable[[Exception], None], contexts: int) -> Handler:
+    def dispatch(event: Any) -> None:
+        rounds: Rounds = [None] * contexts
+        for handler in handlers:
+            try:
+                handler(event, rounds)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+
+    return dispatch
+
+
+def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None], contexts: int) -> Handler:
     """With ``@Drop`` it counts who took the event: takers say so themselves, and one that failed on it took it."""
     takers = [(s.order[0], s.checked, s.drops) for s in ordered]
 
     def dispatch(event: Any) -> None:
+        given = (event, [None] * contexts) if contexts else (event,)
         dropped_below: int | None = None
         for priority, handler, drops in takers:
             if dropped_below is not None and priority > dropped_below:
                 return
             try:
-                taken = handler(event)
+                taken = handler(*given)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 taken = True
                 failed(failure)
@@ -203,15 +222,16 @@ def _table(name: str, table: dict[Any, list[Handler]], failed: Callable[[Excepti
     return dispatch
 
 
-def _tree(root: Node, failed: Callable[[Exception], None]) -> Handler:
+def _tree(root: Node, failed: Callable[[Exception], None], contexts: int) -> Handler:
     def dispatch(event: Any) -> None:
+        given = (event, [None] * contexts) if contexts else (event,)
         found: list[tuple[Order, Handler]] = []
         root.match(event, found)
         if len(found) > 1:
             found.sort(key=_order)
         for _, handler in found:
             try:
-                handler(event)
+                handler(*given)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 failed(failure)
 

@@ -15,7 +15,7 @@ from operator import length_hint
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
-from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.context import Columnar, Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Out, Push, Record, Row, Rows
 from cepbook.engine.layout import deliveries
@@ -38,7 +38,7 @@ class Replayed(Protocol):
     @property
     def statements(self) -> Mapping[str, Statement]: ...
     @property
-    def contexts(self) -> Mapping[str, KeyedContext]: ...
+    def contexts(self) -> Mapping[str, Context]: ...
     def readers(self, type_name: str) -> list[Statement]: ...
     def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]: ...
     def advance(self, t: int) -> None: ...
@@ -198,10 +198,10 @@ class Flow:
     def _taker(self, statement: Statement) -> Callable[[Any], None]:
         take: Any = statement.program["on_event"]
         context = statement.context
-        if not isinstance(context, KeyedContext):
+        if context is None:
             return take  # type: ignore[no-any-return]
         target = statement.program.shape.source.event_type
-        locate = context.locator(next(listed for c, listed in allocating(self._runtime, target) if c is context))
+        locate = next(c.locator(listed) for c, listed in allocating(self._runtime, target) if c.name == context.name)
         slot = statement.program.namespace["slot"]
 
         def within(event: Row) -> None:
@@ -292,13 +292,14 @@ class _Out:
         return found
 
 
-def allocating(runtime: Replayed, type_name: str) -> list[tuple[KeyedContext, str]]:
+def allocating(runtime: Replayed, type_name: str) -> list[tuple[Columnar, str]]:
     """The active contexts in which events of `type_name` open partitions, each with its listed type."""
-    found: list[tuple[KeyedContext, str]] = []
+    found: list[tuple[Columnar, str]] = []
     for context in runtime.contexts.values():
-        listed = next((t for t in context.streams if runtime.catalog.is_a(type_name, t)), None)
-        if listed is not None and any(context.statements):
-            found.append((context, listed))
+        columnar = context.columnar
+        listed = None if columnar is None else columnar.listed(type_name)
+        if columnar is not None and listed is not None and any(context.statements):
+            found.append((columnar, listed))
     return found
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.delta import Row
 from cepbook.errors import StatementError
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.expr import Expr
 
 
 class Host(Protocol):
@@ -43,6 +44,19 @@ class Holder(Protocol):
         """A listener failed."""
 
 
+class Reading(NamedTuple):
+    """How a statement takes events of a type in a state, ``take(event, state)``: true if it took the event.
+
+    `checked` tests the whole filter, `matched` relies on `condition`, which the filter index may use, having been
+    tested. With `drops` (``@Drop``) an event that it takes is kept from statements of lower priority.
+    """
+
+    checked: Callable[[Any, Any], object]
+    matched: Callable[[Any, Any], object]
+    condition: Expr | None
+    drops: bool
+
+
 class Member(Protocol):
     """What a context needs of the statements that run in it."""
 
@@ -59,8 +73,8 @@ class Member(Protocol):
     def opened(self, partition: Any) -> None:
         """A partition was allocated while the context was active, and has all its states."""
 
-    def taker(self, type_name: str) -> Callable[[Any, Any], object] | None:
-        """What takes an event of a type in a state; None if the statement does not read the type."""
+    def reading(self, type_name: str) -> Reading | None:
+        """How the statement takes events of a type; None if it does not read the type."""
 
     def end(self, partition: Any, now: int) -> None:
         """A partition ends: deliver what is due at its end, and forget the state."""

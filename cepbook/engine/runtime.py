@@ -17,18 +17,17 @@ from cepbook.engine.building import Built, build, try_to_start
 from cepbook.engine.clock import LAST, NEVER, Clock
 from cepbook.engine.compiler import Compiled, bind_text, compile_plan
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.notices import Notices, PartitionListener
 from cepbook.engine.contexts.selectors import Selector, chosen
-from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Row
 from cepbook.engine.deployments import Deployment, dependants, listing, users
 from cepbook.engine.failures import ErrorListener, Failures, attribute
-from cepbook.engine.filters import Handler, dispatcher
+from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.rounds import Rounds, in_full
-from cepbook.engine.routing import takers
+from cepbook.engine.routing import route
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
@@ -58,8 +57,7 @@ class Runtime:
         self.version = 0
         self._statements: dict[str, Statement] = {}
         self._deployments: dict[str, Deployment] = {}
-        self._contexts: dict[str, KeyedContext] = {}
-        self._trees: dict[str, Tree] = {}  # all other contexts
+        self._contexts: dict[str, Context] = {}
         self._notices = Notices(self.report)
         self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
@@ -247,7 +245,6 @@ class Runtime:
         """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
         self.catalog, self._variables = built.compiled.catalog, built.compiled.variables
         self._contexts.update(built.contexts)
-        self._trees.update(built.trees)
         for statement in built.deployment.statements:
             context = statement.plan.context
             self._statements[statement.name] = statement
@@ -276,7 +273,6 @@ class Runtime:
             self._statements.pop(statement.name, None)
         for name in deployment.contexts:
             self._contexts.pop(name, None)
-            self._trees.pop(name, None)
         self.catalog = self._catalog_without([deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
         self._deployments.pop(deployment.id, None)
@@ -401,16 +397,16 @@ class Runtime:
             self.rounds.check()
             if type_name not in self.catalog.event_types:
                 raise EventError(f"event type `{type_name}` was dropped")
-            route = self._routes[type_name] = dispatcher(takers(self, self._trees, type_name), self._caught)
-            route(event)
+            self._routes[type_name] = route(self, type_name, self._caught)
+            self._routes[type_name](event)
 
         return first
 
     def rewired(self) -> None:
         """Statements or their listeners changed: routes are built anew at their next event."""
         self.version += 1
-        for tree in self._trees.values():
-            tree.rewired()
+        for context in self._contexts.values():
+            context.rewired()
         for name in self._routes:
             self._routes[name] = self._unbuilt_route(name)
         self.rounds.frozen()
@@ -421,14 +417,13 @@ class Runtime:
         return sorted(found, key=lambda s: s.order)
 
     @property
-    def contexts(self) -> Mapping[str, KeyedContext]:
-        """The plain keyed contexts, by name."""
+    def contexts(self) -> Mapping[str, Context]:
+        """The running contexts, by name."""
         return self._contexts
 
-    def context(self, name: str) -> KeyedContext | Tree:
+    def context(self, name: str) -> Context:
         """The running context `name`. Errors: UsageError with the nearest known name."""
-        contexts: dict[str, KeyedContext | Tree] = {**self._contexts, **self._trees}
-        return known("context", name, contexts)
+        return known("context", name, self._contexts)
 
     # -------------------------------------------------------------- time
     def advance(self, t: int, *, stepping: bool = False) -> None:

@@ -6,15 +6,14 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.delta import Listener, Ports, Rows, Sink
-from cepbook.engine.filters import Handler
+from cepbook.engine.filters import Handler, Subscriber
 from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet, call_listener
 from cepbook.engine.patterns.running import Matching
-from cepbook.engine.ports import Host
+from cepbook.engine.ports import Host, Reading
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.shape import Shape
 from cepbook.engine.schedule import Schedule
@@ -22,6 +21,8 @@ from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import SelectStatement
+
+_FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
 
 class Statement:
@@ -51,7 +52,7 @@ class Statement:
         self.order = order
         self.program = program
         self.timed = Schedule(order, self, program)
-        self.context: KeyedContext | Tree | None = None
+        self.context: Context | None = None
         self.state: Any = None
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
@@ -72,7 +73,7 @@ class Statement:
         return {name: str(type_) for name, type_ in self.output_type.properties.items()}
 
     # -------------------------------------------------------------- life
-    def start(self, context: KeyedContext | Tree | None) -> None:
+    def start(self, context: Context | None) -> None:
         """Make the state: one for the whole statement, or one per partition of its context."""
         self.context = context
         self.timed.attach(self._runtime.clock)
@@ -136,8 +137,7 @@ class Statement:
         if self.context is None:
             return [(None, self.state)]
         slot = self.program.namespace["slot"]
-        live = sorted(self.context.partitions.values(), key=lambda p: p.id)
-        return [(p.id, p.states[slot]) for p in live]
+        return [(p.id, p.states[slot]) for p in self.context.partitions.values()]
 
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
         """(partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
@@ -179,7 +179,8 @@ class Statement:
     @property
     def merges(self) -> bool:
         """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
-        return self.plan.source.pattern is not None or isinstance(self.context, Tree)
+        source, context = self.program.shape.source, self.context
+        return source.pattern is not None or (context is not None and context.several(source.event_types))
 
     def _wire(self, ports: Ports | None) -> None:
         """Deliver to `ports`. Event functions have them, as all constants, among their default values."""
@@ -251,14 +252,32 @@ class Statement:
             self.failed(failure)
             return True
 
-    def taker(self, type_name: str) -> Callable[[Any, Any], object] | None:
-        """What takes an event of `type_name` in a state; None if the statement does not read the type."""
+    def reading(self, type_name: str) -> Reading | None:
+        """How events of `type_name` are taken in a state; None if the statement does not read the type."""
         if not self.reads(type_name):
             return None
-        if self._matching is not None:
-            return self._matching.taker(self._types(type_name))
-        take: Callable[[Any, Any], object] = self.program["on_event"]
-        return take
+        drops = self.plan.drop
+        if self._matching is None:
+            on_event, on_match = self.program["on_event"], self.program["on_match"]
+            return Reading(on_event, on_match, self.condition(type_name), drops)
+        take = self._matching.taker(self._types(type_name))
+        return None if take is None else Reading(take, take, self.condition(type_name), drops)
+
+    def subscribers(self, type_name: str) -> list[Subscriber]:
+        """Without context: what takes events of `type_name`, and what looks at them before any statement does."""
+        reading = self.reading(type_name)
+        if reading is None:
+            return []
+        checked, matched, condition, drops = reading
+        if self._matching is None:
+            return [Subscriber(self.order, condition, checked, matched, drops)]
+        take = _in_state(checked, self.state)
+        found = [Subscriber(self.order, condition, take, take, drops)]
+        looks = self._matching.looker(self._types(type_name))
+        if looks is not None:
+            look = _in_state(looks, self.state)
+            found.append(Subscriber(_FIRST, None, look, look))
+        return found
 
     def condition(self, type_name: str) -> Expr | None:
         """What events of `type_name` must pass to be for the statement: what the filter index may use."""
@@ -273,13 +292,6 @@ class Statement:
         found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
         picks = [pick for pick in found if pick is not None]
         return picks if len(picks) == len(found) else None
-
-    def looker(self, type_name: str) -> Handler | None:
-        """What looks at an event of `type_name` before any statement handles it."""
-        if self._matching is None or self.context is not None:
-            return None
-        found = self._matching.looker(self._types(type_name))
-        return None if found is None else _in_state(found, self.state)
 
     def _types(self, type_name: str) -> tuple[str, ...]:
         """The type and all that it is a subtype of."""
@@ -301,55 +313,6 @@ class Statement:
             self.program["on_event"](match)
         else:
             self.program["on_event"](match, state)
-
-    def in_tree(self, tree: Tree, type_name: str) -> Handler:
-        """The taker of events of `type_name` in all partitions that they belong to."""
-        take = self.taker(type_name)
-        assert take is not None
-        order, slot = self.order, self.program.namespace["slot"]
-
-        def on_event(event: Any) -> object:
-            took = False
-            for partition in tree.targets(type_name, event, order, slot):
-                took |= self.guarded(take, event, partition)
-            return took or self in tree.took
-
-        return on_event
-
-    def handlers(self, type_name: str, listed: str | None) -> tuple[Handler, Handler]:
-        """(checks the filter itself, relies on the index) takers of an event of a type, in the context's `listed`."""
-        checked, matched = self.program["on_event"], self.program["on_match"]
-        context = self.context
-        if self._matching is not None:
-            take = self.taker(type_name)
-            assert take is not None
-            checked = matched = take if isinstance(context, KeyedContext) else _in_state(take, self.state)
-        if not isinstance(context, KeyedContext):
-            return checked, matched
-        slot: int = self.program.namespace["slot"]
-
-        def ahead(take: Callable[[Any, Any], object]) -> Handler:
-            def on_event(event: Any) -> object:
-                partition = None if listed is None else context.find(listed, event)
-                return partition is not None and take(event, partition.states[slot])
-
-            return on_event
-
-        if self.order < context.order:  # the context looks at the event, and may open a partition for it, later
-            return ahead(checked), ahead(matched)
-
-        def within(take: Callable[[Any, Any], object]) -> Handler:
-            def on_event(event: Any) -> object:
-                partition = context.current
-                if partition is None:
-                    return False
-                if context.fresh:
-                    return self in context.took
-                return take(event, partition.states[slot])
-
-            return on_event
-
-        return within(checked), within(matched)
 
     # -------------------------------------------------------------- errors
     def _crowded(self) -> None:

@@ -7,14 +7,16 @@ from 0 and are not reused while the context is active; a context is active while
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.clock import Clock
+from cepbook.engine.contexts.context import Columnar
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.roster import Roster
 from cepbook.engine.contexts.selectors import Identity, Step
-from cepbook.engine.ports import Member
+from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
+from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.frozen import is_hashable, key_code
 from cepbook.engine.rows.source import Source
@@ -23,59 +25,74 @@ from cepbook.lang.plan import CreateContextStatement, KeyedContextSpec, KeyedStr
 from cepbook.lang.types import Type
 
 Locate = Callable[[Any], Any]
+Take = Callable[[Any, Any], object]  # (event, state)
 Locators = Mapping[str, Locate]  # by listed event type
 OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": ()})()
 
 
-class KeyedContext:
-    """The live partitions of one keyed context.
+class Shown:
+    """What an event is that made its partition: all statements have seen it, and those in `took` took it."""
 
-    While an event is dispatched, `current` is its partition (None: it is in none) and `fresh` tells that the event made
-    the partition; then all statements have seen it already, at the context's own place in the order, and `took` holds
-    those whose filter it passed.
+    __slots__ = ("took",)
+    ended = True
+
+    def __init__(self, took: Sequence[Member]) -> None:
+        self.took = took
+
+
+class KeyedContext:
+    """The live partitions of one keyed context, by key.
+
+    The round of an event of a listed type is its `Partition`, `Shown` if the event made it, None if it is in none.
+    An event of any other type is for all partitions.
     """
 
     def __init__(
-        self, plan: CreateContextStatement, locators: Locators, order: tuple[int, int], clock: Clock, notices: Notices
+        self, plan: CreateContextStatement, locators: Locators, order: Order, host: Host, notices: Notices
     ) -> None:
         self.plan = plan
-        self._clock = clock
-        self._notices = notices
         self.name = plan.context.name
         self.order = order
-        self.streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
+        self.partitions: dict[Any, Partition] = {}  # new ones come last, so in order of ids, too
+        self._streams: dict[str, KeyedStream] = {s.event_type: s for s in plan.spec.streams}
         self._locate = locators
-        self.partitions: dict[Any, Partition] = {}
-        self.statements: list[Member | None] = []
-        self.current: Partition | None = None
-        self.fresh = False
-        self.took: list[Member] = []
+        self._host = host
+        self._notices = notices
+        self._roster = Roster(host.clock)
         self._next_id = 0
 
     # -------------------------------------------------------------- statements
+    @property
+    def statements(self) -> Sequence[Member | None]:
+        """Its statements by slot; None where one has gone."""
+        return self._roster.members
+
+    @property
+    def columnar(self) -> Columnar:
+        """Itself: which partition an event belongs to depends on nothing but the event."""
+        return self
+
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot."""
-        if not self.statements:
+        if not self._roster:
             self._tell("activated", None)
-        self.statements.append(statement)
-        for partition in self.partitions.values():
-            partition.states.append(statement.new_state(partition))
-        return len(self.statements) - 1
+        return self._roster.join(statement, self.partitions.values())
 
     def part(self, statement: Member) -> None:
         """Remove a statement; without statements the context forgets its partitions."""
-        slot = self.statements.index(statement)
-        self.statements[slot] = None
+        self._roster.part(statement, self.partitions.values())
+        if self._roster:
+            return
         for partition in self.partitions.values():
-            partition.states[slot] = None
-        if not any(self.statements):
-            for partition in self.partitions.values():
-                partition.ended = True
-                self._tell("deallocated", partition)
-            self.statements.clear()
-            self.partitions.clear()
-            self._next_id = 0
-            self._tell("deactivated", None)
+            partition.ended = True
+            self._tell("deallocated", partition)
+        self._roster.members.clear()
+        self.partitions.clear()
+        self._next_id = 0
+        self._tell("deactivated", None)
+
+    def rewired(self) -> None:
+        """Nothing is kept of event types and statements."""
 
     # -------------------------------------------------------------- administration
     def end_partition(self, id_: int) -> bool:
@@ -84,20 +101,20 @@ class KeyedContext:
         if partition is None:
             return False
         partition.ended = True
-        if self.current is partition:  # a listener ends it, and further statements were to see the event
-            self.current = None
         del self.partitions[partition.place]
-        for statement in reversed(self.statements):
-            if statement is not None:
-                statement.end(partition, self._clock.now)
+        self._roster.end(partition)
         self._tell("deallocated", partition)
         return True
 
     def identities(self) -> Iterator[Identity]:
         """The live partitions, as selectors see them, by id."""
-        for partition in self._live():
+        for partition in self.partitions.values():
             step = Step(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
             yield Identity(partition.id, _described(partition), (step,))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The live partitions with their built-in properties, by id."""
+        return [_described(partition) for partition in self.partitions.values()]
 
     @property
     def watched(self) -> bool:
@@ -107,53 +124,104 @@ class KeyedContext:
     def _tell(self, kind: Kind, partition: Partition | None, time: int | None = None) -> None:
         if self._notices.wanted(self.name):
             id_, properties = (None, {}) if partition is None else (partition.id, _described(partition))
-            self._notices.tell(Notice(kind, self.name, id_, properties, self._clock.now if time is None else time))
+            now = self._host.clock.now if time is None else time
+            self._notices.tell(Notice(kind, self.name, id_, properties, now))
 
     # -------------------------------------------------------------- events
+    def listed(self, type_name: str) -> str | None:
+        """The listed type that events of `type_name` are of; None: they are for all partitions."""
+        is_a = self._host.catalog.is_a
+        return next((listed for listed in self._streams if is_a(type_name, listed)), None)
+
+    def several(self, type_names: Iterable[str]) -> bool:
+        """Whether an event of one of these types may be for several partitions."""
+        return any(self.listed(type_name) is None for type_name in type_names)
+
+    def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
+        """Who is to see events of a type: the context itself, which finds or makes the partition; its statements."""
+        if not self._roster:
+            return []
+        listed = self.listed(type_name)
+        readers = self._roster.readers(type_name)
+        found: list[Subscriber] = []
+        if listed is not None:
+            looks = self._looks(listed, place, readers)
+            found.append(Subscriber(self.order, None, looks, looks))
+        for member, reading in readers:
+            takes = [self._takes(member, listed, place, take) for take in (reading.checked, reading.matched)]
+            found.append(Subscriber(member.order, reading.condition, takes[0], takes[1], reading.drops))
+        return found
+
     def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> Partition:
         """A new partition for `key`, with fresh states of all statements. `time` None: the present."""
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
         partition = Partition(self._next_id, self.name, properties, key)
         self._next_id += 1
-        partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
+        self._roster.begin(partition)
         self.partitions[key] = partition  # when a state could not begin (a variable has no such size) there is none
         self._tell("allocated", partition, time)
-        for statement in self.statements:
-            if statement is not None:
-                statement.opened(partition)
+        self._roster.opened(partition)
         return partition
 
-    def handler(
-        self, listed: str, takers: Sequence[tuple[Member, Callable[[Any, Any], object]]]
-    ) -> Callable[[Any], None]:
-        """What the context does with an event of listed type `listed`: find or make the partition.
+    def _looks(self, listed: str, place: int, readers: Sequence[tuple[Member, Reading]]) -> Handler:
+        """What the context does with an event of listed type `listed`: find the partition, or make it.
 
-        `takers` are the context's statements that read the event, in order.
+        `readers`, the context's statements that read the event, in order, are shown it in a new one here and now.
         """
         locate, partitions = self._locate[listed], self.partitions
 
-        def on_event(event: Any) -> None:
-            self.fresh = False
+        def on_event(event: Any, rounds: Rounds) -> None:
             try:
                 key, keys = locate(event)
                 partition = partitions.get(key)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._notices.failed(self.name, failure)
-                key = OUTSIDE
-            if key is OUTSIDE:
-                self.current = None
                 return
-            if partition is None:
-                self.current = None
-                partition = self.allocate(key, keys)
-                self.current, self.fresh = partition, True
-                self.took = [statement for statement, take in takers if statement.guarded(take, event, partition)]
-            else:
-                self.current = partition
+            if partition is not None:
+                rounds[place] = partition
+            elif key is not OUTSIDE:
+                made = self.allocate(key, keys)
+                rounds[place] = Shown([m for m, reading in readers if m.guarded(reading.checked, event, made)])
 
         return on_event
 
-    def find(self, listed: str, event: Any) -> Partition | None:
+    def _takes(self, member: Member, listed: str | None, place: int, take: Take) -> Handler:
+        """What hands an event to a statement, in the partitions that it belongs to."""
+        if listed is None:
+            return self._everywhere(member, take)
+        slot = self._roster.members.index(member)
+        if member.order < self.order:  # the context looks at the event, and may open a partition for it, later
+            return self._ahead(listed, slot, take)
+
+        def on_event(event: Any, rounds: Rounds) -> object:
+            found = rounds[place]
+            if found is None:
+                return False
+            if found.ended:
+                return member in found.took
+            return take(event, found.states[slot])
+
+        return on_event
+
+    def _ahead(self, listed: str, slot: int, take: Take) -> Handler:
+        def on_event(event: Any, _rounds: Rounds) -> object:
+            partition = self._find(listed, event)
+            return partition is not None and take(event, partition.states[slot])
+
+        return on_event
+
+    def _everywhere(self, member: Member, take: Take) -> Handler:
+        partitions = self.partitions
+
+        def on_event(event: Any, _rounds: Rounds) -> object:
+            took = False
+            for partition in list(partitions.values()):
+                took |= member.guarded(take, event, partition)
+            return took
+
+        return on_event
+
+    def _find(self, listed: str, event: Any) -> Partition | None:
         """The partition of an event of listed type `listed`, if there is one."""
         try:
             key, _ = self._locate[listed](event)
@@ -162,9 +230,10 @@ class KeyedContext:
             self._notices.failed(self.name, failure)
             return None
 
+    # -------------------------------------------------------------- replays
     def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
         """The partition of each row of a replay, new ones allocated in row order at `times`."""
-        stream, partitions = self.streams[listed], self.partitions
+        stream, partitions = self._streams[listed], self.partitions
         names = [e.name for e in stream.keys if isinstance(e, x.Prop) and _is_exact(e.type)]
         if stream.filter is None and len(names) == 1 == len(stream.keys):
             found: list[Partition | None] = []
@@ -194,15 +263,8 @@ class KeyedContext:
 
     def columns(self, listed: str) -> list[str]:
         """The properties that `assign` needs."""
-        stream = self.streams[listed]
+        stream = self._streams[listed]
         return lower.properties(stream.filter, *stream.keys)
-
-    def describe(self) -> list[dict[str, Any]]:
-        """The live partitions with their built-in properties, by id."""
-        return [_described(partition) for partition in self._live()]
-
-    def _live(self) -> list[Partition]:
-        return sorted(self.partitions.values(), key=lambda p: p.id)
 
 
 def _described(partition: Partition) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cepbook.engine.contexts.forms import EventForm, LevelForm, PatternForm, Stream
 from cepbook.engine.contexts.node import Branch, Node
+from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.segments import CategoryBranch, HashBranch, KeyedBranch
 from cepbook.engine.contexts.spans import OverlappingBranch, SpanBranch
 from cepbook.lang import contexts as c
@@ -26,17 +27,15 @@ _BRANCHES: dict[type, type[Branch]] = {
 class Look(NamedTuple):
     """What an event means to a level: its listed `stream` (None: its type is not listed), whether it `passes` the
     filter, the `key` of its node, and the key values; of category levels these are the numbers of the categories.
-
-    `round` is the event's number in the tree.
     """
 
-    round: int
-    type_name: str
-    event: Any
     stream: Stream | None
     passes: bool
     key: Any
     keys: Sequence[Any]
+
+
+_UNLISTED = Look(None, True, None, ())
 
 
 class Level:
@@ -57,7 +56,6 @@ class Level:
         self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
         self._concerns: dict[str, bool] = {}
         self._streams: dict[str, Stream | None] = {}
-        self._last = Look(-1, "", None, None, False, None, ())
 
     def branch(self, parent: Node | None) -> Branch:
         """A branch of this level under `parent`."""
@@ -76,20 +74,20 @@ class Level:
             self._streams[type_name] = next(found, None)
         return self._streams[type_name]
 
-    def look(self, type_name: str, event: Any) -> Look:
-        """What an event of a listed type means to the level: found once for an event, however many branches ask."""
-        last = self._last
-        if last.event is not event or last.round != self.tree.round or last.type_name != type_name:
-            last = self._last = self._look(type_name, event)
-        return last
+    def look(self, round_: Round) -> Look:
+        """What an event means to the level: found once for an event, however many branches ask."""
+        found = round_.looks.get(self.depth)
+        if found is None:
+            found = round_.looks[self.depth] = self._look(round_.type_name, round_.event)
+        return found
 
     def _look(self, type_name: str, event: Any) -> Look:
         stream = self.stream(type_name)
         if stream is None:
-            return Look(self.tree.round, type_name, event, None, True, None, ())
+            return _UNLISTED
         passes = stream.passes is None or stream.passes(event)
         key, keys = stream.place(event) if passes or self.kind == "keyed" else (None, ())
-        return Look(self.tree.round, type_name, event, stream, passes, key, keys)
+        return Look(stream, passes, key, keys)
 
     def selects(self, type_name: str) -> bool:
         """Whether this level or one below it tells its nodes apart by events of the type."""

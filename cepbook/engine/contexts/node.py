@@ -12,6 +12,7 @@ from cepbook.engine.state import State
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.levels import Level
+    from cepbook.engine.contexts.round import Round
     from cepbook.engine.contexts.tree import Tree
     from cepbook.engine.contexts.watch import Watch
 
@@ -48,6 +49,13 @@ class Node(State):
         """The name of its level."""
         return self.branch.level.name
 
+    def leaves(self, round_: Round, found: list[Partition]) -> None:
+        """Collect its context partition, or those below that an event belongs to."""
+        if self.partition is not None:
+            found.append(self.partition)
+        elif self.below is not None:
+            self.below.leaves(round_, found)
+
 
 class Match(State):
     """A condition came true: the `properties` that it gives, and what the statements are shown of it.
@@ -80,27 +88,27 @@ class Branch(State, ABC):
         return None
 
     @abstractmethod
-    def routed(self, type_name: str, event: Any) -> Iterable[Node]:
+    def routed(self, round_: Round) -> Iterable[Node]:
         """The nodes that an event belongs to, as things are, by age."""
 
     @abstractmethod
-    def on_event(self, type_name: str, event: Any) -> None:
+    def on_event(self, round_: Round) -> None:
         """What an event does here and below: end nodes, allocate others."""
 
     @abstractmethod
-    def admit(self, type_name: str, event: Any) -> None:
+    def admit(self, round_: Round) -> None:
         """Allocate the nodes that an event begins, and show it to the statements in them."""
 
-    def met(self, owner: Node, match: Match) -> None:
+    def met(self, owner: Node, match: Match, round_: Round) -> None:
         """A condition that is observed for `owner` came true with time."""
         self.end(owner, match.properties)
 
     # -------------------------------------------------------------- nodes
-    def first(self, type_name: str, event: Any) -> None:
+    def first(self, round_: Round) -> None:
         """An event that allocated the parent: statements are shown it in what is there, and it ends nothing."""
-        for node in list(self.routed(type_name, event)):
-            self.show(node, type_name, event)
-        self.admit(type_name, event)
+        for node in list(self.routed(round_)):
+            self.show(node, round_)
+        self.admit(round_)
 
     def allocate(self, key: Any, properties: dict[str, Any]) -> Node | None:
         """A new node, and all below it that is there from the beginning.
@@ -135,30 +143,38 @@ class Branch(State, ABC):
         """Observe it no more."""
         return None
 
-    def show(self, node: Node | None, type_name: str, event: Any) -> None:
+    def show(self, node: Node | None, round_: Round) -> None:
         """Show an event to the statements in a node that was allocated by it."""
         if node is None:
             return
         if node.partition is not None:
-            self.tree.present(node.partition, type_name, event)
+            self.tree.present(node.partition, round_)
         else:
             assert node.below is not None
-            node.below.first(type_name, event)
+            node.below.first(round_)
 
-    def show_all(self, node: Node | None, match: Match, type_name: str, event: Any) -> None:
+    def show_all(self, node: Node | None, match: Match, round_: Round) -> None:
         """Show what `match` wants to be shown in the node that it allocated."""
         if match.shows:
-            self.show(node, type_name, event)
-        for replayed, each in match.replay:
-            self.show(node, replayed, each)
+            self.show(node, round_)
+        for type_name, event in match.replay:
+            self.show(node, round_.of(type_name, event))
 
-    def descend(self, type_name: str, event: Any, nodes: Iterable[Node] | None = None) -> None:
+    def show_last(self, node: Node, round_: Round) -> None:
+        """Statements see the event that ends a node of an inner level; that of a level alone or outermost they do not.
+
+        Recorded: nested_terminating_event_is_still_counted.
+        """
+        if self.level.depth and not node.ended:
+            self.tree.present_last(node, round_)
+
+    def descend(self, round_: Round, nodes: Iterable[Node] | None = None) -> None:
         """Hand an event on to the levels below: in `nodes`, by default those that it belongs to."""
         inner = self.level.inner
-        if inner is not None and inner.concerns(type_name):
-            for node in list(self.routed(type_name, event) if nodes is None else nodes):
+        if inner is not None and inner.concerns(round_.type_name):
+            for node in list(self.routed(round_) if nodes is None else nodes):
                 if not node.ended and node.below is not None:
-                    node.below.on_event(type_name, event)
+                    node.below.on_event(round_)
 
     def end(self, node: Node, properties: dict[str, Any]) -> None:
         """End a node and all below it, in order of allocation. `properties` are those of what ended it."""
@@ -178,11 +194,11 @@ class Branch(State, ABC):
         """What tells a node from others, for selectors; None if only its id does."""
         return None
 
-    def fired(self, watch: Watch, owner: Node) -> None:
+    def fired(self, watch: Watch, owner: Node, round_: Round) -> None:
         """A timer of `watch` is due for `owner`."""
         for match in watch.fired(owner, self.tree.now):
             if not owner.ended:
-                self.met(owner, match)
+                self.met(owner, match, round_)
 
     def dismiss(self, node: Node) -> None:
         """End a node by hand, as a condition would."""
@@ -202,10 +218,7 @@ class Branch(State, ABC):
                 node.below.drop()
         self.children.clear()
 
-    def leaves(self, type_name: str, event: Any, found: list[Partition]) -> None:
+    def leaves(self, round_: Round, found: list[Partition]) -> None:
         """Collect the context partitions below that an event belongs to."""
-        for node in self.routed(type_name, event):
-            if node.partition is not None:
-                found.append(node.partition)
-            elif node.below is not None:
-                node.below.leaves(type_name, event, found)
+        for node in self.routed(round_):
+            node.leaves(round_, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from cepbook.engine.state import State
 
@@ -15,6 +15,7 @@ class Partition(State):
     it are not run. `found_by` has the keys under which statements find it, by slot.
     """
 
+    took: ClassVar[tuple[Any, ...]] = ()  # of an event that came after a listener ended it nobody took anything
     __slots__ = ("ended", "found_by", "id", "name", "place", "properties", "states")
 
     def __init__(self, id_: int, name: str, properties: dict[str, Any], place: Any) -> None:

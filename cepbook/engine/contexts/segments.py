@@ -12,6 +12,7 @@ from cepbook.lang import contexts as c
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.levels import Level, Look
+    from cepbook.engine.contexts.round import Round
 
 _NONE: tuple[Node, ...] = ()
 
@@ -21,8 +22,15 @@ class DividedBranch(Branch):
 
     __slots__ = ()
 
-    def routed(self, type_name: str, event: Any) -> Iterable[Node]:
-        look = self.level.look(type_name, event)
+    def enlarge(self, round_: Round) -> None:
+        """Allocate the node that an event begins; below a span that is shown it after the older ones elsewhere.
+
+        Recorded: new_inner_partition_is_delivered_last, and that below a category it is not so (nested_category_keyed).
+        """
+        self.admit(round_.deferring() if self.parent is not None and self.parent.branch.level.timed else round_)
+
+    def routed(self, round_: Round) -> Iterable[Node]:
+        look = self.level.look(round_)
         if look.stream is None:
             return self.children.values()
         node = self.children.get(look.key) if look.passes else None
@@ -42,36 +50,36 @@ class KeyedBranch(DividedBranch):
         super().__init__(level, parent)
         self.ends = watch(self, level.form.ends, ENDS)
 
-    def on_event(self, type_name: str, event: Any) -> None:
-        look = self.level.look(type_name, event)
+    def on_event(self, round_: Round) -> None:
+        look = self.level.look(round_)
         among = None if look.stream is None else self.children.get(look.key)
         if look.stream is not None and among is None:
-            self.admit(type_name, event)
+            self.enlarge(round_)
             return
         if self.ends is not None:
-            for node, match in self.ends.on_event(type_name, event, among):
+            for node, match in self.ends.on_event(round_, among):
                 self.end(node, match.properties)
-        self.descend(type_name, event)
+        self.descend(round_)
 
-    def admit(self, type_name: str, event: Any) -> None:
-        look = self.level.look(type_name, event)
+    def admit(self, round_: Round) -> None:
+        look = self.level.look(round_)
         if look.stream is None or look.key in self.children:
             return
-        named = self._named(look, look.stream)
+        named = self._named(round_, look, look.stream)
         if named is not None:
             node = self.allocate(look.key, {**{f"key{i}": value for i, value in enumerate(look.keys, 1)}, **named})
             if look.passes:
-                self.show(node, type_name, event)
+                self.show(node, round_)
 
-    def _named(self, look: Look, stream: Stream) -> dict[str, Any] | None:
+    def _named(self, round_: Round, look: Look, stream: Stream) -> dict[str, Any] | None:
         """The named events of a node that an event allocates; None: it does not."""
-        form, event = self.level.form, look.event
+        form, event = self.level.form, round_.event
         if not form.begins:
             names = [s.alias for s in form.streams if s.alias is not None]
             return {name: event if name == stream.alias else None for name in names} if look.passes else None
         for begin in form.begins:
             assert isinstance(begin, EventForm)
-            if self.tree.is_a(look.type_name, begin.event_type) and (begin.test is None or begin.test(event, None)):
+            if self.tree.is_a(round_.type_name, begin.event_type) and (begin.test is None or begin.test(event, None)):
                 named = {name: None for each in form.begins for name in each.names}
                 return {**named, **dict.fromkeys(begin.names, event)}
         return None
@@ -106,14 +114,14 @@ class HashBranch(DividedBranch):
     def identity(self, node: Node) -> Any:
         return node.key
 
-    def on_event(self, type_name: str, event: Any) -> None:
-        self.descend(type_name, event)
-        self.admit(type_name, event)
+    def on_event(self, round_: Round) -> None:
+        self.descend(round_)
+        self.enlarge(round_)
 
-    def admit(self, type_name: str, event: Any) -> None:
-        look = self.level.look(type_name, event)
+    def admit(self, round_: Round) -> None:
+        look = self.level.look(round_)
         if look.stream is not None and look.passes and look.key not in self.children:
-            self.show(self.allocate(look.key, {}), type_name, event)
+            self.show(self.allocate(look.key, {}), round_)
 
 
 class CategoryBranch(Branch):
@@ -131,20 +139,20 @@ class CategoryBranch(Branch):
     def identity(self, node: Node) -> Any:
         return node.properties["label"]
 
-    def routed(self, type_name: str, event: Any) -> Iterable[Node]:
-        look = self.level.look(type_name, event)
+    def routed(self, round_: Round) -> Iterable[Node]:
+        look = self.level.look(round_)
         if look.stream is None:
             return self.children.values()
         return [self.children[number] for number in look.keys if number in self.children]
 
-    def on_event(self, type_name: str, event: Any) -> None:
-        self.descend(type_name, event)
-        self.admit(type_name, event)
+    def on_event(self, round_: Round) -> None:
+        self.descend(round_)
+        self.admit(round_)
 
-    def admit(self, type_name: str, event: Any) -> None:
+    def admit(self, round_: Round) -> None:
         labels = self.level.form.labels
         if len(self.children) == len(labels):
             return
-        for number in self.level.look(type_name, event).keys:
+        for number in self.level.look(round_).keys:
             if number not in self.children:
-                self.show(self.allocate(number, {"label": labels[number]}), type_name, event)
+                self.show(self.allocate(number, {"label": labels[number]}), round_)

@@ -13,6 +13,7 @@ from cepbook.lang import contexts as c
 
 if TYPE_CHECKING:
     from cepbook.engine.contexts.levels import Level
+    from cepbook.engine.contexts.round import Round
 
 _BY_TIME = Match({}, False)
 
@@ -31,7 +32,7 @@ class TimedBranch(Branch):
         self.ends = watch(self, level.form.ends, ENDS)
         self.waiting: Node | None = None
 
-    def routed(self, type_name: str, event: Any) -> Iterable[Node]:
+    def routed(self, round_: Round) -> Iterable[Node]:
         return self.children.values()
 
     def wait(self) -> None:
@@ -93,38 +94,39 @@ class SpanBranch(TimedBranch):
             self.wait()
         return node
 
-    def on_event(self, type_name: str, event: Any) -> None:
+    def on_event(self, round_: Round) -> None:
         if not self.children:
-            self.admit(type_name, event)
+            self.admit(round_)
             return
-        found = () if self.ends is None else self.ends.on_event(type_name, event)
+        found = () if self.ends is None else self.ends.on_event(round_)
         for node, match in found:
             if not node.ended:
-                self._end(node, match, type_name, event)
+                self.show_last(node, round_)
+                self._end(node, match, round_)
         if not found:
-            self.descend(type_name, event)
+            self.descend(round_)
 
-    def admit(self, type_name: str, event: Any) -> None:
+    def admit(self, round_: Round) -> None:
         if self.children or self.waiting is None:
             return
-        for _, match in self.begins.on_event(type_name, event)[:1]:
-            self.show_all(self._start(match), match, type_name, event)
+        for _, match in self.begins.on_event(round_)[:1]:
+            self.show_all(self._start(match), match, round_)
 
-    def _end(self, node: Node, match: Match, type_name: str | None = None, event: Any = None) -> None:
-        """End the node; the event that does may start the next one, ``@now`` does so always."""
+    def _end(self, node: Node, match: Match, round_: Round | None = None) -> None:
+        """End the node; the event of `round_` that does may start the next one, ``@now`` does so always."""
         self.end(node, match.properties)
         if isinstance(self.level.form.begins[0], NowForm):
             started = self._start(_BY_TIME)
-            if type_name is not None:
-                self.show(started, type_name, event)
+            if round_ is not None:
+                self.show(started, round_)
             return
         self.wait()
-        if type_name is not None and isinstance(self.level.form.begins[0], EventForm):
-            self.admit(type_name, event)
+        if round_ is not None and isinstance(self.level.form.begins[0], EventForm):
+            self.admit(round_)
 
-    def met(self, owner: Node, match: Match) -> None:
+    def met(self, owner: Node, match: Match, round_: Round) -> None:
         if owner is self.waiting:
-            self.show_all(self._start(match), match, "", None)
+            self.show_all(self._start(match), match, round_)
         else:
             self._end(owner, match)
 
@@ -152,24 +154,26 @@ class OverlappingBranch(TimedBranch):
         """A new node, unless one of the same distinct key lives."""
         properties = self.properties(match)
         distinct = self.level.form.distinct
-        if distinct is None:
-            self._serial += 1
-        key = self._serial if distinct is None else distinct(None, Node(self, None, properties))
-        return None if key in self.children else self.allocate(key, properties)
+        if distinct is not None:
+            key = distinct(None, Node(self, None, properties))
+            return None if key in self.children else self.allocate(key, properties)
+        self._serial += 1
+        return self.allocate(self._serial, properties)
 
-    def on_event(self, type_name: str, event: Any) -> None:
-        found = [] if self.ends is None else self.ends.on_event(type_name, event)
+    def on_event(self, round_: Round) -> None:
+        found = [] if self.ends is None else self.ends.on_event(round_)
         inner = self.level.inner
-        before = list(self.children.values()) if inner is not None and inner.concerns(type_name) else ()
-        self.admit(type_name, event)
+        before = list(self.children.values()) if inner is not None and inner.concerns(round_.type_name) else ()
+        self.admit(round_)
         for node, match in found:
+            self.show_last(node, round_)
             self.end(node, match.properties)
-        self.descend(type_name, event, before)
+        self.descend(round_, before)
 
-    def admit(self, type_name: str, event: Any) -> None:
-        found = self.begins.on_event(type_name, event)
+    def admit(self, round_: Round) -> None:
+        found = self.begins.on_event(round_)
         for _, match in found:
-            self.show_all(self._initiate(match), match, type_name, event)
+            self.show_all(self._initiate(match), match, round_)
         if found:
             self._again()
 
@@ -182,9 +186,9 @@ class OverlappingBranch(TimedBranch):
         elif isinstance(self.begins, PatternWatch):
             self.begins.restart(self.waiting)
 
-    def met(self, owner: Node, match: Match) -> None:
+    def met(self, owner: Node, match: Match, round_: Round) -> None:
         if owner is not self.waiting:
             self.end(owner, match.properties)
             return
         self._again()
-        self.show_all(self._initiate(match), match, "", None)
+        self.show_all(self._initiate(match), match, round_)

@@ -7,7 +7,7 @@ place in the order; what ends one is not shown to them; statements of an ending 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -16,25 +16,24 @@ from cepbook.engine.contexts.levels import Level, levels, visible
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.roster import Roster
+from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tables import Tables
 from cepbook.engine.contexts.watch import Watch
+from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
-from cepbook.engine.ports import Host, Member
+from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.timers import Entry, Timers
 from cepbook.errors import StatementError
 from cepbook.lang.plan import CreateContextTreeStatement
 
-Order = tuple[int, int]
 # of a timer: depth of the level, what begins before what ends, serial
 Path = tuple[int, int, int]
 
 
 class Tree:
-    """The live partitions of one context.
-
-    While an event is dispatched, `took` holds the statements that have seen it in partitions that it allocated.
-    """
+    """The live partitions of one context. What an event is to it is its `Round`."""
 
     def __init__(
         self, plan: CreateContextTreeStatement, form: TreeForm, order: Order, host: Host, notices: Notices
@@ -43,10 +42,7 @@ class Tree:
         self.name = plan.context.name
         self.order = order
         self.timed = Timers(order, self.fire, self.failed, leads=True)
-        self.statements: list[Member | None] = []
         self.partitions: dict[int, Partition] = {}  # by id, in order of allocation
-        self.took: list[Member] = []
-        self.round = 0  # how many times events were looked at
         self._host = host
         self._notices = notices
         self._levels = levels(form, self)
@@ -54,27 +50,31 @@ class Tree:
         self._waiting: dict[Path, tuple[Watch, Node]] = {}  # who has a timer
         self._serial = 0
         self._next_id = 0
-        self._fresh: set[int] = set()  # allocated by the present event
-        self._targets: Sequence[Partition] | None = None  # of the present event
+        self._roster = Roster(host.clock)
         self._tables = Tables()
         self._joining = False
         self._warned = False
-        self._takers: dict[str, list[tuple[Member, Callable[[Any, Any], object]]]] = {}
+        self._readers: dict[str, list[tuple[Member, Reading]]] = {}  # by event type
 
     # -------------------------------------------------------------- statements
     @property
-    def active(self) -> bool:
-        """Whether a statement uses the context."""
-        return self._root is not None
+    def statements(self) -> Sequence[Member | None]:
+        """Its statements by slot; None where one has gone."""
+        return self._roster.members
+
+    @property
+    def columnar(self) -> None:
+        """Replays send events one by one: conditions see them in their order."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether a partition listener listens to this context and no other."""
+        return self._notices.watched(self.name)
 
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
-        slot = len(self.statements)
-        states = [statement.new_state(partition) for partition in self.partitions.values()]
-        for partition, state in zip(self.partitions.values(), states, strict=True):
-            partition.states.append(state)
-        self.statements.append(statement)
-        self._takers.clear()
+        slot = self._roster.join(statement, self.partitions.values())
+        self._readers.clear()
         self._tables.join(slot, statement, self.partitions.values())
         if self._root is None:
             self._tell("activated", None)
@@ -87,13 +87,10 @@ class Tree:
 
     def part(self, statement: Member) -> None:
         """Remove a statement; without statements the context forgets its partitions, without any output."""
-        slot = self.statements.index(statement)
-        self.statements[slot] = None
-        self._takers.clear()
+        slot = self._roster.part(statement, self.partitions.values())
+        self._readers.clear()
         self._tables.part(slot)
-        for partition in self.partitions.values():
-            partition.states[slot] = None
-        if any(self.statements):
+        if self._roster:
             return
         assert self._root is not None
         for partition in self.partitions.values():
@@ -102,7 +99,7 @@ class Tree:
         self._root.drop()
         self._root = None
         self.timed.detach()
-        self.statements.clear()
+        self._roster.members.clear()
         self.partitions.clear()
         self._waiting.clear()
         self._next_id = 0
@@ -110,81 +107,129 @@ class Tree:
 
     def rewired(self) -> None:
         """Event types or statements changed."""
-        self._takers.clear()
+        self._readers.clear()
         level: Level | None = self._levels
         while level is not None:
             level.rewired()
             level = level.inner
 
-    def _takers_of(self, type_name: str) -> list[tuple[Member, Callable[[Any, Any], object]]]:
+    def _readers_of(self, type_name: str) -> list[tuple[Member, Reading]]:
         """The statements that read events of a type, in order of priority and deployment."""
-        found = self._takers.get(type_name)
+        found = self._readers.get(type_name)
         if found is None:
-            statements = sorted((s for s in self.statements if s is not None), key=lambda s: s.order)
-            takers = ((s, s.taker(type_name)) for s in statements)
-            found = self._takers[type_name] = [(s, take) for s, take in takers if take is not None]
+            found = self._readers[type_name] = self._roster.readers(type_name)
         return found
 
     # -------------------------------------------------------------- events
-    def handles(self, type_name: str) -> bool:
-        """Whether events of `type_name` may allocate or end partitions."""
-        return self._levels.concerns(type_name)
+    def several(self, type_names: Iterable[str]) -> bool:
+        """Always: an event may begin partitions, and reach those that were there."""
+        return True
 
-    def on_event(self, type_name: str, event: Any) -> None:
+    def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
+        """Who is to see events of a type: the context itself, which ends and allocates, and its statements."""
+        readers = self._readers_of(type_name)
+        if self._root is None or not (readers or self._levels.concerns(type_name)):
+            return []
+
+        def looks(event: Any, rounds: Rounds) -> None:
+            rounds[place] = self._look(type_name, event)
+
+        found = [Subscriber(self.order, None, looks, looks)]
+        for member, reading in readers:
+            takes = self._takes(member, type_name, place, reading.checked)
+            found.append(Subscriber(member.order, None, takes, takes, reading.drops))
+        return found
+
+    def _takes(self, member: Member, type_name: str, place: int, take: Callable[[Any, Any], object]) -> Handler:
+        """What hands an event to a statement, in all partitions that it belongs to."""
+        slot = self._roster.members.index(member)
+        ahead = member.order < self.order
+
+        def on_event(event: Any, rounds: Rounds) -> object:
+            round_: Round = Round(type_name, event, NEVER) if ahead else rounds[place]
+            took = member in round_.took
+            for partition in self._targets(round_, slot):
+                took |= member.guarded(take, event, partition)
+            return took
+
+        return on_event
+
+    def _look(self, type_name: str, event: Any) -> Round:
         """What the context does with an event, at its own place in the order: end partitions, allocate others.
 
         Statements are shown the event in the partitions that it allocates, here and now.
         """
-        self._targets = None
-        self.round += 1
-        if self._fresh:
-            self._fresh = set()
-        if self.took:
-            self.took = []
+        round_ = Round(type_name, event, self._next_id)
         if self._root is not None and self._levels.concerns(type_name):
             try:
-                self._root.on_event(type_name, event)
+                self._root.on_event(round_)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self.failed(failure)
+            if round_.late:
+                self._show_late(round_)
+        return round_
 
-    def targets(self, type_name: str, event: Any, order: Order, slot: int) -> Sequence[Partition]:
-        """The partitions, by id, in which the statement at `slot`, of place `order`, is to see the event.
+    def _show_late(self, round_: Round) -> None:
+        """Show an event in the partitions that were there, and then in those of inner levels that it allocated."""
+        for partition in self._older(round_):
+            self._show_behind(partition, round_)
+        round_.over = True
+        for partition, shown in round_.late:
+            self._show(partition, shown, self._readers_of(shown.type_name))
+
+    def _targets(self, round_: Round, slot: int) -> Sequence[Partition]:
+        """The partitions, by id, in which the statement at `slot` is to see the event of `round_`.
 
         Those that its filter excludes by a key may be left out.
         """
-        if not self._levels.selects(type_name):
-            correlated = self._tables.find(slot, event)
+        if round_.over:
+            return ()
+        if not self._levels.selects(round_.type_name):
+            correlated = self._tables.find(slot, round_.event)
             if correlated is not None:
-                seen = self._fresh if order > self.order else ()
-                return [p for p in correlated if p.id not in seen] if seen else correlated
-        if order < self.order:
-            self.round += 1
-            return self._routed(type_name, event)
-        if self._targets is None:
-            found = self._routed(type_name, event)
-            fresh = self._fresh
-            self._targets = [p for p in found if p.id not in fresh] if fresh else found
-        return self._targets
+                return _before(round_, correlated)
+        if round_.targets is None:
+            round_.targets = self._older(round_)
+        return round_.targets
 
-    def _routed(self, type_name: str, event: Any) -> Sequence[Partition]:
+    def _older(self, round_: Round) -> Sequence[Partition]:
+        """The partitions that an event belongs to, of those that it did not allocate, by id."""
         if self._root is None:
             return ()
-        if not self._levels.selects(type_name):
-            return list(self.partitions.values())
+        if not self._levels.selects(round_.type_name):
+            return _before(round_, list(self.partitions.values()))
         found: list[Partition] = []
         try:
-            self._root.leaves(type_name, event, found)
+            self._root.leaves(round_, found)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
         if self._levels.inner is not None and len(found) > 1:
             found.sort(key=lambda p: p.id)
-        return found
+        return _before(round_, found)
 
-    def present(self, partition: Partition, type_name: str, event: Any) -> None:
+    def present(self, partition: Partition, round_: Round) -> None:
         """Show an event to all statements in a fresh partition."""
-        for statement, take in self._takers_of(type_name):
-            if statement.guarded(take, event, partition):
-                self.took.append(statement)
+        if round_.defers:
+            round_.late.append((partition, round_))
+        else:
+            self._show(partition, round_, self._readers_of(round_.type_name))
+
+    def present_last(self, node: Node, round_: Round) -> None:
+        """Show an event to the statements behind the context in the partitions below a node that it ends."""
+        found: list[Partition] = []
+        node.leaves(round_, found)
+        for partition in found:
+            self._show_behind(partition, round_)
+
+    def _show_behind(self, partition: Partition, round_: Round) -> None:
+        """Statements ahead of the context have seen it."""
+        behind = [reader for reader in self._readers_of(round_.type_name) if reader[0].order > self.order]
+        self._show(partition, round_, behind)
+
+    def _show(self, partition: Partition, round_: Round, readers: Iterable[tuple[Member, Reading]]) -> None:
+        for statement, reading in readers:
+            if statement.guarded(reading.checked, round_.event, partition):
+                round_.took.append(statement)
 
     # -------------------------------------------------------------- partitions
     def open(self, node: Node) -> None:
@@ -194,29 +239,23 @@ class Tree:
             properties = {each.name: each.properties for each in _path(node)}
             node.properties["id"] = self._next_id
         partition = Partition(self._next_id, self.name, properties, node)
-        partition.states = [None if s is None else s.new_state(partition) for s in self.statements]
+        self._roster.begin(partition)
         node.partition = partition
         self.partitions[partition.id] = partition
         self._tables.open(partition)
         self._next_id += 1
-        self._fresh.add(partition.id)
         self._tell("allocated", partition)
         if not self._joining:
-            for statement in self.statements:
-                if statement is not None:
-                    statement.opened(partition)
+            self._roster.opened(partition)
 
     def close(self, node: Node) -> None:
         """The context partition of a leaf ends: its statements, last deployed first."""
         partition = node.partition
         assert partition is not None
         partition.ended = True
-        self._targets = None
         del self.partitions[partition.id]
         self._tables.close(partition)
-        for statement in reversed(self.statements):
-            if statement is not None:
-                statement.end(partition, self.now)
+        self._roster.end(partition)
         self._tell("deallocated", partition)
 
     def end_partition(self, id_: int) -> bool:
@@ -264,12 +303,12 @@ class Tree:
 
     def fire(self, now: int, entries: list[Entry]) -> None:
         """Timers of conditions are due: each once, by time, then outer levels before inner ones."""
-        self._fresh = set()
+        round_ = Round("", None, self._next_id)
         for _, path in entries:
             if path in self._waiting:
                 watch, owner = self._waiting.pop(path)
                 owner.due = NEVER
-                self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner))  # type: ignore[misc]
+                self._guarded(lambda watch=watch, owner=owner: watch.branch.fired(watch, owner, round_))  # type: ignore[misc]
 
     # -------------------------------------------------------------- for the levels
     def is_a(self, type_name: str, supertype: str) -> bool:
@@ -304,6 +343,13 @@ class Tree:
     def failed(self, failure: Exception) -> None:
         """Report a run-time failure."""
         self._notices.failed(self.name, failure)
+
+
+def _before(round_: Round, found: Sequence[Partition]) -> Sequence[Partition]:
+    """Those of the partitions (by id) that the event did not allocate."""
+    if not found or found[-1].id < round_.first:
+        return found
+    return [partition for partition in found if partition.id < round_.first]
 
 
 def _path(leaf: Node) -> list[Node]:

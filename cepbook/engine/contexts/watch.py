@@ -16,6 +16,7 @@ from cepbook.engine.patterns.matcher import Group, Matcher
 from cepbook.engine.state import State
 
 if TYPE_CHECKING:
+    from cepbook.engine.contexts.round import Round
     from cepbook.engine.contexts.tree import Tree
 
 BEGINS, ENDS = 0, 1  # at one instant nodes of a level begin before others end
@@ -40,7 +41,7 @@ class Watch(State, ABC):
         if owner.due < NEVER:
             self.tree.disarm(owner)
 
-    def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
+    def on_event(self, round_: Round, among: Node | None = None) -> list[tuple[Node, Match]]:
         """For whom an event makes the condition true; `among`: look at this owner only."""
         return []
 
@@ -98,9 +99,9 @@ class EventWatch(Watch):
             if not found:
                 del self.keyed[owner.found_by]
 
-    def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
-        form = self.form
-        if not self.tree.is_a(type_name, form.event_type):
+    def on_event(self, round_: Round, among: Node | None = None) -> list[tuple[Node, Match]]:
+        form, event = self.form, round_.event
+        if not self.tree.is_a(round_.type_name, form.event_type):
             return []
         owners: Iterable[Node] = self.owners
         if among is not None:
@@ -191,13 +192,13 @@ class PatternWatch(Watch):
         if due != owner.due:
             self.tree.arm(self, owner, due)
 
-    def on_event(self, type_name: str, event: Any, among: Node | None = None) -> list[tuple[Node, Match]]:
-        route = self.form.program.route(self.tree.types_of(type_name))
+    def on_event(self, round_: Round, among: Node | None = None) -> list[tuple[Node, Match]]:
+        route = self.form.program.route(self.tree.types_of(round_.type_name))
         if not route:
             return []
         found: list[tuple[Node, Match]] = []
-        for owner in self._useful(route, event) if among is None else [among]:
-            matches = owner.matcher.on_event(route, event, self.tree.now)
+        for owner in self._useful(route, round_.event) if among is None else [among]:
+            matches = owner.matcher.on_event(route, round_.event, self.tree.now)
             found += [(owner, self._match(match)) for match in matches]
             self._arm(owner)
         return found

@@ -144,21 +144,16 @@ def _group_keys(keys: tuple[x.Expr, ...]) -> dict[x.Expr, x.Expr]:
 
 
 def _context_keys(scope: Scope) -> dict[x.Expr, x.Expr]:
-    """The key expressions of the statement's event type in its keyed context, as context properties."""
+    """The key expressions of the statement's event type in its keyed context, as context properties.
+
+    Keys of a level of a nested context are read from the event (recorded: nested_inner_partition_without_events).
+    """
     context = scope.context
     if context is None or len(scope.streams) != 1 or scope.streams[0].event_type is None:
         return {}
     name = scope.streams[0].event_type.name
-    found: dict[x.Expr, x.Expr] = {}
-    for level in (*context.levels, context):
-        keys = next((keys for of, keys in level.keys.items() if scope.module.catalog.is_a(name, of)), ())
-        for number, key in enumerate(keys, 1):
-            if level is context:
-                found[key] = x.ContextProp(key.type, f"key{number}")
-            else:
-                of_level = x.ContextProp(context.properties[level.name], level.name)
-                found[key] = x.Member(key.type, of_level, f"key{number}")
-    return found
+    keys = next((keys for of, keys in context.keys.items() if scope.module.catalog.is_a(name, of)), ())
+    return {key: x.ContextProp(key.type, f"key{number}") for number, key in enumerate(keys, 1)}
 
 
 def _substituted(written: Shape, mapping: _Mapping) -> Shape:

@@ -1,0 +1,94 @@
+"""What a context is to the runtime and to its statements, whatever kind it is.
+
+While an event is dispatched it has a list of *rounds*, one place for each context that its type concerns. A context
+takes its own place among the statements: there it ends partitions and allocates others, and puts what the event is to
+it at its place of the list. The handlers of its statements, which it makes as well, find it there. Nothing that belongs
+to one event is kept anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.selectors import Identity
+from cepbook.engine.filters import Order, Subscriber
+from cepbook.engine.ports import Member
+from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement
+
+
+class Context(Protocol):
+    """A running context; it is active while a statement uses it."""
+
+    name: str
+    order: Order
+
+    @property
+    def plan(self) -> CreateContextStatement | CreateContextTreeStatement:
+        """What it was made from."""
+
+    @property
+    def statements(self) -> Sequence[Member | None]:
+        """Its statements by slot; None where one has gone."""
+
+    @property
+    def partitions(self) -> Mapping[Any, Partition]:
+        """The live partitions, in order of their ids."""
+
+    @property
+    def columnar(self) -> Columnar | None:
+        """Its part in replays by columns; None where events have to come one by one."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether a partition listener listens to this context and no other."""
+
+    def join(self, statement: Member) -> int:
+        """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
+
+    def part(self, statement: Member) -> None:
+        """Remove a statement; without statements the context forgets its partitions, without any output."""
+
+    def rewired(self) -> None:
+        """Event types, statements or listeners changed."""
+
+    def several(self, type_names: Iterable[str]) -> bool:
+        """Whether an event of one of these types may be for several partitions."""
+
+    def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
+        """Who is to see events of a type: the context itself, its statements; nobody if the type does not concern it.
+
+        All are called as ``handler(event, rounds)``; `place` is the context's own in `rounds`.
+        """
+
+    def end_partition(self, id_: int) -> bool:
+        """End a partition by hand, as a condition would. Whether there is one with this id."""
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The live partitions with their built-in properties, by id."""
+
+    def identities(self) -> Iterator[Identity]:
+        """The live partitions, as selectors see them, by id."""
+
+
+class Columnar(Protocol):
+    """A context whose partitions can be assigned to the rows of a replay before any statement runs through them."""
+
+    name: str
+
+    @property
+    def watched(self) -> bool:
+        """As of `Context`."""
+
+    def listed(self, type_name: str) -> str | None:
+        """The listed type that events of `type_name` are of; None: they open no partitions."""
+
+    def columns(self, listed: str) -> list[str]:
+        """The properties that `assign` needs."""
+
+    def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
+        """The partition of each row of a replay, new ones allocated in row order at `times`."""
+
+    def locator(self, listed: str) -> Callable[[Any], Partition | None]:
+        """The partition of one event (allocated if new), None outside the context."""
