@@ -169,8 +169,12 @@ def _linear(handlers: list[Handler], failed: Callable[[Exception], None]) -> Han
 
 
 def _in_rounds(handlers: list[Handler], failed: Callable[[Exception], None], contexts: int) -> Handler:
+    if len(handlers) == 2 and contexts == 1:
+        return _in_one_round(handlers[0], handlers[1], failed)
+    blank: Rounds = [None] * contexts
+
     def dispatch(event: Any) -> None:
-        rounds: Rounds = [None] * contexts
+        rounds = blank.copy()
         for handler in handlers:
             try:
                 handler(event, rounds)
@@ -180,12 +184,27 @@ def _in_rounds(handlers: list[Handler], failed: Callable[[Exception], None], con
     return dispatch
 
 
+def _in_one_round(first: Handler, second: Handler, failed: Callable[[Exception], None]) -> Handler:
+    """The commonest: a context and its one statement. A loop, and a list of any length, would be a tenth of the cost."""
+
+    def dispatch(event: Any) -> None:
+        rounds: Rounds = [None]
+        try:
+            first(event, rounds)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            failed(failure)
+        second(event, rounds)  # its exceptions are caught by the caller of dispatch
+
+    return dispatch
+
+
 def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None], contexts: int) -> Handler:
     """With ``@Drop`` it counts who took the event: takers say so themselves, and one that failed on it took it."""
     takers = [(s.order[0], s.checked, s.drops) for s in ordered]
+    blank: Rounds = [None] * contexts
 
     def dispatch(event: Any) -> None:
-        given = (event, [None] * contexts) if contexts else (event,)
+        given = (event, blank.copy()) if blank else (event,)
         dropped_below: int | None = None
         for priority, handler, drops in takers:
             if dropped_below is not None and priority > dropped_below:
@@ -223,8 +242,10 @@ def _table(name: str, table: dict[Any, list[Handler]], failed: Callable[[Excepti
 
 
 def _tree(root: Node, failed: Callable[[Exception], None], contexts: int) -> Handler:
+    blank: Rounds = [None] * contexts
+
     def dispatch(event: Any) -> None:
-        given = (event, [None] * contexts) if contexts else (event,)
+        given = (event, blank.copy()) if blank else (event,)
         found: list[tuple[Order, Handler]] = []
         root.match(event, found)
         if len(found) > 1:
