@@ -185,7 +185,7 @@ def _in_rounds(handlers: list[Handler], failed: Callable[[Exception], None], con
 
 
 def _in_one_round(first: Handler, second: Handler, failed: Callable[[Exception], None]) -> Handler:
-    """The commonest: a context and its one statement. A loop, and a list of any length, would be a tenth of the cost."""
+    """The commonest: a context and its one statement. A loop and a list of any length would be a tenth of the cost."""
 
     def dispatch(event: Any) -> None:
         rounds: Rounds = [None]
