@@ -187,6 +187,7 @@ class Runtime:
 
         Errors: UsageError when there is none, or when others depend on it (named); `cascade` stops these too.
         """
+        self.rounds.check()
         deployment = self._deployment(deployment_id)
         others = dependants(self._deployments, [deployment])
         if others and not cascade:

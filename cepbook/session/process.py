@@ -11,7 +11,10 @@ from typing import Any
 
 
 class Interruptions:
-    """While active, Ctrl-C calls `order` instead of breaking into the engine's work. Main thread only."""
+    """While active, the first Ctrl-C calls `order` instead of breaking into the engine's work; it is heard at the end.
+
+    The second one breaks in at once. Main thread only: no other thread is interrupted.
+    """
 
     def __init__(self, order: Callable[[], None]) -> None:
         self._order = order
@@ -23,11 +26,16 @@ class Interruptions:
             self._former = signal.signal(signal.SIGINT, self._on_signal)
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        if self._former is not None:
-            signal.signal(signal.SIGINT, self._former)
+    def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
+        if self._former is None:
+            return
+        signal.signal(signal.SIGINT, self._former)
+        if self.any and not isinstance(failure, KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)  # to whoever would have had it
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.any:
+            raise KeyboardInterrupt
         self.any = True
         self._order()
 

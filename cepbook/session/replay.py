@@ -47,6 +47,9 @@ class Target(Protocol):
     @property
     def next_due(self) -> int | None: ...
     def advance_to(self, time: int) -> None: ...
+    def halt(self, on: bool) -> None:
+        """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
+
     def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
         """The function that takes parts of these event types, in total order; before each event the clock advances."""
 
@@ -57,7 +60,9 @@ class Target(Protocol):
 class Replay:
     """A replay, made by `Workbench.replay`. ``await`` it, or call `run()` in a script; both give a `ReplayResult`.
 
-    Interrupting it (Ctrl-C, the kernel's stop button) pauses it between two events; `resume()` goes on.
+    Interrupting it (Ctrl-C, the kernel's stop button) pauses it between two events, or between two due times;
+    `resume()` goes on. An event whose ``insert into`` finds no end is given up, which ends the replay; so does a second
+    Ctrl-C.
     """
 
     def __init__(
@@ -97,6 +102,8 @@ class Replay:
         self._steps = 0
         self._piece = 256
         self._inside = False
+        self._interrupted = False
+        self._next: list[Part] = []  # the event that was to come when a gap before it was interrupted
         self._patience = Patience()
         self._active = 0.0
         self._resumed_at: float | None = None
@@ -224,16 +231,28 @@ class Replay:
             raise UsageError("a replay cannot be run from within itself")
         self._hold = False
         try:
-            with Interruptions(self.pause) as interruptions:
+            with Interruptions(self._interrupt) as interruptions:
                 while self._end is None and not (self._hold and not self._steps):
                     pause = self._slice(SLICE)
                     if pause:
                         wall.sleep(min(pause, NAP))
         finally:
+            self._heard()
             self._patience.end()
         if interruptions.any:
             raise KeyboardInterrupt
         return None if self._end is None else self.result
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self._stage.halt(True)
+        self.pause()
+
+    def _heard(self) -> None:
+        if self._interrupted:
+            self._interrupted = False
+            self._stage.halt(False)
+            self._origin = None
 
     def __await__(self) -> Generator[Any, None, ReplayResult]:
         return self._wait().__await__()
@@ -269,7 +288,11 @@ class Replay:
                     poked.clear()
                     await poked.wait()
                     continue
-                pause = self._slice(SLICE)
+                try:
+                    with Interruptions(self._interrupt):
+                        pause = self._slice(SLICE)
+                finally:
+                    self._heard()
                 await asyncio.sleep(min(pause, NAP))
         finally:
             self._patience.end()
@@ -338,10 +361,13 @@ class Replay:
         real_time = self._speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
         visiting = real_time or self._stepping
-        parts = self._merge.take(1 if visiting else most, upto) if most > 0 else []
+        parts, self._next = self._next, []
+        if not parts and most > 0:
+            parts = self._merge.take(1 if visiting else most, upto)
         if parts:
-            if visiting:
-                self._visit_due_times(parts[0].times[0])
+            if visiting and not self._visit_due_times(parts[0].times[0]):
+                self._next = parts
+                return 0, 0.0
             return self._feed(parts, most), 0.0
         following = self._merge.peek() if most > 0 else None
         if following is None:
@@ -350,7 +376,8 @@ class Replay:
                 self._finish("finished")
                 return 0, 0.0
         assert upto is not None and self._speed is not None  # only real time holds events back
-        self._visit_due_times(upto)
+        if not self._visit_due_times(upto):
+            return 0, 0.0
         return 0, max(0.001, (following - upto) / (self._stage.second * self._speed))
 
     def _feed(self, parts: list[Part], most: int) -> int:
@@ -393,8 +420,10 @@ class Replay:
         since, start = self._origin
         return start + int((wall.perf_counter() - since) * self._stage.second * self._speed)
 
-    def _visit_due_times(self, upto: int) -> None:
+    def _visit_due_times(self, upto: int) -> bool:
         """Let the clock stop at every due time before `upto`, so that windows move while no event comes.
+
+        Whether it came so far, and was not interrupted.
 
         Stopping at due times only, never in between, keeps the output independent of the wall clock. What waits for
         the next advance, whatever its time, is due now, and gets it before the clock moves on.
@@ -402,15 +431,18 @@ class Replay:
         stage = self._stage
         bound = upto if self._until is None else min(upto, self._until)
         while stage.now < bound and (due := stage.next_due) is not None and due <= bound:
+            if self._interrupted:
+                return False
             stage.advance_to(max(due, stage.now))
+        return True
 
     # ---- the end
 
     def _finish(self, state: str) -> None:
         stage = self._stage
         if state == "finished" and self._until is not None and self._until > stage.now:
-            if self._speed is not None or self._stepping:
-                self._visit_due_times(self._until)
+            if (self._speed is not None or self._stepping) and not self._visit_due_times(self._until):
+                return
             stage.advance_to(self._until)
         self._end = state
         counts, errors = stage.counts()

@@ -16,6 +16,19 @@ from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
 from cepbook.session.lives import Lives
 from cepbook.session.merge import Part
+from cepbook.session.process import Interruptions
+
+
+class Undisturbed(Interruptions):
+    """One call of the engine: the work of one event, one advance, one deployment is done as a whole."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(lambda: stage.halt(True))
+        self._stage = stage
+
+    def __exit__(self, kind: object, failure: BaseException | None, at: object) -> None:
+        self._stage.halt(False)
+        super().__exit__(kind, failure, at)
 
 
 class Stage:
@@ -50,6 +63,14 @@ class Stage:
     def next_due(self) -> int | None:
         """When the next timer is due."""
         return self.runtime.next_due
+
+    def halt(self, on: bool) -> None:
+        """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
+        self.runtime.rounds.halt = on
+
+    def undisturbed(self) -> Undisturbed:
+        """Within, Ctrl-C waits until the engine is done, and asks it to hurry."""
+        return Undisturbed(self)
 
     def advance_to(self, time: int) -> None:
         """One advance of the clock."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -87,22 +88,22 @@ class Workbench:
         """
         if not isinstance(epl, str):
             raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
-        with self._lock, not_too_deep():
+        with self._lock, not_too_deep(), self._stage.undisturbed():
             names = declared(dialect.parse(epl))
             target = target_of(names, epl, cell, self._owned)
             before = dict(self.runtime.statements)
             gone: frozenset[str] = frozenset()
+            owned = Owned(cell, names, " ".join(epl.split()))
             if target is None:
-                deployment = self.runtime.deploy(epl, deployment_id=self._free_id(cell))
+                with self._noting(owned):
+                    deployment = self.runtime.deploy(epl, deployment_id=self._free_id(cell))
             else:
                 gone = self._owned[target].names - names
                 try:
-                    deployment = self.runtime.redeploy(target, epl)
+                    with self._noting(owned):
+                        deployment = self.runtime.redeploy(target, epl)
                 except BindError as error:
                     raise _also_gone(error, target, gone) from None
-                self._owned.pop(target, None)
-            self._owned[deployment.id] = Owned(cell, names, " ".join(epl.split()))
-            self._stage.follow()
             again = [
                 s.name
                 for s in self.runtime.statements.values()
@@ -112,6 +113,22 @@ class Workbench:
         if again:
             messages.append(f"deployed anew, because they depend on it: {', '.join(again)}")
         return RunResult(deployment, deployment.statements, target is not None, tuple(messages))
+
+    @contextmanager
+    def _noting(self, owned: Owned) -> Iterator[None]:
+        """Take note of what was deployed or dropped within, also if that was interrupted."""
+        before = dict(self.runtime.deployments)
+        try:
+            yield
+        finally:
+            after = self.runtime.deployments
+            if after != before:
+                self._owned = {key: what for key, what in self._owned.items() if key in after}
+                new = next((key for key in after if after[key] is not before.get(key)), None)
+                if new is not None:
+                    self._owned.pop(new, None)
+                    self._owned[new] = owned
+                self._stage.follow()
 
     def _free_id(self, cell: str | None) -> str | None:
         if cell is None or cell not in self.runtime.deployments:
@@ -127,7 +144,7 @@ class Workbench:
         A deployment is dropped as a whole; the names of all statements that went are returned. Raises UsageError when
         there is no such name, or naming the dependants unless `cascade`.
         """
-        with self._lock:
+        with self._lock, self._stage.undisturbed():
             deployment = self._deployment_of(name)
             before = list(self.runtime.statements)
             try:
@@ -136,11 +153,13 @@ class Workbench:
                 others = sorted(names_of(deployment) - {name})
                 together = f"`{name}` was deployed with {_quoted(others)}, and goes with them\n" if others else ""
                 raise UsageError(f"{together}{error}") from None
-            self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
-            self._stage.follow()
+            finally:
+                self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
+                self._stage.follow()
             return tuple(n for n in before if n not in self.runtime.statements)
 
     def _deployment_of(self, name: str) -> Deployment:
+        self.runtime.rounds.check()
         deployments = self.runtime.deployments
         statement = self.runtime.statements.get(name)
         if statement is not None:
@@ -167,7 +186,7 @@ class Workbench:
         Windows and feeds are empty, listeners stay. Variables have the values that they were given from outside, not
         those that statements assigned.
         """
-        with self._lock:
+        with self._lock, self._stage.undisturbed():
             self._end_replay()
             self._stage.restart(self._first_state())
             self._checks = {}
@@ -221,7 +240,7 @@ class Workbench:
 
         Raises UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
-        with self._lock, self._stage.raising():
+        with self._lock, self._stage.undisturbed(), self._stage.raising():
             set_variable(self.runtime, name, value)
             self._stage.arrivals.assigned(self.runtime.now, name, self.runtime.get_variable(name))
 
@@ -259,7 +278,8 @@ class Workbench:
             stage, runtime = self._stage, self._stage.runtime
             record(runtime.clock.now, checked)
             before = stage.failures
-            runtime.send(type_name, checked)
+            with stage.undisturbed():
+                runtime.send(type_name, checked)
             if stage.failures != before:
                 stage.raise_since(before)
 
@@ -309,7 +329,7 @@ class Workbench:
             if time < self.runtime.now:
                 raise EventError(f"the clock cannot go back from {self.clock} to {ClockTime(time, second)}")
             self._stage.arrivals.stopped(time, stepping=stepping)
-            with self._stage.raising():
+            with self._stage.undisturbed(), self._stage.raising():
                 self.runtime.advance(time, stepping=stepping)
         return self.clock
 
@@ -467,7 +487,7 @@ class Workbench:
 
         Raises UsageError for an unknown context and for an id of which there is no partition.
         """
-        with self._lock, self._stage.raising():
+        with self._lock, self._stage.undisturbed(), self._stage.raising():
             self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:

@@ -48,6 +48,9 @@ class FakeEngine:
         self.due = [d for d in self.due if d > time]
         self.log.append(("clock", time))
 
+    def halt(self, on: bool) -> None:
+        self.halted = on
+
     def feeder(self, types: Sequence[str]) -> Callable[[Sequence[Part]], None]:
         return self.feed
 

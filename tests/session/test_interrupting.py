@@ -1,0 +1,185 @@
+"""Ctrl-C: what is under way is finished, long loops stop at a place where nothing is lost, and it is heard soon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pandas as pd
+import pytest
+
+from cepbook.engine.contexts.notices import Notice
+from cepbook.errors import Interrupted, UsageError
+from cepbook.session import Workbench
+
+SOON = 0.3  # seconds
+
+
+@pytest.fixture(autouse=True)
+def default_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(work: Callable[[], object], *, after: float = 0.1, times: int = 1) -> tuple[KeyboardInterrupt, float]:
+    """What came of Ctrl-C, `times` in a row, and how many seconds after the first."""
+    sent: list[float] = []
+
+    def press() -> None:
+        time.sleep(after)
+        sent.append(time.perf_counter())
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.02)
+
+    finger = threading.Thread(target=press)
+    finger.start()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            work()
+        heard = time.perf_counter()
+    finally:
+        finger.join()
+    return caught.value, heard - sent[0]
+
+
+@pytest.fixture
+def cep() -> Workbench:
+    cep = Workbench()
+    cep.run("create schema E(x int); create schema Loop(x int)")
+    return cep
+
+
+def press(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_event_under_way_is_seen_by_everybody(cep: Workbench) -> None:
+    cep.run("@name('one') select x from E; @name('two') select x from E; @name('three') select sum(x) as s from E")
+    cep.on("one", press)
+    with pytest.raises(KeyboardInterrupt):
+        cep.send("E", x=1)
+    assert [len(cep.changes(name)) for name in ("one", "two", "three")] == [1, 1, 1]
+    with pytest.raises(KeyboardInterrupt):
+        cep.send("E", x=1)
+    assert len(cep.changes("three")) == 2
+
+
+def test_derived_events_follow_before_it_is_heard(cep: Workbench) -> None:
+    cep.run("@name('one') insert into Loop select x from E; @name('two') select x from Loop")
+    cep.on("one", press)
+    with pytest.raises(KeyboardInterrupt):
+        cep.send("E", x=1)
+    assert len(cep.changes("two")) == 1
+
+
+def test_an_advance_under_way_runs_all_timers(cep: Workbench) -> None:
+    cep.run("@name('a') select 1 as n from pattern[every timer:interval(1 sec)]")
+    cep.run("@name('b') select count(*) as n from E output snapshot every 1 sec")
+    cep.send("E", x=1)
+    cep.on("a", press)
+    for second in (1, 2, 3):
+        with pytest.raises(KeyboardInterrupt):
+            cep.advance(second * 1000)
+        assert cep.clock.ms == second * 1000
+        assert [len(cep.changes(name)) for name in ("a", "b")] == [second, second]
+
+
+def test_stepping_stops_between_two_steps(cep: Workbench) -> None:
+    cep.run("@name('a') select 1 as n from pattern[every timer:interval(1 msec)]")
+    failure, seconds = interrupted(lambda: cep.advance(by="365 days", stepping=True))
+    assert isinstance(failure, Interrupted)
+    assert seconds < SOON
+    stopped, count = cep.clock.ms, cep.feed("a").deliveries
+    assert count == stopped
+    cep.advance(by="1 sec", stepping=True)
+    assert cep.feed("a").deliveries == count + 1000
+
+
+def test_an_insert_into_without_end_is_given_up_and_told(cep: Workbench) -> None:
+    cep.run("@name('loop') insert into Loop select x from Loop; @name('in') insert into Loop select x from E")
+    failure, seconds = interrupted(lambda: cep.send("E", x=1))
+    assert seconds < SOON
+    assert "derived events of one event were dropped" in str(failure)
+    assert "derived events" in str(cep.errors[-1])
+    cep.drop("loop")
+    cep.send("E", x=2)
+
+
+def events(*times: int) -> pd.DataFrame:
+    return pd.DataFrame({"x": range(len(times)), "at": times})
+
+
+def test_a_replay_is_interrupted_inside_one_event(cep: Workbench) -> None:
+    cep.run("@name('loop') insert into Loop select x from Loop; @name('in') insert into Loop select x from E")
+    replay = cep.replay({"E": events(0, 1)}, time="at")
+    failure, seconds = interrupted(replay.run)
+    assert seconds < SOON
+    assert "dropped" in str(failure)
+    assert replay.state == "stopped"
+
+
+@pytest.mark.parametrize("options", [{"stepping": True}, {"speed": 1e8}])
+def test_a_replay_is_interrupted_inside_one_gap_and_goes_on(cep: Workbench, options: dict[str, object]) -> None:
+    cep.run("@name('a') select 1 as n from pattern[every timer:interval(1 msec)]")
+    cep.run("@name('b') select x from E")
+    replay = cep.replay({"E": events(0, 365 * 86_400_000)}, time="at", **options)  # type: ignore[arg-type]
+    _, seconds = interrupted(replay.run)
+    assert seconds < SOON
+    assert replay.state == "paused"
+    count = cep.feed("a").deliveries
+    assert count == cep.clock.ms
+    cep.drop("a")
+    result = replay.run() if "stepping" in options else None
+    if result is not None:
+        assert (result.state, cep.feed("b").deliveries) == ("finished", 2)
+    else:
+        replay.stop()
+
+
+def test_a_second_ctrl_c_breaks_in_and_the_workbench_says_so(cep: Workbench) -> None:
+    cep.run("@name('a') select x from E; @name('b') select x from E")
+    cep.on("a", lambda delta: time.sleep(5))
+    _, seconds = interrupted(lambda: cep.send("E", x=1), times=2)
+    assert seconds < SOON
+    for work in (lambda: cep.send("E", x=2), lambda: cep.advance(by="1 sec"), lambda: cep.run("select * from E")):
+        with pytest.raises(UsageError, match=r"broken off in the middle.*\n.*rewind"):
+            work()
+    with pytest.raises(UsageError, match="broken off"):
+        cep.replay({"E": events(0)}, time="at").run()
+    cep.rewind()
+    cep.send("E", x=3)
+    assert len(cep.changes("b")) == 1
+
+
+def test_deploying_under_way_is_finished(cep: Workbench) -> None:
+    cep.run("@name('a') select x from E", cell="one")
+    pressed = set()
+
+    def press_once(notice: Notice) -> None:
+        if step not in pressed:
+            pressed.add(step)
+            press()
+
+    cep.runtime.add_partition_listener(None, press_once)
+    step = "deploy"
+    cep.run("create context C initiated by E terminated after 1 min", cell="ctx")
+    with pytest.raises(KeyboardInterrupt):
+        cep.run("@name('c') context C select x from E", cell="two")
+    assert list(cep.runtime.statements) == ["a", "c"]
+    step = "redeploy"
+    with pytest.raises(KeyboardInterrupt):
+        cep.run("@name('c') context C select x, 2 as y from E", cell="two")
+    assert cep.runtime.statement("c").epl == "@name('c') context C select x, 2 as y from E"
+    step = "drop"
+    with pytest.raises(KeyboardInterrupt):
+        cep.drop("c")
+    assert list(cep.runtime.statements) == ["a"]
+    cep.run("@name('a') select 1 as y from E", cell="one")
+    cep.send("E", x=1)
+    assert cep.changes("a")["y"].tolist() == [1]
