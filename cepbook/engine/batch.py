@@ -16,11 +16,12 @@ from itertools import compress
 from typing import Any
 
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of
-from cepbook.engine.rows.shape import TIMED, Stage, above_zero
+from cepbook.engine.rows.shape import Stage, above_zero
 from cepbook.engine.statement import Statement
 from cepbook.errors import StatementError
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output, WindowSpec
+from cepbook.lang.windows import WINDOWS
 
 __all__ = ["Batch", "Slice"]
 
@@ -109,7 +110,7 @@ class Batch:
         if statement.outlet.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.plan.windows:
-            if window.name in TIMED and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
+            if WINDOWS[window.name].timed and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _starts_with_partition(window):
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
@@ -206,13 +207,13 @@ def _reads_variables(window: WindowSpec) -> bool:
 
 
 def _may_be_due_at_once(stage: Stage) -> bool:
-    """Other windows may take the newest event away from ``time_accum``, which then ends with the one before."""
-    names = {window.name for window in stage.windows} - {"groupwin", "merge"}
-    return "time_accum" in names and len(names) > 1 and not stage.union
+    """Whether other windows may take an event away that a window's end depends on."""
+    moving = any(WINDOWS[window.name].due_moves_back for window in stage.holding)
+    return moving and len(stage.holding) > 1 and not stage.union
 
 
 def _starts_with_partition(window: WindowSpec) -> bool:
-    return "START_EAGER" in window.options or window.name == "firsttime" or window.reclaim is not None
+    return "START_EAGER" in window.options or WINDOWS[window.name].runs_ahead or window.reclaim is not None
 
 
 def _output_starts_with_partition(output: Output | None) -> bool:

@@ -1,7 +1,7 @@
 """The timers of one statement: windows, output clauses and patterns of its states.
 
-A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT` or `PATTERN`, and
-for a window of its own for each key ``(ordinal, key)``. At one instant the windows of a state come before its output,
+A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT` or `PATTERN`. At one
+instant the windows of a state come before its output,
 and that before its pattern. Nothing here is state: ``rearm`` makes it anew from what the states say is due.
 """
 
@@ -153,8 +153,7 @@ class Schedule(Timers):
             return self._collect_all(self._expire_all, now)
         due = [(self._states[path[0]], *path) for _, path in entries if path[0] in self._states]
         made: dict[int, Made] = {}  # by partition id
-        ticks = self._program.shape.batches or self._program.shape.general
-        forced = self._tick(due, now, made) if ticks else self._expire(due, now, made)
+        forced = self._tick(due, now, made)
         return self.selected(made.values(), forced)
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
@@ -169,25 +168,10 @@ class Schedule(Timers):
         tick = self._program["tick"]
         for state, id_, place in due:
             try:
-                forced |= tick(state, _window(state, place), now, *made.setdefault(id_, ([], [])), place)
+                forced |= tick(state, state[1], now, *made.setdefault(id_, ([], [])), place)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
         return forced
-
-    def _expire(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
-        expire, leave_rows = self._program["expire"], self._program["leave_rows"]
-        gone: dict[int, list[Any]] = {}
-        for state, id_, place in due:
-            expire(state, _window(state, place), now, gone.setdefault(id_, []), place)
-        for id_, items in gone.items():
-            rows: Made = [], []
-            try:
-                if items:
-                    leave_rows(self._states[id_], items, now, *rows)
-                    made[id_] = rows
-            except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self._statement.failed(failure)
-        return False
 
     def selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
         """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
@@ -210,8 +194,3 @@ class Schedule(Timers):
 
 def _id_of(state: Any) -> int:
     return 0 if state[0] is None else int(state[0].id)
-
-
-def _window(state: Any, place: Any) -> Any:
-    """The window at `place`."""
-    return state[1][place[1]] if isinstance(place, tuple) else state[1]

@@ -15,7 +15,6 @@ from cepbook.engine.outlet import Outlet, call_listener
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.rows.compile import Program
-from cepbook.engine.rows.shape import Shape
 from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
@@ -232,7 +231,7 @@ class Statement:
             found.append(
                 {
                     "partition": id_,
-                    "retained": _retained(state[1], self.program.shape),
+                    "retained": 0 if state[1] is None else state[1].retained(),
                     "groups": len(state[2]) if self.program.shape.grouped and state[2] is not None else None,
                     "next_timer": due if due < NEVER else None,
                 }
@@ -350,14 +349,3 @@ def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:
     return lambda event: take(event, state)
 
 
-def _retained(window: Any, shape: Shape) -> int:
-    """How many events a window holds."""
-    if window is None:
-        return 0
-    if shape.general:
-        return int(window.retained())
-    windows = window.values() if shape.group_window else (window,)
-    if not shape.batches:
-        return sum(len(each) for each in windows)
-    # batches of which only aggregates show keep no events
-    return sum(len(each[0]) + len(each[1]) for each in windows if isinstance(each[1], list))

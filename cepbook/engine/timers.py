@@ -11,6 +11,8 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, Protocol, TypeVar
 
+from cepbook.engine.state import State
+
 NEVER = 1 << 62  # later than any time: events and advances beyond `clock.LAST` are refused
 _FEW = 64  # entries of no use that are not worth a clean-up
 
@@ -20,7 +22,7 @@ P = TypeVar("P")
 Entry = tuple[int, Path]
 
 
-class Queue(Generic[P]):
+class Queue(State, Generic[P]):
     """What is due when, by path. `due` is the earliest time, `NEVER` if nothing is due."""
 
     __slots__ = ("_heap", "_when", "due")

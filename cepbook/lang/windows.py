@@ -35,23 +35,67 @@ class Parameter:
     repeated: bool = False
 
 
+Kind = Literal["window", "batch", "grouping", "derived"]
+Leaves = Literal["never", "in order", "anyhow"]
+
+
 @dataclass(frozen=True, slots=True)
 class WindowRow:
-    """One window. `namespace` may be written before the name (``win:length``).
+    """One window, with all facts about it. `namespace` may be written before the name (``win:length``).
 
-    `timed`: an advance of the clock may change what it holds or releases. `batch`: it collects events and releases them
-    together.
+    A ``batch`` collects events and releases them together, ``grouping`` divides or joins what other windows hold, a
+    ``derived`` one makes values of them. Of windows and batches: `leaves` tells how events leave (``in order``: the
+    oldest first; of a batch, how the former batch does).
+
+    `timed`: an advance of the clock may change what it holds or releases. `keeps_time`: it reads when an event arrived.
+    `operands`: how many values of the arriving event it compares (keys, timestamps, sort keys). `by_ordinal`: it tells
+    events apart by their number. `runs_ahead`: its clock starts when it is made, not with an event. `due_moves_back`:
+    events that other windows take away may make it due at once. `per_group`: of each group it holds what it would hold
+    if there were no other groups, and nobody sees the order among groups. `counts`: a batch that need not know of its
+    events more than how many came and when. `sweeps`: what leaves by time may be dropped
+    later, when somebody looks, if nobody is told of it.
     """
 
     name: str
     namespace: str
+    kind: Kind
     parameters: tuple[Parameter, ...]
     doc: str
     example: str
-    supported: bool = True
-    derived: bool = False
+    leaves: Leaves | None = None
     timed: bool = False
-    batch: bool = False
+    keeps_time: bool = False
+    operands: int = 0
+    by_ordinal: bool = False
+    runs_ahead: bool = False
+    due_moves_back: bool = False
+    per_group: bool = False
+    sweeps: bool = False
+    counts: bool = False
+    supported: bool = True
+
+    def __post_init__(self) -> None:
+        holds = self.kind in ("window", "batch")
+        if holds != (self.leaves is not None):
+            raise TypeError(f"the row of window {self.name} must {'' if holds else 'not '}say how events leave")
+        compared = sum(p.kind in ("key", "timestamp", "sort") for p in self.parameters)
+        if holds and self.operands != compared:
+            raise TypeError(f"the row of window {self.name} has {self.operands} operands for {compared} parameters")
+
+    @property
+    def batch(self) -> bool:
+        """Whether it collects events and releases them together."""
+        return self.kind == "batch"
+
+    @property
+    def derived(self) -> bool:
+        """Whether it makes values of what other windows hold."""
+        return self.kind == "derived"
+
+    @property
+    def conditional(self) -> bool:
+        """Whether a condition over its contents decides."""
+        return any(parameter.kind == "condition" for parameter in self.parameters)
 
 
 _SIZE = Parameter("size", "size")
@@ -64,184 +108,265 @@ _TIMESTAMP = Parameter("timestamp", "timestamp")
 _EXTRA = Parameter("properties", "key", optional=True, repeated=True)
 
 _ROWS = (
-    WindowRow("keepall", "win", (), "keeps all events", "select * from Tick#keepall"),
-    WindowRow("length", "win", (_SIZE,), "keeps the last `size` events", "select * from Tick#length(5)"),
+    WindowRow(
+        "keepall", "win", "window", (), "keeps all events", "select * from Tick#keepall", leaves="never", per_group=True
+    ),
+    WindowRow(
+        "length",
+        "win",
+        "window",
+        (_SIZE,),
+        "keeps the last `size` events",
+        "select * from Tick#length(5)",
+        leaves="in order",
+        per_group=True,
+    ),
     WindowRow(
         "time",
         "win",
+        "window",
         (_PERIOD,),
         "keeps the events of the last `period`; an event of time t leaves at t + period",
         "select * from Tick#time(10 sec)",
+        leaves="in order",
         timed=True,
+        keeps_time=True,
+        per_group=True,
+        sweeps=True,
     ),
     WindowRow(
         "length_batch",
         "win",
+        "batch",
         (_SIZE,),
         "collects `size` events, then releases them together with the former batch as remove stream",
         "select * from Tick#length_batch(3)",
-        batch=True,
+        leaves="in order",
+        counts=True,
+        per_group=True,
     ),
     WindowRow(
         "time_batch",
         "win",
+        "batch",
         (_PERIOD, _REFERENCE, _FLOW),
         "collects events and releases them every `period`, on a grid that starts with the first event",
         "select * from Tick#time_batch(1 min, 0L, 'FORCE_UPDATE')",
+        leaves="in order",
+        counts=True,
         timed=True,
-        batch=True,
     ),
     WindowRow(
         "unique",
         "std",
+        "window",
         (_KEYS,),
         "keeps the last event of each key",
         "select * from Tick#unique(symbol)",
+        leaves="anyhow",
+        operands=1,
+        per_group=True,
     ),
-    WindowRow("lastevent", "std", (), "keeps the last event", "select * from Tick#lastevent"),
+    WindowRow(
+        "lastevent",
+        "std",
+        "window",
+        (),
+        "keeps the last event",
+        "select * from Tick#lastevent",
+        leaves="in order",
+        per_group=True,
+    ),
     WindowRow(
         "groupwin",
         "std",
+        "grouping",
         (_KEYS,),
         "gives each key its own instance of the windows behind it",
         "select * from Tick#groupwin(symbol)#length(2)",
+        operands=1,
     ),
     WindowRow(
         "merge",
         "std",
+        "grouping",
         (_KEYS,),
         "ends groupwin: the windows behind it see all groups together",
         "select * from Tick#groupwin(symbol)#length(2)#merge(symbol)",
     ),
-    WindowRow("firstlength", "win", (_SIZE,), "keeps the first `size` events", "select * from Tick#firstlength(2)"),
+    WindowRow(
+        "firstlength",
+        "win",
+        "window",
+        (_SIZE,),
+        "keeps the first `size` events",
+        "select * from Tick#firstlength(2)",
+        leaves="never",
+    ),
     WindowRow(
         "firsttime",
         "win",
+        "window",
         (_PERIOD,),
         "keeps the events of the first `period`",
         "select * from Tick#firsttime(1 min)",
+        leaves="never",
         timed=True,
+        runs_ahead=True,
     ),
-    WindowRow("firstevent", "std", (), "keeps the first event", "select * from Tick#firstevent"),
     WindowRow(
-        "firstunique", "std", (_KEYS,), "keeps the first event of each key", "select * from Tick#firstunique(symbol)"
+        "firstevent", "std", "window", (), "keeps the first event", "select * from Tick#firstevent", leaves="never"
+    ),
+    WindowRow(
+        "firstunique",
+        "std",
+        "window",
+        (_KEYS,),
+        "keeps the first event of each key",
+        "select * from Tick#firstunique(symbol)",
+        leaves="never",
+        operands=1,
     ),
     WindowRow(
         "ext_timed",
         "win",
+        "window",
         (_TIMESTAMP, _PERIOD),
         "a time window over a timestamp property",
         "select * from Tick#ext_timed(ts, 10 sec)",
+        leaves="in order",
+        operands=1,
     ),
     WindowRow(
         "ext_timed_batch",
         "win",
+        "batch",
         (_TIMESTAMP, _PERIOD, _REFERENCE),
         "a time batch over a timestamp property",
         "select * from Tick#ext_timed_batch(ts, 10 sec)",
-        batch=True,
+        leaves="in order",
+        operands=1,
     ),
     WindowRow(
         "time_length_batch",
         "win",
+        "batch",
         (_PERIOD, _SIZE, _FLOW),
         "releases its batch after `period` or `size` events, whichever comes first",
         "select * from Tick#time_length_batch(10 sec, 5)",
+        leaves="in order",
         timed=True,
-        batch=True,
     ),
     WindowRow(
         "time_accum",
         "win",
+        "window",
         (_PERIOD,),
         "releases all events when none arrived for `period`",
         "select * from Tick#time_accum(10 sec)",
+        leaves="in order",
         timed=True,
+        keeps_time=True,
+        due_moves_back=True,
     ),
     WindowRow(
         "time_order",
         "ext",
+        "window",
         (_TIMESTAMP, _PERIOD),
         "orders by timestamp; an event leaves at its timestamp plus period",
         "select * from Tick#time_order(ts, 10 sec)",
+        leaves="anyhow",
         timed=True,
+        operands=1,
+        by_ordinal=True,
     ),
     WindowRow(
         "timetolive",
         "ext",
+        "window",
         (_TIMESTAMP,),
         "keeps an event until its timestamp",
         "select * from Tick#timetolive(ts)",
+        leaves="anyhow",
         timed=True,
+        operands=1,
+        by_ordinal=True,
     ),
     WindowRow(
         "sort",
         "ext",
+        "window",
         (_SIZE, _CRITERIA),
         "keeps the first `size` events in the sort order",
         "select * from Tick#sort(3, price)",
+        leaves="anyhow",
+        operands=1,
+        by_ordinal=True,
     ),
     WindowRow(
         "rank",
         "ext",
+        "window",
         (_KEYS, _SIZE, _CRITERIA),
         "keeps the last event of each key and of these the first `size` in the sort order",
         "select * from Tick#rank(symbol, 3, price)",
+        leaves="anyhow",
+        operands=2,
+        by_ordinal=True,
     ),
     WindowRow(
         "expr",
         "win",
+        "window",
         (Parameter("condition", "condition"),),
         "drops its oldest events until the condition is true, at each arrival",
         "select * from Tick#expr(current_count <= 5)",
+        leaves="in order",
+        by_ordinal=True,
     ),
     WindowRow(
         "expr_batch",
         "win",
+        "batch",
         (Parameter("condition", "condition"), Parameter("include trigger", "flag", optional=True)),
         "collects events and releases them when the condition is true",
         "select * from Tick#expr_batch(current_count > 5)",
-        batch=True,
+        leaves="in order",
+        by_ordinal=True,
     ),
     WindowRow(
         "uni",
         "stat",
+        "derived",
         (Parameter("value", "number"), _EXTRA),
         "univariate statistics of the events so far or of the window before it",
         "select * from Tick#length(5)#uni(price)",
-        derived=True,
     ),
-    WindowRow(
-        "size",
-        "std",
-        (_EXTRA,),
-        "the number of events",
-        "select size from Tick#length(5)#size",
-        derived=True,
-    ),
+    WindowRow("size", "std", "derived", (_EXTRA,), "the number of events", "select size from Tick#length(5)#size"),
     WindowRow(
         "linest",
         "stat",
+        "derived",
         (Parameter("x", "number"), Parameter("y", "number"), _EXTRA),
         "linear regression",
         "select slope from Tick#length(5)#linest(price, volume)",
-        derived=True,
     ),
     WindowRow(
         "correl",
         "stat",
+        "derived",
         (Parameter("x", "number"), Parameter("y", "number"), _EXTRA),
         "correlation",
         "select correlation from Tick#length(5)#correl(price, volume)",
-        derived=True,
     ),
     WindowRow(
         "weighted_avg",
         "stat",
+        "derived",
         (Parameter("value", "number"), Parameter("weight", "number"), _EXTRA),
         "weighted average",
         "select average from Tick#length(5)#weighted_avg(price, volume)",
-        derived=True,
     ),
 )
 

@@ -19,8 +19,6 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BITS
 from cepbook.lang.windows import WINDOWS
 
-# windows whose contents for one group do not depend on other groups when they stand behind groupwin
-PER_GROUP = frozenset({"keepall", "length", "length_batch", "unique", "lastevent", "time"})
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 _MOST_KEYS_TRIED = 4096
 Reader = plan.SelectStatement | plan.OnSetStatement
@@ -259,7 +257,7 @@ def _need_of_windows(statement: plan.SelectStatement) -> _Need | str:
         return "events of all keys that expire together leave in one delivery, in order of arrival"
     if grouping is not None:
         keys = _plain(grouping.args)
-        if name not in PER_GROUP:
+        if not WINDOWS[name].per_group:
             return f"the window {name} is not known to run for each group by itself"
         return _Need(False, keys) if keys else "no groupwin key is a plain property"
     if name in ("keepall", "time"):  # how long an event stays does not depend on other events

@@ -1,6 +1,7 @@
-"""Code that takes a change through a statement: items that entered, then items that left, all in one delivery.
+"""Code that takes a change through a statement: items that entered and items that left, all in one delivery.
 
-A batch is such a change (the batch and the former one), and so is what views post (`rows.general`).
+The same code serves an arrival that is known to enter alone (`ChangeCode.alone`: the event's own locals are read, and
+nothing is looped over) and any other change, of which the locals ``batch`` and ``former`` hold what entered and left.
 """
 
 from __future__ import annotations
@@ -10,40 +11,85 @@ from contextlib import AbstractContextManager, nullcontext
 
 from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope, may_fail, truth
 
 Write = Callable[[Scope], None]
+LEFT = "for item in change[1]:", "item"  # what leaves, where a view was asked
 
 
 class ChangeCode:
-    """Writes what the locals ``batch`` (entered) and ``former`` (left) do to rows and groups.
+    """Writes what a change does to rows and groups.
 
-    With `alone` the arriving event ``new`` is all that entered, and there is no ``batch``.
-    With `resets` aggregates are made anew from ``batch``, and ``former`` is only looked at for its rows. Items are
-    taken apart in scope `q` where they enter, in `left` where they leave.
+    `p` is the scope of the arriving event, `q` that of an item that entered, `gone` that of one that left. With `alone`
+    the arriving event is all that entered, `leaves` is the block in which what leaves then does (see `Posted`), and
+    `hoisted` tells that the cells of the one group stay locals behind it. `direct` delivers the one insert row there is
+    where it is made. `passed`: the local ``ok`` tells whether the arriving event passed where, `loaded`: the cells of
+    the one group are locals already.
     """
 
     code: Code
-    alone = False
-    resets: bool
+    p: Scope
     q: Scope
-    left: Scope
+    gone: Scope
+    alone = False
+    leaves: tuple[str, str] | None = None
+    hoisted = False
+    direct: Emitter | None = None
+    passed = False
+    loaded = False
 
-    def each(self, items: str, body: Write) -> None:
-        """Write `body` for each of `items` (``batch`` or ``former``) that passes the where-clause."""
-        shape = self.code.shape
-        if items == "former" and shape.general and shape.leaving is Leaving.NEVER:
-            return  # aggregates have no code for it either
-        scope = self.left if items == "former" else self.q
-        if items == "batch" and self.alone:
-            loop: AbstractContextManager[None] = nullcontext()
-            self.code.source.line("item = new")
-        else:
-            loop = self.code.source.block(f"for item in {items}:")
-        with loop:
+    # -------------------------------------------------------------- what moves
+    def entered(self, body: Write) -> None:
+        """Write `body` for what entered and passes the where-clause."""
+        if self.alone:
+            with self._passes():
+                body(self.p)
+            return
+        with self.code.source.block("for item in batch:"):
             self.code.items.unpack(self.code.source, "item")
-            with self._where(items, scope):
-                body(scope)
+            with self._where("batch", self.q):
+                body(self.q)
+
+    def left(self, body: Write) -> None:
+        """Write `body` for what left and passes the where-clause."""
+        shape, source = self.code.shape, self.code.source
+        if shape.leaving is Leaving.NEVER and not shape.resets and self.leaves is None:
+            return  # aggregates have no code for it either
+        head, item = self.leaves or ("for item in former:", "item")
+        if self.alone and self.leaves is None:
+            return
+        with source.block(head):
+            self.code.items.unpack(source, item)
+            with self._where("former", self.gone):
+                body(self.gone)
+
+    def _drop_left(self) -> None:
+        """Take out of the window what leaves, where nobody looks at it."""
+        if self.leaves is not None and not self.leaves[1].isidentifier():
+            head, item = self.leaves
+            with self.code.source.block(head):
+                self.code.source.line(item)
+
+    def _passes(self) -> AbstractContextManager[None]:
+        if self.code.shape.where is None:
+            return nullcontext()
+        return self.code.source.block("if ok:") if self.passed else self.code.where(self.p)
+
+    def _note_passing(self) -> None:
+        """The arriving event's where-clause in a local, for several looks."""
+        source, where = self.code.source, self.code.shape.where
+        if not self.alone or where is None:
+            return
+        self.passed = True
+        line = f"ok = {truth(self.p, where)}"
+        if not (self.code.risky and may_fail(where)):
+            source.line(line, where.span)
+            return
+        with source.block("try:"):
+            source.line(line, where.span)
+        with source.block("except Exception as failure:"):
+            source.line("broken, ok = failure, False")
 
     def _where(self, items: str, scope: Scope) -> AbstractContextManager[None]:
         """The where-clause. Its failure keeps an event out, and is told when it enters, not again when it leaves."""
@@ -56,24 +102,86 @@ class ChangeCode:
             source.line("ok = False" if items == "former" else "broken, ok = failure, False")
         return source.block("if ok:")
 
+    def _enter(self, scope: Scope) -> None:
+        self.code.enter(scope, "o" if scope is self.p else "qo")
+
+    def _leave(self, scope: Scope) -> None:
+        self.code.leave(scope)
+
+    # -------------------------------------------------------------- rows
     def former_row(self, rows: str) -> None:
         """`append_row` of what was before the change, which a failure must not keep from taking place."""
         if not self.code.shape.former_rows_may_fail:
-            self.append_row(rows, self.left)
+            self.append_row(rows, self.gone)
             return
         with self.code.source.block("try:"):
-            self.append_row(rows, self.left)
+            self.append_row(rows, self.gone)
         with self.code.source.block("except Exception as failure:"):
             self.code.source.line("broken = failure")
 
     def append_row(self, rows: str, scope: Scope) -> None:
-        """``rows.append(row)`` if having lets it through; with `alone` the one insert row is ``ins = [row]``."""
-        self.code.append_row(rows, scope, only=rows == "ins" and self.one_insert_row)
+        """``rows.append(row)`` if having lets it through; the one insert row there is may be delivered at once."""
+        source, span = self.code.source, self.code.shape.projection.span
+        self.code.load_local(scope)
+        with self.code.having(scope):
+            if rows == "ins" and self.direct is not None:
+                self.direct.row(scope)
+                return
+            row = self.code.row(scope)
+            if (rows == "ins" and self.one_insert_row) or (rows == "rem" and self.one_remove_row):
+                source.line(f"{rows} = [{row}]", span)
+            else:
+                source.line(f"{rows}.append({row})", span)
 
     @property
     def one_insert_row(self) -> bool:
         """Whether there is at most one insert row; ``ins`` is null before."""
-        return self.alone and self.code.shape.kind != "fully_aggregated_grouped"
+        return self.alone and (self.code.shape.kind != "fully_aggregated_grouped" or self.one_group)
+
+    @property
+    def one_remove_row(self) -> bool:
+        """Whether there is at most one remove row; ``rem`` is null before."""
+        if not self.alone or self.code.shape.kind == "fully_aggregated":
+            return False
+        if self.code.shape.kind == "fully_aggregated_grouped":
+            return self.one_group
+        return self.leaves is None or self.leaves[0].startswith("if ")
+
+    @property
+    def one_group(self) -> bool:
+        """Whether an arrival moves no other group than its own."""
+        shape = self.code.shape
+        same = self.leaves is None or (shape.same_group and shape.where is None)
+        return self.alone and same and not (self.code.local or shape.levels or self.code.risky or shape.unpaired)
+
+    # -------------------------------------------------------------- changes
+    def arrival_change(self, leaves: tuple[str, str] | None, emit: Emitter, *, hoisted: bool) -> None:
+        """Write what the arriving event does that enters alone, with what leaves at that, and the delivery."""
+        shape, source = self.code.shape, self.code.source
+        self.alone, self.leaves, self.hoisted = True, leaves, hoisted
+        visited_again = self.code.risky or bool(self.code.local or shape.levels)
+        if leaves is not None and leaves is not LEFT and visited_again:
+            self._materialize(*leaves)
+        one_row = self.one_insert_row and not shape.wants_remove
+        self.direct = emit if one_row and shape.wants_insert and not self.code.risky else None
+        if self.direct is None:
+            if shape.wants_insert:
+                source.line("ins = None" if self.one_insert_row else "ins = []")
+            if shape.wants_remove:
+                source.line("rem = None" if self.one_remove_row else "rem = []")
+        self.change()
+        if self.direct is None:
+            emit("ins", "rem")
+        self.alone, self.leaves, self.hoisted, self.direct = False, None, False, None
+        self.passed = self.loaded = False
+
+    def _materialize(self, head: str, item: str) -> None:
+        """What leaves is looked at more than once."""
+        source = self.code.source
+        source.line("former = []")
+        with source.block(head):
+            source.line(f"former.append({item})")
+        self.leaves = "for item in former:", "item"
 
     def change(self) -> None:
         """Write what the change does; rows go to ``ins`` and ``rem``.
@@ -81,7 +189,7 @@ class ChangeCode:
         ``forced`` asks for a row even without a change, where one row stands for all events.
         """
         kind = {
-            "unaggregated": self._rows_of_events,
+            "unaggregated": self._unaggregated,
             "aggregated": self._aggregated,
             "fully_aggregated": self._fully_aggregated,
             "aggregated_grouped": self._aggregated_grouped,
@@ -97,100 +205,199 @@ class ChangeCode:
             with self.code.source.block("if broken is not None:"):
                 self.code.source.line("raise broken")
 
-    def _rows_of_events(self) -> None:
-        if self.code.shape.wants_insert:
-            self.each("batch", lambda q: self.append_row("ins", q))
-        if self.code.shape.wants_remove:
-            self.each("former", lambda q: self.append_row("rem", q))
+    @property
+    def _at_once(self) -> bool:
+        """Whether the remove row of what leaves can be made where it leaves: all else has moved, and nothing fails."""
+        return self.alone and not self.code.risky
 
-    def _move_one_group(self, note: Write) -> None:
-        """Aggregates of the one group from what they were to what they are with the change."""
-        cells = self.code.aggregates
-        if self.resets:
-            cells.load(cells.fresh())
-            self.each("batch", _both(cells.enter, note))
+    def _unaggregated(self) -> None:
+        shape = self.code.shape
+        if shape.wants_remove:
+            self.left(lambda q: self.append_row("rem", q))
         else:
-            self.each("batch", _both(self.code.enter, note))
-            self.each("former", _both(self.code.leave, note))
-        if cells.names:
-            self.code.source.line(f"A[:] = [{', '.join(cells.names)}]")
+            self._drop_left()
+        if shape.wants_insert:
+            self.entered(lambda q: self.append_row("ins", q))
+
+    def _move_one_group(self, note: str, leave: Write) -> None:
+        """Aggregates of the one group from what they were to what they are with the change."""
+        source, cells, shape = self.code.source, self.code.aggregates, self.code.shape
+
+        def enter(q: Scope) -> None:
+            self._enter(q)
+            if note:
+                source.line(note)
+
+        if shape.resets:
+            cells.load(cells.fresh())
+        self.entered(enter)
+        if not shape.resets:
+            self.left(leave)
+        if shape.resets and cells.names:
+            source.line(f"A[:] = [{', '.join(cells.names)}]")
+        elif not self.hoisted:
+            cells.store("A")
         self._moved()
 
+    def _load_one_group(self) -> None:
+        if not self.loaded:
+            self.code.aggregates.load("A")
+
     def _aggregated(self) -> None:
-        self.code.aggregates.load("A")
-        self._move_one_group(lambda q: None)
-        self._rows_of_events()
+        shape, at_once = self.code.shape, self._at_once
+        self._note_passing()
+        self._load_one_group()
+
+        def leave(q: Scope) -> None:
+            self._leave(q)
+            if at_once and shape.wants_remove:
+                self.append_row("rem", q)
+
+        self._move_one_group("", leave)
+        if shape.wants_insert:
+            self.entered(lambda q: self.append_row("ins", q))
+        if shape.wants_remove and not at_once:
+            self.left(lambda q: self.append_row("rem", q))
 
     def _fully_aggregated(self) -> None:
-        source, code, shape = self.code.source, self.code, self.code.shape
-        source.line("before, changed = [], forced")
-        code.aggregates.load("A")
+        source, shape = self.code.source, self.code.shape
+        always = self.alone and shape.where is None
+        self._note_passing()
+        if not always:
+            source.line("changed = False" if self.alone else "changed = forced")
+        self._load_one_group()
         if shape.wants_remove:
+            source.line("before = []")
             self.former_row("before")
-        self._move_one_group(lambda q: source.line("changed = True"))
-        if self.resets:
-            self.each("former", lambda q: source.line("changed = True"))
-        with source.block("if changed:"):
+
+        def leave(q: Scope) -> None:
+            self._leave(q)
+            if not always:
+                source.line("changed = True")
+
+        self._move_one_group("" if always else "changed = True", leave)
+        if shape.resets:
+            self.left(lambda q: source.line("changed = True"))
+        with nullcontext() if always else source.block("if changed:"):
             if shape.wants_remove:
                 source.line("rem += before")
             if shape.wants_insert:
-                self.append_row("ins", self.q)
+                self.append_row("ins", self.p if self.alone else self.q)
+
+    # -------------------------------------------------------------- groups
+    def _enter_group(self, q: Scope, before: Callable[[], None] | None = None) -> None:
+        """The event enters its group ``k``, whose cells are ``H`` then, and locals; `before` is written before that."""
+        self.code.open_group("k", "H")
+        if before is not None:
+            before()
+        self._enter(q)
+        self.code.aggregates.store("H")
 
     def _move_groups(self, touch: Write) -> None:
-        """Groups from what they were to what they are; `touch` is written before each change."""
-        source, code, cells = self.code.source, self.code, self.code.aggregates
+        """Groups from what they were to what they are; `touch` is written before each change, when cells are loaded."""
+        source, code, resets = self.code.source, self.code, self.code.shape.resets
 
         def enter(q: Scope) -> None:
             source.line(f"k = {code.key(q)}")
-            touch(q)
-            code.open_group("k")
-            code.enter(q)
-            cells.store("G")
+            if resets:
+                touch(q)
+                self._enter_group(q)
+            else:
+                self._enter_group(q, lambda: touch(q))
 
         def leave(q: Scope) -> None:
             source.line(f"k = {code.key(q)}")
-            touch(q)
-            if not self.resets:
-                code.leave_group(q, "k")
+            if resets:
+                touch(q)
+            else:
+                code.leave_group(q, "k", lambda: touch(q))
 
-        if self.resets:
+        if resets:
             source.line("former_groups, groups = groups, {}")
             source.line("S[2] = groups")
-        self.each("batch", enter)
-        self.each("former", leave)
+        self.entered(enter)
+        self.left(leave)
         self._moved()
 
     def _aggregated_grouped(self) -> None:
-        code, shape = self.code, self.code.shape
+        source, code, shape = self.code.source, self.code, self.code.shape
+        if self._at_once:
+            self._one_event_of_a_group()
+            return
+        self._note_passing()
         self._move_groups(lambda q: None)
 
         def row(rows: str) -> Write:
             def write(q: Scope) -> None:
-                code.source.line(f"k = {code.key(q)}")
+                source.line(f"k = {code.key(q)}")
                 code.load_group_or_fresh()
                 self.append_row(rows, q)
 
             return write
 
         if shape.wants_insert:
-            self.each("batch", row("ins"))
+            self.entered(row("ins"))
         if shape.wants_remove:
-            self.each("former", row("rem"))
+            self.left(row("rem"))
+
+    def _one_event_of_a_group(self) -> None:
+        """The cells of the arriving event's group stay locals until its row is made."""
+        source, code, shape, cells = self.code.source, self.code, self.code.shape, self.code.aggregates
+        self._note_passing()
+        same = shape.same_group and self.leaves is not None
+
+        def leave(q: Scope) -> None:
+            if same:
+                self._leave(q)
+            else:
+                source.line(f"k = {code.key(q)}")
+                code.leave_group(q, "k")
+            if shape.wants_remove:
+                self.append_row("rem", q)
+            if not same:
+                with self._passes():
+                    cells.load("H")
+
+        if same:
+            source.line(f"k = {code.key(self.p)}")
+            code.open_group("k", "H")
+            self.entered(self._enter)
+            self.left(leave)
+            cells.store("H")
+            if cells.size is not None and shape.where is not None:
+                with source.block(f"if not {cells.size}:"):
+                    source.line("del groups[k]")
+        else:
+
+            def enter(q: Scope) -> None:
+                source.line(f"k = {code.key(q)}")
+                self._enter_group(q)
+
+            self.entered(enter)
+            self.left(leave)
+        if shape.wants_insert:
+            self.entered(lambda q: self.append_row("ins", q))
 
     def _fully_grouped(self) -> None:
         source, code, shape = self.code.source, self.code, self.code.shape
         if shape.levels:
             self._rolled_up()
             return
+        if self.one_group:
+            self.entered(self._one_touched_group)
+            return
+        self._note_passing()
         source.line("touched = {}")
 
         def touch(q: Scope) -> None:
             if not shape.wants_remove:
                 source.line("touched[k] = None")
                 return
-            with source.block("if k not in touched:"):
+            first = self.alone and q is self.p
+            with nullcontext() if first else source.block("if k not in touched:"):
                 source.line("touched[k] = None")
-                code.load_group_or_fresh("former_groups" if self.resets else "groups")
+                if shape.resets or code.local:
+                    code.load_group_or_fresh("former_groups" if shape.resets else "groups")
                 self.former_row("rem")
 
         if code.local:  # a change of one group shows in the rows of others: all former rows come first
@@ -199,8 +406,8 @@ class ChangeCode:
                 source.line(f"k = {code.key(q)}")
                 touch(q)
 
-            self.each("batch", touch_only)
-            self.each("former", touch_only)
+            self.entered(touch_only)
+            self.left(touch_only)
             self._move_groups(lambda q: None)
         else:
             self._move_groups(touch)
@@ -208,6 +415,19 @@ class ChangeCode:
             with source.block("for k in touched:"):
                 code.load_group_or_fresh()
                 self.append_row("ins", self.q)
+
+    def _one_touched_group(self, q: Scope) -> None:
+        """Only the arriving event's group changes; what leaves is of the same group."""
+        source, code, cells = self.code.source, self.code, self.code.aggregates
+        source.line(f"k = {code.key(q)}")
+        code.open_group("k", "H")
+        if code.shape.wants_remove:
+            self.append_row("rem", self.gone)
+        self._enter(q)
+        self.left(self._leave)
+        cells.store("H")
+        if code.shape.wants_insert:
+            self.append_row("ins", q)
 
     def _rolled_up(self) -> None:
         """Groups of several grouping sets. Rows come set by set, in each the groups of arriving events first."""
@@ -228,13 +448,13 @@ class ChangeCode:
                         code.leave_group(q, "k")
                         return
                     code.open_group("k")
-                    cells.enter(q, "qo")
+                    cells.enter(q, "o" if q is self.p else "qo")
                     cells.store("G")
 
             return write
 
-        self.each("batch", move(True))
-        self.each("former", move(False))
+        self.entered(move(True))
+        self.left(move(False))
         self._moved()
         with source.block("for level in touched:"), source.block("for k, rows_before in level.items():"):
             if wants_remove:
@@ -243,10 +463,38 @@ class ChangeCode:
                 code.load_group_or_fresh()
                 self.append_row("ins", self.q)
 
+    # -------------------------------------------------------------- batches of which only aggregates show
+    def swapped(self) -> None:
+        """Write the change of a batch that ran along (`rows.windows.along`): ``batch`` and ``former`` are groups."""
+        source, shape, cells = self.code.source, self.code.shape, self.code.aggregates
+        if shape.grouped:
+            self._swapped_groups()
+            return
+        source.line("before = []")
+        if shape.wants_remove:
+            cells.load("A")
+            self.append_row("before", self.q)
+        source.line(f"A[:] = batch[None] if batch else {cells.fresh()}")
+        cells.load("A")
+        with source.block("if batch or former or forced:"):
+            if shape.wants_remove:
+                source.line("rem += before")
+            if shape.wants_insert:
+                self.append_row("ins", self.q)
 
-def _both(first: Write, then: Write) -> Write:
-    def write(scope: Scope) -> None:
-        first(scope)
-        then(scope)
-
-    return write
+    def _swapped_groups(self) -> None:
+        source, code, shape = self.code.source, self.code, self.code.shape
+        source.line("former_groups, groups = groups, batch or {}")
+        source.line("S[2] = groups")
+        source.line("gone = [k for k in former_groups if k not in groups]")
+        if shape.wants_remove:
+            with source.block("for k in (*groups, *gone):"):
+                code.load_group_or_fresh("former_groups")
+                code.append_row("rem", self.q)
+        if shape.wants_insert:
+            with source.block("for k, G in groups.items():"):
+                code.aggregates.load("G")
+                code.append_row("ins", self.q)
+            with source.block("for k in gone:"):
+                code.aggregates.load(code.aggregates.fresh())
+                code.append_row("ins", self.q)

@@ -19,14 +19,13 @@ from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall, Column
 
-GONE = type("Gone", (), {"__repr__": lambda self: "GONE", "__slots__": ()})()
-
 
 class Code:
     """Everything needed to write one statement's functions. State is a list ``S``:
 
-    ``S[0]`` context partition, ``S[1]`` window, ``S[2]`` aggregate cells or groups, ``S[3]`` ordinals of groupwin's
-    groups, ``S[4:]`` window parameters that differ from partition to partition, and what else a statement keeps.
+    ``S[0]`` context partition, ``S[1]`` view, ``S[2]`` aggregate cells or groups, ``S[3]`` the number of events so far
+    (where they are told apart by it), ``S[4:]`` window parameters that differ from partition to partition, and what
+    else a statement keeps.
     """
 
     def __init__(self, shape: Shape, scope: Scope) -> None:
@@ -46,11 +45,9 @@ class Code:
         values = tuple(self._named.get(i, value) for i, value in enumerate(self.values))
         self.base = scope.at(aggregates=values, keys=self._key_codes())
         self._parameter_names: dict[x.Expr, str] = {}
-        self.source.bind("GONE", GONE)
         self.arranged = self._arrangement()
         self.helpers: list[Callable[[], None]] = []  # write further functions, when those of the statement are written
         self.in_run = False  # while the loop of `run` is written: ``now`` is its local
-        self._ordinals: str | None = None
 
     def _local_groups(self, scope: Scope, calls: Sequence[AggregateCall], keys: tuple[x.Expr, ...]) -> LocalGroups:
         shape = self.shape
@@ -130,11 +127,9 @@ class Code:
         return f"S[{3 + len(self.parameters)}]"
 
     def number(self) -> None:
-        """Write ``o``: the number of the arriving event, ascending in its state."""
-        if self._ordinals is None:
-            self._ordinals = self.slot("0")
-        self.source.line(f"o = {self._ordinals}")
-        self.source.line(f"{self._ordinals} = o + 1")
+        """Write ``o``, where events are told apart by it: the number of the arriving event in its state."""
+        if "o" in self.items.parts or "o" in self.first.parts:
+            self.source.line("S[3] = o = S[3] + 1")
 
     # -------------------------------------------------------------- conditions and rows
     @contextmanager
@@ -218,11 +213,11 @@ class Code:
         for group in self.local:
             group.load(scope)
 
-    def enter(self, scope: Scope) -> None:
-        """Add the scope's item to the loaded cells and to its local groups."""
+    def enter(self, scope: Scope, ordinal: str = "qo") -> None:
+        """Add the scope's item, with its ordinal, to the loaded cells and to its local groups."""
         for group in self.local:
-            group.enter(scope, "qo")
-        self.aggregates.enter(scope, "qo")
+            group.enter(scope, ordinal)
+        self.aggregates.enter(scope, ordinal)
 
     @property
     def risky(self) -> bool:
@@ -281,11 +276,16 @@ class Code:
         self.source.line(f"G = {groups}.get(k)")
         self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
 
-    def leave_group(self, scope: Scope, key: str) -> None:
-        """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells."""
+    def leave_group(self, scope: Scope, key: str, before: Callable[[], None] | None = None) -> None:
+        """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells.
+
+        `before` is written when the cells are loaded.
+        """
         source = self.source
         self.find_to_leave(key)
         self.aggregates.load("G")
+        if before is not None:
+            before()
         self.leave(scope)
         self.aggregates.store("G")
         if self.aggregates.size is not None:
@@ -299,58 +299,25 @@ class Code:
         else:
             self.source.line(f"G = groups[{key}]")
 
-    def find_window(self, fresh: str) -> str:
-        """Write the look-up of the arriving event's window; returns its local. ``gk`` is its groupwin key."""
-        if not self.shape.group_window:
-            return "W"
-        source = self.source
-        source.line(f"gk = {self.window_key(self.arriving('now'), self.shape.group_window)}")
-        self.find_or_make("w", "W", "gk", fresh, lambda: source.line("S[3][gk] = len(S[3])"))
-        return "w"
-
     @property
     def reads_now(self) -> bool:
-        """Whether arrival code needs engine time in the local ``now``."""
+        """Whether the rows and aggregates of an arrival need engine time in the local ``now``."""
         shape = self.shape
-        if shape.general:
-            return True
-        exprs = [*shown(shape)]
+        exprs = [*shown(shape), *(a for call in shape.calls for a in (*call.args, *(call.group_by or ())))]
+        exprs += [e for call in shape.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
         exprs += [e for e in (shape.where, shape.having, *shape.keys) if e is not None]
-        if shape.aggregation is not None:
-            exprs += [a for call in shape.aggregation.calls for a in call.args]
         clocked = any(isinstance(part, x.CurrentTimestamp) for e in exprs for part in x.walk(e))
-        return clocked or (shape.batches and not self.starts_with_group) or shape.window_name == "time"
-
-    @property
-    def starts_with_group(self) -> bool:
-        """Whether a timed batch's clock can only start with a new group, so that other arrivals need not look."""
-        shape = self.shape
-        return shape.runs_along and shape.grouped and shape.where is None and shape.window_name == "time_batch"
-
-    @property
-    def one_timer(self) -> bool:
-        """Whether all timers of the statement are that of one sliding window, whose expiry shows."""
-        shape = self.shape
-        return shape.window_name == "time" and shape.expiry_shows and not shape.group_window and not shape.plan.context
+        return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
 
     @property
     def one_view(self) -> bool:
         """Whether all timers of the statement are those of one view."""
-        return self.shape.general and self.shape.plan.output is None and self.shape.plan.context is None
+        return self.shape.plan.output is None and self.shape.plan.context is None
 
     @property
     def own_timer(self) -> bool:
         """Whether `run` need only look at the one view to know when the clock matters."""
-        return self.one_view and self.shape.timed
-
-    def write_dues(self, due: str, armed: str) -> None:
-        """``dues(S)``: (place, when it is due) of each window ``w`` that has a timer, by the code of both."""
-        with self.source.block("def dues(S):"):
-            if self.shape.group_window:
-                self.source.line(f"return [((S[3][gk], gk), {due}) for gk, w in S[1].items() if {armed}]")
-            else:
-                self.source.line("w = S[1]")
-                self.source.line(f"return [(0, {due})] if {armed} else []")
+        return self.one_view and self.shape.ticks
 
     def load_state(self) -> None:
         """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""

@@ -15,14 +15,12 @@ from typing import Any
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.batches import BatchCode, RunningBatchCode
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.shape import Shape, shape_of
-from cepbook.engine.rows.sliding import SlidingCode
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
@@ -102,30 +100,25 @@ class _Writer:
     def write(self) -> None:
         self._on_event()
         self._run()
-        if self.shape.expiry_shows or self.shape.lazy or self.shape.batches or self.shape.general:
-            self.body.timers()
-        if self.code.one_view or (self.code.one_timer and isinstance(self.body, SlidingCode)):
-            assert isinstance(self.body, (SlidingCode, GeneralCode))
+        self.body.timers()
+        if self.code.own_timer:
             self.body.run_expiry(Emitter(self.code, "now", guarded=False))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
         self._rows()
         self._new_state()  # now all window parameters are known
-        if isinstance(self.body, GeneralCode):
-            self.body.reevaluate()
-            self.body.helpers()
+        self.body.reevaluate()
+        self.body.helpers()
 
     # -------------------------------------------------------------- new_state
     def _new_state(self) -> None:
         source, cells = self.source, self.code.aggregates
-        fresh_window = "{}" if self.shape.group_window else self.body.fresh
         with source.block("def new_state(P, now):"):
-            source.line(f"S = [{', '.join(['P', 'None', 'None', '{}', *self.code.parameters])}]")
-            source.line(f"S[1] = {fresh_window}")
+            source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
+            source.line(f"S[1] = {self.body.fresh}")
             if self.shape.aggregation is not None:
                 source.line("S[2] = {}" if self.shape.grouped else f"S[2] = {cells.fresh()}")
-            if isinstance(self.body, (BatchCode, GeneralCode)):
-                self.body.start()
+            self.body.start()
             source.line("return S")
 
     # -------------------------------------------------------------- one event
@@ -159,14 +152,17 @@ class _Writer:
         if self.contextual:
             return []
         parts = ["S", "W"]
-        if self.shape.aggregation is not None and not self.shape.batches:
+        if self.shape.aggregation is not None and not self.shape.runs_along:
             parts.append("groups" if self.shape.grouped else "A")
         return parts
 
     def _needed_after_filter(self) -> set[str]:
-        shape = self.shape
-        window_keys = shape.window.args if shape.window is not None else ()
-        return set(shape.kept) | set(lower.properties(*shape.group_window, *window_keys))
+        stage = self.shape.stages[0]
+        arriving = [e for w in stage.windows for e in (*w.args, *(e for e, _ in w.criteria))]
+        derived = self.shape.plan.derived
+        if derived is not None:
+            arriving += [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
+        return {*stage.kept, *lower.properties(*arriving)}
 
     def _read(self, names: Sequence[str]) -> None:
         """Properties into locals; a property that the event lacks is null."""
@@ -183,17 +179,17 @@ class _Writer:
                 source.line(f"{target} = e.get({key})")
 
     def _arrival(self) -> None:
-        if self.code.reads_now:
+        if self.body.reads_now:
             self.source.line("now = clock.now")
         if self.contextual:
             self._load_for_arrival()
-        now = "now" if self.code.reads_now else "clock.now"
+        now = "now" if self.body.reads_now else "clock.now"
         self.body.arrival(Emitter(self.code, now, guarded=True), hoisted=False)
 
     # -------------------------------------------------------------- many events
     def _run(self) -> None:
         source, shape, code = self.source, self.shape, self.code
-        plain = not (self.contextual or shape.grouped or shape.batches or shape.general)
+        plain = not (self.contextual or shape.grouped or code.local or shape.plan.output) and shape.enters_alone
         hoisted = plain and shape.aggregation is not None
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
@@ -205,8 +201,6 @@ class _Writer:
                 code.load_state()
             if hoisted:
                 code.aggregates.load("A")
-            if code.one_timer:
-                source.line("due = timed.due")
             code.in_run = True
             zipped = ", ".join([*heads, *parameters])
             source.line(f"rows = zip({zipped})")
@@ -219,12 +213,10 @@ class _Writer:
                     source.line("break")
                 with source.block("except Exception as failure:"):
                     source.line("failed(failure)")
-                if hoisted or code.one_timer or code.own_timer:
+                if hoisted or code.own_timer:
                     with source.block("finally:"):
                         if hoisted:
                             code.aggregates.store("A")
-                        if code.one_timer:
-                            source.line("rearm(due, S, W)")
                         if code.own_timer:
                             source.line("W.armed = W.due")
                             source.line("rearm(W.due, S, W)")
@@ -232,16 +224,13 @@ class _Writer:
 
     def _row_body(self, hoisted: bool) -> None:
         source, shape, code = self.source, self.shape, self.code
-        if code.one_timer:
-            with source.block("if now >= due:"):
+        if code.own_timer:
+            with source.block("if now >= W.due:"):
                 if hoisted:
                     code.aggregates.store("A")
-                source.line("due = run_expiry(S, W, now, ticks, expired)")
+                source.line("run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
-        elif code.own_timer:
-            with source.block("if now >= W.due:"):
-                source.line("run_expiry(S, W, now, ticks, expired)")
         elif shape.timed:
             with source.block("if now >= timed.due:"):
                 if hoisted:
@@ -272,7 +261,7 @@ class _Writer:
         self.body.arrival(emit, hoisted=hoisted)
 
     def _load_for_arrival(self) -> None:
-        if self.shape.batches:
+        if self.shape.runs_along:
             self.source.line("W = S[1]")
         else:
             self.code.load_state()
@@ -316,17 +305,18 @@ class _Writer:
             code.append_row("found", q)
             return
         contents = self.body.contents()
-        if contents is None:
-            if self.iterable_unbound and shape.kind == "fully_aggregated_grouped":
-                with source.block("for k, G in groups.items():"):
-                    code.aggregates.load("G")
-                    code.append_row("found", q)
+        if not shape.stages[0].windows and len(shape.stages) == 1 and not self.iterable_unbound:
+            return
+        if self.iterable_unbound and not shape.window_names and shape.kind == "fully_aggregated_grouped":
+            with source.block("for k, G in groups.items():"):
+                code.aggregates.load("G")
+                code.append_row("found", q)
             return
         if shape.kind == "aggregated":
             code.aggregates.load("A")
         if shape.kind == "fully_aggregated_grouped":
             source.line("seen = set()")
-        if isinstance(self.body, RunningBatchCode):
+        if shape.runs_along:
             with source.block(f"for k in {contents}:"):
                 code.load_group_or_fresh()
                 code.append_row("found", q)
@@ -349,11 +339,7 @@ class _Writer:
         code.append_row("found", q)
 
 
-def _body(code: Code, iterable_unbound: bool) -> SlidingCode | BatchCode | GeneralCode:
+def _body(code: Code, iterable_unbound: bool) -> GeneralCode:
     if code.shape.plan.output is not None:
         return LimitedCode(code, code.shape.plan.output, iterable_unbound)
-    if code.shape.general:
-        return GeneralCode(code, iterable_unbound)
-    if code.shape.batches:
-        return RunningBatchCode(code) if code.shape.runs_along else BatchCode(code)
-    return SlidingCode(code, iterable_unbound)
+    return GeneralCode(code, iterable_unbound)

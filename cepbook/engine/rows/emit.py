@@ -49,7 +49,7 @@ class Emitter:
         """Under the condition that somebody listens and there are rows."""
         conditions = ["push"] if self._guarded else []
         if names:
-            if self._code.shape.general:
+            if self._code.shape.posts_nothing:
                 names.append("forced")
             conditions.append(names[0] if len(names) == 1 else f"({' or '.join(names)})")
         return self._code.source.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()

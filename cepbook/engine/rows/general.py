@@ -1,59 +1,79 @@
-"""Code of statements on the general path: over views, of any combination of windows.
+"""Code of statements over views, of any combination of windows.
 
 An arrival or a timer gives a change, the items that entered and those that left; both go through where, aggregation,
-having and projection, as the two halves of a batch do. The code of this stands in the arrival itself, and for timers in
-``process(S, batch, former, now, ins, rem, forced)``.
+having and projection. Where the arriving event enters alone the code of this stands in the arrival itself; for batches
+and timers it is ``process(S, batch, former, now, ins, rem, forced)``.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.changes import ChangeCode
+from cepbook.engine.rows.changes import LEFT, ChangeCode
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.pipeline import Pipeline
+from cepbook.engine.rows.windows.form import Posted
 from cepbook.engine.rows.windows.view import Item, View
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 
 
+class Place(Enum):
+    """Where the event of a row is."""
+
+    ARRIVING = auto()
+    RETAINED = auto()
+    LEAVING = auto()
+
+
 class GeneralCode(ChangeCode):
-    """Writes the functions of one statement over views."""
+    """Writes the functions of one statement: it asks views what an arrival or a timer changes.
+
+    A window may hand over a *fragment*, source of its arrivals, which then stands in the statement's own code and works
+    on the fields of the view; without one the view's ``arrive`` is called.
+    """
 
     def __init__(self, code: Code, iterable_unbound: bool) -> None:
         self.code = code
         self.shape = code.shape
         self.source = code.source
-        self.resets = False
         self.pipeline = Pipeline(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.Expr, str] = {}
-        self.q = self._rows_scope(leaving=False)
-        self.left = self._rows_scope(leaving=True)
+        self.p = code.arriving(self._now).at(row=partial(self._of_row, Place.ARRIVING))
+        self.q = code.retained("now").at(row=partial(self._of_row, Place.RETAINED))
+        self.gone = code.retained("now").at(row=partial(self._of_row, Place.LEAVING))
 
-    def _rows_scope(self, *, leaving: bool) -> Scope:
-        return self.code.retained("now").at(row=partial(self._of_row, leaving))
+    @property
+    def _now(self) -> str:
+        return "now" if self.reads_now else "clock.now"
 
     @property
     def fresh(self) -> str:
         """Code of the view of a new state."""
         return self._view
 
+    @property
+    def reads_now(self) -> bool:
+        """Whether arrival code needs engine time in the local ``now``."""
+        return self.pipeline.reads_now or self.code.reads_now
+
     # -------------------------------------------------------------- what depends on the row's place
-    def _of_row(self, leaving: bool, e: x.Expr) -> str:
+    def _of_row(self, place: Place, e: x.Expr) -> str:
         if isinstance(e, x.InsertStream):
-            return str(not leaving)
+            return str(place is not Place.LEAVING)
         if isinstance(e, x.Prior):
-            return self.pipeline.prior(e)
+            return self.pipeline.prior(e, arriving=place is Place.ARRIVING)
         if isinstance(e, x.Prev):
-            return "None" if leaving else self._prev(e)
+            return "None" if place is Place.LEAVING else self._prev(e, self.p if place is Place.ARRIVING else self.q)
         if isinstance(e, x.Grouping):
             return self._grouping(e)
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no code in the row engine")
@@ -64,7 +84,7 @@ class GeneralCode(ChangeCode):
         bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
 
-    def _prev(self, e: x.Prev) -> str:
+    def _prev(self, e: x.Prev, scope: Scope) -> str:
         if e.kind == "count":
             return f"{self.source.bind('_prev_count', prev_count)}(W, item)"
         assert e.value is not None
@@ -72,7 +92,7 @@ class GeneralCode(ChangeCode):
         if e.kind == "window":
             return f"{self.source.bind('_prev_window', prev_window)}(W, item, {value})"
         find = prev_tail if e.kind == "tail" else prev
-        index = "1" if e.index is None else lower.value(self.q, e.index)
+        index = "1" if e.index is None else lower.value(scope, e.index)
         return f"{self.source.bind(f'_{find.__name__}', find)}(W, item, {index}, {value})"
 
     def _value_of_another(self, e: x.Expr) -> str:
@@ -90,33 +110,73 @@ class GeneralCode(ChangeCode):
 
     # -------------------------------------------------------------- arrival
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
-        """Hand an event that passed the filter to the view, and deliver what this changes."""
+        """What an event does that passed the filter."""
         source = self.source
         self.code.number()
-        source.line(f"new = {self.pipeline.arrive()}", self.pipeline.span)
-        source.line("change = W.arrive(new, now)", self.pipeline.span)
-        self.arm_after_arrival()
+        self.loaded = hoisted
+        if self.shape.lazy and self.shape.kind == "aggregated" and not hoisted:
+            self.code.aggregates.load("A")
+            self.loaded = True
+        if self.shape.runs_along:
+            posted = self._arrive_along()
+        else:
+            posted = self.pipeline.arrive(self._sweep)
+        if posted is None:
+            return
+        if posted.alone:
+            self.arrival_change(posted.left, emit, hoisted=hoisted)
+            return
         with source.block("if change is not None:"):
-            self.alone = self.shape.enters_alone
-            self._open_change()
-            self.change()
-            self.alone = False
-            emit("ins", "rem")
+            if self.shape.enters_alone:
+                self.arrival_change(LEFT, emit, hoisted=hoisted)
+            else:
+                self._process_change()
+                emit("ins", "rem")
 
-    def arm_after_arrival(self) -> None:
-        """Windows that never look at the clock want no timer after an arrival; and `run` looks at the view."""
-        if self.shape.timed and not (self.code.in_run and self.code.own_timer):
-            self._arm("W")
+    def _process_change(self) -> None:
+        """Take the local ``change`` through ``process``; its rows are in ``ins`` and ``rem`` then."""
+        source = self.source
+        source.line("batch, former = change")
+        source.line("ins, rem, forced = [], [], not batch and not former")
+        source.line("process(S, batch, former, now, ins, rem, forced)")
 
-    def _open_change(self) -> None:
-        """Write the locals of ``change``. Only windows that release batches post changes of nothing at an arrival."""
-        source, shape = self.source, self.shape
-        source.line("former = change[1]" if self.alone else "batch, former = change")
-        if shape.wants_insert:
-            source.line("ins = None" if self.one_insert_row else "ins = []")
-        if shape.wants_remove:
-            source.line("rem = []")
-        source.line("forced = not batch and not former" if shape.posts_nothing else "forced = False")
+    def _arrive_along(self) -> Posted | None:
+        """Add the event to the groups of the batch being collected; no event is kept."""
+        source, code, cells, shape = self.source, self.code, self.code.aggregates, self.shape
+        with code.where(self.p):
+            source.line("pending = W.items")
+            key = "None"
+            if shape.grouped:
+                key = code.key(self.p)
+                if not key.isidentifier():
+                    source.line(f"k = {key}")
+                    key = "k"
+            starts = self._start_clock if self.shape.starts_with_group else None
+            code.find_or_make("H", "pending", key, cells.fresh(), starts)
+            cells.load("H")
+            cells.enter(self.p)
+            cells.store("H")
+        return None if self.shape.starts_with_group else self.pipeline.arrive_along()
+
+    def _start_clock(self) -> None:
+        """A new group starts the clock of the batch."""
+        if not self.code.in_run:
+            self.source.line("now = clock.now")
+        self.pipeline.arrive_along()
+
+    def _sweep(self, head: str, item: str) -> None:
+        """What left a lazily expired window leaves its aggregates, too, before the arrival."""
+        with self.source.block(head):
+            if self.shape.aggregation is None:
+                self.source.line(item)
+                return
+            self.code.items.unpack(self.source, item)
+            with self.code.where(self.gone):
+                if self.shape.grouped:
+                    self.source.line(f"k = {self.code.key(self.gone)}")
+                    self.code.leave_group(self.gone, "k")
+                else:
+                    self.code.leave(self.gone)
 
     def _arm(self, view: str) -> None:
         source = self.source
@@ -126,20 +186,29 @@ class GeneralCode(ChangeCode):
 
     def start(self) -> None:
         """A view may want to be advanced before any event."""
-        self.source.line("W = S[1]")
-        self._arm("W")
+        if self.shape.ticks:
+            self.source.line("W = S[1]")
+            self._arm("W")
 
     def timers(self) -> None:
-        """``process`` and ``tick``."""
+        """``process``, and what advances views: ``run_expiry`` for the one view there is, or ``tick``."""
         source = self.source
-        with source.block("def process(S, batch, former, now, ins, rem, forced):"):
-            self.code.load_state()
-            self.change()
-        source.bind("_NEVER", NEVER)
+        if self.shape.ticks or not self.shape.enters_alone:
+            with source.block("def process(S, batch, former, now, ins, rem, forced):"):
+                if self.shape.placed:
+                    source.line("W = S[1]")
+                self.code.load_groups()
+                if self.shape.runs_along:
+                    self.swapped()
+                else:
+                    self.change()
+        if not self.shape.ticks:
+            return
         with source.block("def dues(S):"):
             source.line("return [(0, S[1].due)]")
         if self.code.one_view:
             return
+        source.bind("_NEVER", NEVER)
         with source.block("def tick(S, W, now, ins, rem, ordinal):"):
             source.line("W.armed, forced, made = _NEVER, False, (len(ins), len(rem))")
             with source.block("if W.due <= now:"), self.code.reported("del ins[made[0] :], rem[made[1] :]"):
@@ -158,6 +227,7 @@ class GeneralCode(ChangeCode):
         """
         source = self.source
         source.bind("_bisect_left", bisect_left)
+        source.bind("_NEVER", NEVER)
         with source.block("def run_expiry(S, W, upto, ticks, push):"):
             source.line("W.armed, now = _NEVER, upto")
             with source.block("while W.due <= upto:"):
@@ -165,9 +235,7 @@ class GeneralCode(ChangeCode):
                     source.line("now = ticks[_bisect_left(ticks, W.due)]")
                 source.line("change = W.advance(now)")
                 with source.block("if change is not None:"), self.code.reported():
-                    source.line("batch, former = change")
-                    source.line("ins, rem, forced = [], [], not batch and not former")
-                    source.line("process(S, batch, former, now, ins, rem, forced)")
+                    self._process_change()
                     emit("ins", "rem")
                 with source.block("if ticks is None:"):
                     source.line("break")
@@ -176,6 +244,8 @@ class GeneralCode(ChangeCode):
 
     def reevaluate(self) -> None:
         """``reevaluate(S, now)``: a variable that a window's condition reads has changed."""
+        if not self.shape.watched:
+            return
         with self.source.block("def reevaluate(S, now):"):
             self.source.line("W = S[1]")
             self.source.line("W.reevaluate(now)")
@@ -190,7 +260,13 @@ class GeneralCode(ChangeCode):
 
     # -------------------------------------------------------------- reading
     def settle(self) -> None:
-        """Views have nothing to drop between changes."""
+        """Body of ``settle(S, now)``: drop what has left a lazily expired window."""
+        if not self.shape.lazy:
+            return
+        source = self.source
+        source.line("change = S[1].sweep(now)")
+        with source.block("if change is not None:"):
+            source.line("process(S, (), change[1], now, [], [], False)")
 
     def contents(self) -> str:
         """Code of an iterable of the retained items."""

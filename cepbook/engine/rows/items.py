@@ -1,9 +1,8 @@
 """Retained events: a window keeps tuples of just the columns that can still be observed, or one bare value.
 
-An item is, in this order: engine time of arrival (time windows), an ordinal (where events leave in any order and
-an aggregate cares), the kept properties, the whole event (wildcards). One lone part stands without a tuple. On the
-general path an item begins with its ordinal and, if a window reads it, the time; then come the operands of windows and
-values of ``prior``.
+An item is, in this order: its ordinal (where windows or aggregates tell events apart by it), engine time of arrival (if
+a window reads it), the operands that windows compare, values of ``prior``, the kept properties, the whole event
+(wildcards). One lone property or event stands without a tuple.
 """
 
 from __future__ import annotations
@@ -20,10 +19,25 @@ from cepbook.engine.rows.source import Source
 class Items:
     """How one statement's items are packed. Locals of an arriving event start with ``p``, of a kept one with ``q``."""
 
-    # "t" time, "o" ordinal, "e" event, "w…" operand, "r…" prior value, or the number of a kept property
+    # "o" ordinal, "t" time, "w…" operand, "r…" prior value, the number of a kept property, or "e" event
     parts: tuple[str, ...]
     properties: tuple[str, ...]
     positions: Mapping[str, int]
+
+    @property
+    def bare(self) -> bool:
+        """Whether an item is a bare value: no window looks into it."""
+        return len(self.parts) == 1 and (self.parts[0] == "e" or self.parts[0].isdigit())
+
+    @property
+    def first_operand(self) -> int:
+        """The position of the first operand in an item."""
+        return sum(part in ("o", "t") for part in self.parts)
+
+    @property
+    def time(self) -> int:
+        """The position of the time of arrival in an item that has one."""
+        return self.parts.index("t")
 
     def arriving(self) -> Mapping[str, str]:
         """Property name -> local, of the arriving event."""
@@ -37,26 +51,17 @@ class Items:
         """Code of the item of the arriving event."""
         names = {"t": now, "e": "e", "o": "o", **{f"w{i}": code for i, code in enumerate(operands)}}
         codes = [names.get(part, f"p{part}") for part in self.parts]
-        return codes[0] if len(codes) == 1 else f"({', '.join(codes)})" if codes else "None"
+        return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
 
     def unpack(self, source: Source, item: str) -> None:
         """Code that takes `item` apart into the ``q`` locals."""
         codes = [f"q{part}" for part in self.parts]
         if codes:
-            source.line(f"{', '.join(codes)} = {item}")
-
-    @property
-    def first_operand(self) -> int:
-        """The position of the first operand in an item of the general path."""
-        return 2 if "t" in self.parts else 1
+            source.line(f"{', '.join(codes)}{',' * (len(codes) == 1 and not self.bare)} = {item}")
 
     def nothing(self) -> str:
         """Code of an item in which all is null."""
-        return f"(None,) * {len(self.parts)}"
-
-    def timestamp(self, item: str) -> str:
-        """Code of the arrival time of `item`, which has one."""
-        return item if len(self.parts) == 1 else f"{item}[0]"
+        return "None" if self.bare else f"(None,) * {len(self.parts)}"
 
     def scope(self, scope: Scope, *, retained: bool) -> Scope:
         """`scope` for the arriving event or for an unpacked item."""
@@ -67,30 +72,19 @@ class Items:
 
 def items_of(shape: Shape, needs_ordinal: bool) -> Items:
     """The packing for `shape`, of the items that its rows are made from."""
-    if shape.general:
-        return _of_stage(shape.stages[-1], len(shape.priors))
-    positions = {name: number for number, name in enumerate(shape.properties)}
-    parts = [str(positions[name]) for name in shape.kept]
-    if shape.keeps_event:
-        parts.append("e")
-    if needs_ordinal:
-        parts.insert(0, "o")
-    if shape.window_name == "time":
-        parts.insert(0, "t")
-    return Items(tuple(parts), shape.kept, positions)
+    return _of_stage(shape.stages[-1], len(shape.priors), needs_ordinal)
 
 
 def first_items(shape: Shape) -> Items | None:
     """The packing of the events of a statement whose rows are made from derived events; None without these."""
-    return _of_stage(shape.stages[0], 0) if len(shape.stages) > 1 else None
+    return _of_stage(shape.stages[0], 0, True) if len(shape.stages) > 1 else None
 
 
-def _of_stage(stage: Stage, priors: int) -> Items:
+def _of_stage(stage: Stage, priors: int, needs_ordinal: bool) -> Items:
     positions = {name: number for number, name in enumerate(stage.properties)}
-    parts = [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
+    parts = ["o"] * (needs_ordinal or stage.by_ordinal) + ["t"] * stage.keeps_time
+    parts += [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]
     parts += [str(positions[name]) for name in stage.kept]
     if stage.keeps_event:
         parts.append("e")
-    if stage.keeps_time or not parts:  # an item is a tuple in any case
-        parts.insert(0, "t")
-    return Items(("o", *parts), stage.kept, positions)
+    return Items(tuple(parts), stage.kept, positions)

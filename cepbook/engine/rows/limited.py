@@ -34,6 +34,11 @@ class LimitedCode(GeneralCode):
         self._counts_keys = output.which == "first" and self.shape.grouped
         self.source.bind("_NEVER", NEVER)
 
+    @property
+    def reads_now(self) -> bool:
+        """Limiters always ask what time it is."""
+        return True
+
     # -------------------------------------------------------------- rows
     def append_row(self, rows: str, scope: Scope) -> None:
         """Rows of groups with their keys; ``all`` of row-per-event groups wants the events, too."""
@@ -92,8 +97,8 @@ class LimitedCode(GeneralCode):
             source.line("n_in, n_out = len(batch), len(former)")
             return
         source.line("n_in, n_out = [], []" if self._counts_keys else "n_in = n_out = 0")
-        for items, count in (("batch", "n_in"), ("former", "n_out")):
-            self.each(items, lambda scope, count=count: self._count_one(count, scope))  # type: ignore[misc]
+        self.entered(lambda scope: self._count_one("n_in", scope))
+        self.left(lambda scope: self._count_one("n_out", scope))
 
     def _count_one(self, count: str, scope: Scope) -> None:
         code, levels = self.code, self.shape.levels
@@ -110,7 +115,7 @@ class LimitedCode(GeneralCode):
         """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
         source = self.source
         self.code.number()
-        source.line(f"change = W.arrive({self.pipeline.arrive()}, now)")
+        source.line(f"change = W.arrive({self.pipeline.item()}, now)")
         self._arm("W")
         with source.block("if change is not None:"):
             source.line(f"L = {self._limiter}")

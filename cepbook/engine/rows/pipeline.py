@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.shape import Stage
-from cepbook.engine.rows.windows import STATISTICS, VIEWS
+from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.rows.windows.chain import Chain, Windows
 from cepbook.engine.rows.windows.combined import Union, intersection
 from cepbook.engine.rows.windows.derived import Derive
+from cepbook.engine.rows.windows.form import CHANGE, ENTERS, Fragment, Posted
 from cepbook.engine.rows.windows.groupwin import GroupWin
 from cepbook.engine.rows.windows.view import LastSeen, Unbound
 from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Derived, WindowSpec
+
+Sweep = Callable[[str, str], None]  # writes a block, given its head and the code of the item that leaves in it
 
 
 class Pipeline:
@@ -87,11 +92,14 @@ class Pipeline:
         """``group_view0(S, now)``: the view of a new group."""
         with self.source.block(f"def {name}(S, now):"):
             self.source.line(f"return {inner}")
+    @property
+    def _remembers_last(self) -> bool:
+        return self.iterable_unbound and not self.shape.fully
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
         views = [self._window(spec) for spec in specs]
         if not views:
-            passing = LastSeen if self.iterable_unbound and not self.shape.fully else Unbound
+            passing = LastSeen if self._remembers_last else Unbound
             return f"{self.source.bind(f'_{passing.__name__}', passing)}()"
         if len(views) == 1:
             return views[0]
@@ -99,9 +107,11 @@ class Pipeline:
         return f"{name}({', '.join(views)})"
 
     def _window(self, spec: WindowSpec) -> str:
-        window = VIEWS[spec.name]
+        window = WINDOW_FORMS[spec.name]
         at = self.code.items.first_operand + len(self.operands)
         self.operands += window.operands(self.code, spec)
+        if self.shape.runs_along and window.along is not None:
+            return window.along(self.code, spec, at)
         return window.make(self.code, spec, at)
 
     def _operand(self, code: str) -> int:
@@ -160,15 +170,143 @@ class Pipeline:
             value = f"before[{-1 - prior.index}][{values.index(prior.value)}]"
             source.line(f"pr{number} = {value} if len(before) > {prior.index} else None")
 
-    def prior(self, e: x.Expr) -> str:
-        """Code of a call of ``prior`` for an unpacked item."""
+    def prior(self, e: x.Expr, *, arriving: bool) -> str:
+        """Code of a call of ``prior`` for the arriving event or for an unpacked item."""
         assert isinstance(e, x.Prior)
-        return f"qr{self.shape.priors.index(e)}"
+        return f"{'pr' if arriving else 'qr'}{self.shape.priors.index(e)}"
 
     # -------------------------------------------------------------- arrival
-    def arrive(self) -> str:
-        """Write what an arriving event is made into; gives the code of its item."""
-        if self.derived is None:
+    @property
+    def _fragment(self) -> Fragment | None:
+        """What writes arrivals at the one window there is; None where the view is called."""
+        only = self.shape.only
+        if only is None or any(spec.reclaim is not None for spec in self.shape.stages[0].windows):
+            return None
+        return WINDOW_FORMS[only.name].fragment
+
+    @property
+    def _passes_by(self) -> bool:
+        """Whether there is no window at all."""
+        return len(self.shape.stages) == 1 and not self.shape.stages[0].windows
+
+    @property
+    def reads_now(self) -> bool:
+        """Whether the code of arrivals needs engine time in the local ``now``."""
+        if self._passes_by:
+            return False
+        shape, only = self.shape, self.shape.only
+        if self._fragment is None or only is None or shape.group_keys:
+            return True
+        return (WINDOW_FORMS[only.name].reads_now or not shape.enters_alone) and not shape.starts_with_group
+
+    def item(self, operands: Sequence[str] | None = None) -> str:
+        """Write what an arriving event is made into; gives the code of its item. `operands`: those that are at hand."""
+        if self.derived is not None:
+            return self.code.first.pack("now", self.first_operands)
+        self._write_priors()
+        return self.code.items.pack("now", self.operands if operands is None else operands)
+
+    def arrive(self, swept: Sweep) -> Posted | None:
+        """Write what an arriving event does to the view; gives what that posts. `swept` writes what leaves unseen."""
+        if self._passes_by and not self._remembers_last:
             self._write_priors()
-            return self.code.items.pack("now", self.operands)
-        return self.code.first.pack("now", self.first_operands)
+            return ENTERS
+        fragment = self._fragment
+        operands = self.operands if fragment is None else self._in_locals(self.operands)
+        item = self.item(operands)
+        if self.shape.placed:
+            self.source.line(f"item = {item}")
+            item = "item"
+        if self._passes_by:
+            self.source.line(f"W.last = ({item},)")
+            return ENTERS
+        if fragment is None:
+            self.source.line(f"change = W.arrive({item}, now)", self.span)
+            self.armed()
+            return CHANGE
+        if not self.shape.group_keys:
+            return fragment(Arrival(self, "W", item, operands, swept))
+        key, *operands = operands
+        self.code.find_or_make("w", "W.by_key", key, f"W.open({key}, now)")
+        return fragment(Arrival(self, "w", item, operands, swept, key))
+
+    def _in_locals(self, operands: Sequence[str]) -> list[str]:
+        """Names of `operands`, which the fragment and the item read."""
+        names = [o if o.isidentifier() else f"w{number}" for number, o in enumerate(operands)]
+        for name, operand in zip(names, operands, strict=True):
+            if name != operand:
+                self.source.line(f"{name} = {operand}")
+        return names
+
+    def arrive_along(self) -> Posted | None:
+        """Write what an event does to a batch that keeps none."""
+        fragment = self._fragment
+        assert fragment is not None
+        return fragment(Arrival(self, "W", "", [], None))
+
+    def armed(self, group: tuple[str, str] | None = None) -> None:
+        """Write what makes the clock look at the view when it is due; `group` is code of a key and of its view."""
+        source, shape = self.source, self.shape
+        if not shape.ticks:
+            return
+        if group is not None:
+            key, view = group
+            with source.block(f"if {view}.due != {view}.armed:"):
+                source.line(f"W.arm({key}, {view})")
+        if self.code.in_run and self.code.own_timer:
+            return
+        with source.block("if W.due < W.armed:"):
+            source.line("W.armed = W.due")
+            source.line("arm(W.due, S, W, 0)")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An arrival at one window, for the fragment that writes it.
+
+    `view` is code of the window's view, `item` of the event's item (nothing: the batch keeps no events), `operands`
+    that of the window's operands, `key` the group's under groupwin.
+    """
+
+    pipeline: Pipeline
+    view: str
+    item: str
+    operands: list[str]
+    on_swept: Sweep | None
+    key: str | None = None
+
+    @property
+    def code(self) -> Code:
+        """The writer of the statement."""
+        return self.pipeline.code
+
+    @property
+    def source(self) -> Source:
+        """What is written to."""
+        return self.pipeline.source
+
+    @property
+    def spec(self) -> WindowSpec:
+        """The window."""
+        only = self.pipeline.shape.only
+        assert only is not None
+        return only
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nobody looks at what leaves."""
+        shape = self.pipeline.shape
+        return shape.aggregation is None and not shape.wants_remove
+
+    def parameter(self, attribute: str, e: x.Expr) -> str:
+        """Code of a parameter of the window: the constant itself, or the `attribute` of its view."""
+        return lower.value(self.code.base, e) if isinstance(e, x.Const) else f"{self.view}.{attribute}"
+
+    def swept(self, head: str, item: str) -> None:
+        """Write the block `head` in which `item` leaves unseen, before the arrival."""
+        assert self.on_swept is not None
+        self.on_swept(head, item)
+
+    def armed(self) -> None:
+        """Write what makes the clock look at the view when it is due."""
+        self.pipeline.armed(None if self.key is None else (self.key, self.view))

@@ -10,38 +10,7 @@ from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.expr import Expr
-from cepbook.lang.windows import WINDOWS
-
-_LEAVING = {
-    "none": Leaving.NEVER,
-    "keepall": Leaving.NEVER,
-    "length": Leaving.IN_ORDER,
-    "lastevent": Leaving.IN_ORDER,
-    "time": Leaving.IN_ORDER,
-    "unique": Leaving.ANYHOW,
-    "length_batch": Leaving.NEVER,
-    "time_batch": Leaving.NEVER,
-}
-# on the general path, where the former batch leaves one by one
-_LEAVING_VIEWS = {
-    **dict.fromkeys(("keepall", "firstlength", "firsttime", "firstevent", "firstunique"), Leaving.NEVER),
-    **dict.fromkeys(("length", "lastevent", "time", "ext_timed", "time_accum", "expr"), Leaving.IN_ORDER),
-    **dict.fromkeys(("length_batch", "time_batch", "ext_timed_batch", "time_length_batch"), Leaving.IN_ORDER),
-    "expr_batch": Leaving.IN_ORDER,
-    **dict.fromkeys(("unique", "sort", "rank", "time_order", "timetolive"), Leaving.ANYHOW),
-}
-# how many operands of the arriving event a window compares
-_OPERANDS = {
-    **dict.fromkeys(("groupwin", "unique", "firstunique", "sort"), 1),
-    **dict.fromkeys(("ext_timed", "ext_timed_batch", "time_order", "timetolive"), 1),
-    "rank": 2,
-}
-_CONDITIONS = ("expr", "expr_batch")
-_KEEPING_TIME = ("time", "time_accum")
-_GROUPING = ("groupwin", "merge")
-BATCHES = frozenset({"length_batch", "time_batch"})
-TIMED = frozenset(row.name for row in WINDOWS.values() if row.timed)
-_RELEASING = frozenset(row.name for row in WINDOWS.values() if row.batch)
+from cepbook.lang.windows import WINDOWS, WindowRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +18,7 @@ class Stage:
     """Views over events of one type: those of the source, or the derived ones.
 
     `properties` are read of events that arrive, `kept` of items later; `operands` counts what windows compare.
-    `keeps_time`: windows read when an item arrived.
+    `keeps_time`: windows read when an item arrived. `by_ordinal`: items are told apart by their number.
     """
 
     windows: tuple[p.WindowSpec, ...]
@@ -58,51 +27,55 @@ class Stage:
     kept: tuple[str, ...]
     keeps_event: bool
     keeps_time: bool
+    by_ordinal: bool
     operands: int
+
+    @property
+    def holding(self) -> tuple[p.WindowSpec, ...]:
+        """The windows that hold events, without ``groupwin`` and ``merge``."""
+        return tuple(w for w in self.windows if WINDOWS[w.name].kind != "grouping")
+
+    @property
+    def group_keys(self) -> tuple[Expr, ...]:
+        """The keys of ``groupwin``."""
+        return next((w.args for w in self.windows if _is(w, "groupwin")), ())
+
+    @property
+    def merged(self) -> bool:
+        """Whether ``merge`` joins the groups of ``groupwin`` again."""
+        return any(_is(w, "merge") for w in self.windows)
 
 
 @dataclass(slots=True)
 class Shape:
-    """One single-stream select statement.
+    """One single-stream select statement: its stages, and what becomes of their changes.
 
-    `window` is the innermost data window (None: unbound), `group_window` the keys of ``groupwin``. `kept` names the
-    properties that a retained event must hold: all that select, where, group by, having and order by read.
-
-    A statement that is more than one plain window over a stream has `stages`, and goes the general path: `window` and
-    `group_window` are empty. Its rows are made from items of the last stage. `priors` are its calls of ``prior``.
+    Rows are made from items of the last stage. `priors` are the calls of ``prior``.
     """
 
     plan: p.SelectStatement
     source: p.Source
-    window: p.WindowSpec | None
-    group_window: tuple[Expr, ...]
     where: Expr | None
     aggregation: p.Aggregation | None
     having: Expr | None
     projection: p.Projection
-    properties: tuple[str, ...]
-    kept: tuple[str, ...] = ()
-    keeps_event: bool = False
-    needs_ordinal: bool = False
     stages: tuple[Stage, ...] = ()
     priors: tuple[x.Prior, ...] = ()
 
-    @property
-    def general(self) -> bool:
-        """Whether the statement runs over views (`rows.general`)."""
-        return bool(self.stages)
-
+    # -------------------------------------------------------------- of the plan
     @property
     def kind(self) -> p.QueryKind:
         return self.plan.kind
 
     @property
-    def window_name(self) -> str:
-        return "none" if self.window is None else self.window.name
+    def properties(self) -> tuple[str, ...]:
+        """The properties that are read of events as they arrive."""
+        return self.stages[0].properties
 
     @property
-    def batches(self) -> bool:
-        return self.window_name in BATCHES
+    def keeps_event(self) -> bool:
+        """Whether whole events are retained or shown."""
+        return self.stages[0].keeps_event
 
     @property
     def keys(self) -> tuple[Expr, ...]:
@@ -112,6 +85,11 @@ class Shape:
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """The grouping sets of rollup and the like, as indexes of `keys`."""
         return () if self.aggregation is None else self.aggregation.levels
+
+    @property
+    def calls(self) -> tuple[p.AggregateCall, ...]:
+        """The aggregate calls."""
+        return () if self.aggregation is None else self.aggregation.calls
 
     @property
     def grouped(self) -> bool:
@@ -131,39 +109,122 @@ class Shape:
         return self.kind in ("fully_aggregated", "fully_aggregated_grouped")
 
     @property
-    def expiry_shows(self) -> bool:
-        """Whether it can be seen that an event leaves by time alone; if not, it is dropped at the next look."""
-        if self.window_name not in TIMED:
-            return False
-        lasts = self.window is not None and above_zero(self.window.args[0])  # of no time at all, it shows at once
-        return self.batches or self.wants_remove or self.fully or not lasts
+    def delivers(self) -> p.Selector:
+        """Which rows are delivered: a snapshot has insert rows only, whatever the stream selector is."""
+        output = self.plan.output
+        return "istream" if output is not None and output.which == "snapshot" else self.plan.selector
+
+    # -------------------------------------------------------------- windows
+    @property
+    def window_names(self) -> tuple[str, ...]:
+        """All data windows, without ``groupwin`` and ``merge``."""
+        return tuple(w.name for stage in self.stages for w in stage.holding)
+
+    @property
+    def _rows(self) -> list[WindowRow]:
+        return [WINDOWS[name] for name in self.window_names]
+
+    @property
+    def only(self) -> p.WindowSpec | None:
+        """The one data window, where there is one and no more; it may stand under ``groupwin``."""
+        holding = self.stages[0].holding
+        alone = len(self.stages) == 1 and len(holding) == 1 and not self.stages[0].merged
+        return holding[0] if alone else None
+
+    @property
+    def group_keys(self) -> tuple[Expr, ...]:
+        """The keys of ``groupwin`` over the one data window."""
+        return self.stages[0].group_keys if self.only is not None else ()
+
+    @property
+    def timed(self) -> bool:
+        """Whether the clock may change what the statement's windows hold or release, or when it delivers."""
+        output = self.plan.output
+        output_timed = output is not None and output.kind in ("time", "at", "when")
+        return output_timed or any(row.timed for row in self._rows)
+
+    @property
+    def enters_alone(self) -> bool:
+        """Whether an arrival that changes anything makes just the arriving event enter."""
+        return len(self.stages) == 1 and not self.stages[0].merged and not self.posts_nothing
+
+    @property
+    def posts_nothing(self) -> bool:
+        """Whether a window may post a change of nothing, which is delivered: an empty batch."""
+        return any(row.batch for row in self._rows)
+
+    @property
+    def posts_whole(self) -> bool:
+        """Whether each change is a whole batch for the whole batch before it."""
+        return self.only is not None and WINDOWS[self.only.name].batch and not self.group_keys
 
     @property
     def lazy(self) -> bool:
         """A time window nobody sees expiring: swept on arrival, on inspection and once per period."""
-        return self.window_name == "time" and not self.expiry_shows
+        only = self.only
+        if only is None or not WINDOWS[only.name].sweeps or self.wants_remove or self.fully or not self._steady:
+            return False
+        groups = next((w for w in self.stages[0].windows if _is(w, "groupwin")), None)
+        return above_zero(only.args[0]) and (groups is None or groups.reclaim is None)
 
+    @property
+    def _steady(self) -> bool:
+        """Whether rows depend on nothing but events and aggregates of what the window holds, and nothing can fail."""
+        if self.plan.output is not None or self.levels or self._reads(x.Prev, x.Prior, x.InsertStream):
+            return False
+        if self.aggregation is not None and (lower.may_fail(self.where) or self.former_rows_may_fail):
+            return False
+        if any(call.group_by is not None or lower.may_fail(*call.args, call.filter) for call in self.calls):
+            return False
+        emptied = self.grouped or self.posts_nothing
+        return not (emptied and any(map(_remembers, self.calls)))
+
+    def _reads(self, *kinds: type[Expr]) -> bool:
+        """Whether rows, conditions or aggregates read an expression of one of `kinds`."""
+        parts = (part for e in _after_window(self) if e is not None for part in x.walk(e))
+        return any(isinstance(part, kinds) for part in parts)
+
+    @property
+    def placed(self) -> bool:
+        """Whether the place of an event in the window is asked for."""
+        return self._reads(x.Prev)
+
+    @property
+    def resets(self) -> bool:
+        """Whether the aggregates of each batch are made anew: nothing of earlier ones shows."""
+        return self.posts_whole and self._steady
+
+    @property
+    def runs_along(self) -> bool:
+        """Whether a batch needs no events, only aggregates."""
+        return self.resets and self.fully and self.only is not None and WINDOWS[self.only.name].counts
+
+    @property
+    def starts_with_group(self) -> bool:
+        """Whether the clock of a batch that runs along can only start with a new group."""
+        return self.runs_along and self.timed and self.where is None
+
+    @property
+    def ticks(self) -> bool:
+        """Whether an advance of the clock may concern the windows or the output."""
+        return self.timed or bool(self.watched)
+
+    # -------------------------------------------------------------- aggregates
     @property
     def leaving(self) -> Leaving:
         """How events leave one group of the aggregation."""
-        within = self._leaving_views() if self.general else self._leaving_window()
+        within = self._leaving()
         return Leaving.ANYHOW if within is Leaving.IN_ORDER and self.changing else within
 
-    def _leaving_window(self) -> Leaving:
-        within = _LEAVING[self.window_name]
-        if self.batches and self.group_window:
-            within = Leaving.IN_ORDER
-        if within is Leaving.IN_ORDER and self.group_window and not set(self.group_window) <= set(self.keys):
+    def _leaving(self) -> Leaving:
+        if self.resets:
+            return Leaving.NEVER
+        holding = [w for stage in self.stages for w in stage.holding]
+        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged:
             return Leaving.ANYHOW
-        return within
-
-    def _leaving_views(self) -> Leaving:
-        windows = [w for stage in self.stages for w in stage.windows]
-        holding = [w.name for w in windows if w.name not in _GROUPING]
-        if len(self.stages) > 1 or len(holding) > 1 or any(w.name == "merge" for w in windows):
-            return Leaving.ANYHOW
-        within = _LEAVING_VIEWS[holding[0]] if holding else Leaving.NEVER
-        groups = next((set(w.args) for w in windows if w.name == "groupwin"), set())
+        leaves = WINDOWS[holding[0].name].leaves if holding else "never"
+        within = Leaving.NEVER if leaves is None else Leaving(leaves)
+        groups = set(self.stages[0].group_keys)
         keys = set(self.keys) if not self.levels else set[Expr]()
         if within is Leaving.IN_ORDER and groups and not groups <= keys:
             return Leaving.ANYHOW
@@ -172,8 +233,8 @@ class Shape:
     @property
     def leaving_locally(self) -> Leaving:
         """How events leave a local group, whatever its keys."""
-        windows = [w.name for stage in self.stages for w in stage.windows]
-        return Leaving.ANYHOW if self.leaving is Leaving.IN_ORDER and "groupwin" in windows else self.leaving
+        grouped = any(stage.group_keys for stage in self.stages)
+        return Leaving.ANYHOW if self.leaving is Leaving.IN_ORDER and grouped else self.leaving
 
     @property
     def unpaired(self) -> bool:
@@ -193,14 +254,20 @@ class Shape:
 
         An event that leaves a group, or all events, without having entered is ignored; one that does not leave stays.
         """
-        calls = () if self.aggregation is None else self.aggregation.calls
-        parts = [self.where, *self.keys, *(e for call in calls for e in call.group_by or ())]
+        parts = [self.where, *self.keys, *(e for call in self.calls for e in call.group_by or ())]
         return any(isinstance(part, CHANGING) for e in parts if e is not None for part in x.walk(e))
 
     @property
+    def same_group(self) -> bool:
+        """Whether an event that an arrival pushes out belongs to the arrival's own group."""
+        within = bool(self.group_keys) and self.grouped and set(self.keys) <= set(self.group_keys)
+        return within and not self.changing
+
+    # -------------------------------------------------------------- variables
+    @property
     def watched(self) -> tuple[str, ...]:
         """The variables whose changes evaluate the condition of a window."""
-        conditions = [w.args[0] for stage in self.stages for w in stage.windows if w.name in _CONDITIONS]
+        conditions = [w.args[0] for stage in self.stages for w in stage.windows if WINDOWS[w.name].conditional]
         return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.Variable)))
 
     @property
@@ -209,48 +276,6 @@ class Shape:
         output = self.plan.output
         parts = [] if output is None or output.when is None else x.walk(output.when)
         return tuple(dict.fromkeys(e.name for e in parts if isinstance(e, x.Variable)))
-
-    @property
-    def delivers(self) -> p.Selector:
-        """Which rows are delivered: a snapshot has insert rows only, whatever the stream selector is."""
-        output = self.plan.output
-        return "istream" if output is not None and output.which == "snapshot" else self.plan.selector
-
-    @property
-    def timed(self) -> bool:
-        """Whether the clock may change what the statement's windows hold or release, or when it delivers."""
-        output = self.plan.output
-        output_timed = output is not None and output.kind in ("time", "at", "when")
-        return output_timed or any(name in TIMED for name in self.window_names)
-
-    @property
-    def window_names(self) -> tuple[str, ...]:
-        """All data windows, without ``groupwin`` and ``merge``."""
-        if not self.general:
-            return () if self.window is None else (self.window.name,)
-        return tuple(w.name for stage in self.stages for w in stage.windows if w.name not in _GROUPING)
-
-    @property
-    def enters_alone(self) -> bool:
-        """Whether an arrival that changes anything makes just the arriving event enter."""
-        merged = any(w.name == "merge" for stage in self.stages for w in stage.windows)
-        return len(self.stages) == 1 and not merged and not self.posts_nothing
-
-    @property
-    def posts_nothing(self) -> bool:
-        """Whether an arrival may make a window post a change of nothing, which is delivered: an empty batch."""
-        return any(name in _RELEASING for name in self.window_names)
-
-    @property
-    def runs_along(self) -> bool:
-        """Whether a batch needs no events, only aggregates."""
-        return self.batches and self.fully and not self.group_window
-
-    @property
-    def same_group(self) -> bool:
-        """Whether an event that an arrival pushes out belongs to the arrival's own group."""
-        within = bool(self.group_window) and self.grouped and set(self.keys) <= set(self.group_window)
-        return within and not self.changing
 
 
 def shape_of(plan: p.SelectStatement) -> Shape:
@@ -273,39 +298,13 @@ def shape_of(plan: p.SelectStatement) -> Shape:
             raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
         streams.append(node)
         node = node.input
-    shape = Shape(plan, node, None, (), where, aggregation, having, plan.root, ())
-    if _is_plain(shape, streams):
-        windows = streams[0].windows if streams and isinstance(streams[0], p.Windowed) else ()
-        if windows and windows[0].name == "groupwin":
-            shape.group_window, windows = windows[0].args, windows[1:]
-        shape.window = windows[0] if windows else None
-        _fill_in(shape)
-    else:
-        _fill_in_stages(shape, streams)
+    shape = Shape(plan, node, where, aggregation, having, plan.root)
+    _fill_in_stages(shape, streams)
     return shape
 
 
-def _is_plain(shape: Shape, streams: list[p.Windowed | p.Derived]) -> bool:
-    """Whether the statement is one whose window is written into its own code."""
-    parts = (part for e in _after_window(shape) if e is not None for part in x.walk(e))
-    if shape.plan.output is not None or shape.levels or any(isinstance(part, _OF_ROWS) for part in parts):
-        return False
-    calls = () if shape.aggregation is None else shape.aggregation.calls
-    if shape.aggregation is not None and (lower.may_fail(shape.where) or shape.former_rows_may_fail):
-        return False  # what has moved already by then is not for the code of plain windows
-    if any(call.group_by is not None or lower.may_fail(*call.args, call.filter) for call in calls):
-        return False
-    if not streams:
-        return True
-    if len(streams) > 1 or not isinstance(streams[0], p.Windowed):
-        return False
-    first, *rest = streams[0].windows
-    emptied = shape.grouped or any(w.name in BATCHES for w in streams[0].windows)
-    if emptied and any(map(_remembers, calls)):
-        return False  # what stays of events that left is not for the code of plain batches and emptied groups
-    if first.name == "groupwin":
-        return first.reclaim is None and len(rest) == 1 and rest[0].name in _LEAVING
-    return not rest and first.name in _LEAVING
+def _is(window: p.WindowSpec, name: str) -> bool:
+    return window.name == name
 
 
 def _remembers(call: p.AggregateCall) -> bool:
@@ -313,70 +312,61 @@ def _remembers(call: p.AggregateCall) -> bool:
     return call.ever or call.name in ("leaving", "rate")
 
 
-_OF_ROWS = (x.Prev, x.Prior, x.InsertStream)
-
-
-def _fill_in(shape: Shape) -> None:
-    after = _after_window(shape)
-    window_keys = shape.window.args if shape.window is not None else ()
-    shape.kept = tuple(lower.properties(*after))
-    shape.keeps_event = shape.projection.wildcard or lower.reads_event(*after)
-    everything = (shape.source.filter, *after, *shape.group_window, *window_keys)
-    shape.properties = tuple(lower.properties(*everything))
-
-
 def _fill_in_stages(shape: Shape, streams: list[p.Windowed | p.Derived]) -> None:
     after = _after_window(shape)
-    found = [part for e in after if e is not None for part in x.walk(e) if isinstance(part, x.Prior)]
-    shape.priors = tuple(dict.fromkeys(found))
+    parts = [part for e in after if e is not None for part in x.walk(e)]
+    shape.priors = tuple(dict.fromkeys(part for part in parts if isinstance(part, x.Prior)))
     derived = next((node for node in streams if isinstance(node, p.Derived)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
     wildcard = shape.projection.wildcard
     if derived is None:
         below = windowed[0] if windowed else None
-        shape.stages = (_stage(below, [shape.source.filter], after, wildcard, 0),)
-    else:
-        below = windowed[-1] if windowed and windowed[-1] is derived.input else None
-        above = windowed[0] if streams[0] is not derived and windowed else None
-        derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
-        width = len(derives)
-        shape.stages = (
-            _stage(below, [shape.source.filter, *derives], [], False, width),
-            _stage(above, [], after, wildcard, 0),
-        )
-    first = shape.stages[0]
-    shape.properties = first.properties
-    shape.kept = first.kept
-    shape.keeps_event = first.keeps_event
+        shape.stages = (_stage(below, [shape.source.filter], after, wildcard, 0, shape.placed),)
+        return
+    below = windowed[-1] if windowed and windowed[-1] is derived.input else None
+    above = windowed[0] if streams[0] is not derived and windowed else None
+    derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
+    shape.stages = (
+        _stage(below, [shape.source.filter, *derives], [], False, len(derives), True),
+        _stage(above, [], after, wildcard, 0, True),
+    )
 
 
 def _stage(
-    node: p.Windowed | None, arriving: list[Expr | None], after: list[Expr | None], wildcard: bool, more: int
+    node: p.Windowed | None,
+    arriving: list[Expr | None],
+    after: list[Expr | None],
+    wildcard: bool,
+    more: int,
+    by_ordinal: bool,
 ) -> Stage:
     windows = () if node is None else node.windows
+    rows = [WINDOWS[w.name] for w in windows]
     later = list(after)
-    for window in windows:
+    for window, row in zip(windows, rows, strict=True):
         arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
-        if window.name in _CONDITIONS:
+        if row.conditional:
             later += [*window.args, *_of_calls(window.calls)]
     parts = [part for e in later if e is not None for part in x.walk(e) if isinstance(part, x.WindowValue)]
     known_only_here = any(part.name.endswith("_event") for part in parts)
     timestamps = any(part.name.endswith("_timestamp") for part in parts)
+    several = sum(row.kind != "grouping" for row in rows) > 1
+    merged = any(_is(window, "merge") for window in windows)
     return Stage(
         windows,
         node is not None and node.union,
         tuple(lower.properties(*arriving, *later)),
         tuple(lower.properties(*later)),
         wildcard or known_only_here or lower.reads_event(*later),
-        timestamps or any(w.name in _KEEPING_TIME for w in windows),
-        sum(_OPERANDS.get(w.name, 0) for w in windows) + more,
+        timestamps or any(row.keeps_time for row in rows),
+        by_ordinal or several or merged or any(row.by_ordinal for row in rows),
+        sum(row.operands for row in rows) + more,
     )
 
 
 def _after_window(shape: Shape) -> list[Expr | None]:
     found: list[Expr | None] = [shape.where, shape.having, *shape.keys]
-    if shape.aggregation is not None:
-        found += _of_calls(shape.aggregation.calls)
+    found += _of_calls(shape.calls)
     found += [column.value for column in shape.projection.columns]
     found += [e for e, _ in shape.projection.order_by]
     return found

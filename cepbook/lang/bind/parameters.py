@@ -23,11 +23,6 @@ from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import Type
 from cepbook.lang.windows import FLOW_CONTROL, Parameter, ParameterKind, WindowRow
 
-# Windows whose grid of batches needs a period that is not zero
-BATCHES = ("time_batch", "ext_timed_batch", "time_length_batch")
-# Windows that compare timestamps with the engine's clock
-CLOCKED = ("time_order", "timetolive")
-
 
 @dataclass(slots=True)
 class Parameters:
@@ -116,9 +111,9 @@ def _bind_parameter(row: WindowRow, parameter: Parameter, node: ast.Expr, found:
     else:
         bound = _value(node, what, scope)
         if parameter.kind == "duration":
-            found.args.append(_duration(bound, what, row.name in BATCHES, scope))
+            found.args.append(_duration(bound, what, row.batch, scope))  # points of a grid of batches must lie apart
         elif parameter.kind == "timestamp":
-            found.args.append(_timestamp(bound, what, row.name in CLOCKED, scope))
+            found.args.append(_timestamp(bound, what, row.timed, scope))  # timed ones compare it with the clock
         else:
             found.args.append(_checked(parameter.kind, bound, what, scope))
 

@@ -1,80 +1,20 @@
-"""One module per data window, named as in EPL.
+"""One module per data window, named as in EPL: `WINDOW` says what it contributes, of derived-value windows `STATISTIC`.
 
-`SLIDING` and `BATCH` are written into the statement's own code; they serve statements over one window. `VIEWS` are
-objects that can be combined; they serve all others. `STATISTICS` make the fields of derived-value windows.
+The modules are found by the rows of `lang.windows`; a row without its module fails here.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 
-from cepbook.engine.rows.windows import (
-    correl,
-    expr,
-    expr_batch,
-    ext_timed,
-    ext_timed_batch,
-    firstevent,
-    firstlength,
-    firsttime,
-    firstunique,
-    keepall,
-    lastevent,
-    length,
-    length_batch,
-    linest,
-    rank,
-    size,
-    sort,
-    time,
-    time_accum,
-    time_batch,
-    time_length_batch,
-    time_order,
-    timetolive,
-    uni,
-    unique,
-    weighted_avg,
-)
 from cepbook.engine.rows.windows.derived import Statistic
-from cepbook.engine.rows.windows.form import Batch, General, Sliding
+from cepbook.engine.rows.windows.form import Window
+from cepbook.lang.windows import WINDOWS
 
-SLIDING: dict[str, Sliding] = {
-    "keepall": keepall.WINDOW,
-    "lastevent": lastevent.WINDOW,
-    "length": length.WINDOW,
-    "time": time.WINDOW,
-    "unique": unique.WINDOW,
-}
-BATCH: dict[str, Batch] = {
-    "length_batch": length_batch.WINDOW,
-    "time_batch": time_batch.WINDOW,
-}
-VIEWS: dict[str, General] = {
-    "expr": expr.VIEW,
-    "expr_batch": expr_batch.VIEW,
-    "ext_timed": ext_timed.VIEW,
-    "ext_timed_batch": ext_timed_batch.VIEW,
-    "firstevent": firstevent.VIEW,
-    "firstlength": firstlength.VIEW,
-    "firsttime": firsttime.VIEW,
-    "firstunique": firstunique.VIEW,
-    "keepall": keepall.VIEW,
-    "lastevent": lastevent.VIEW,
-    "length": length.VIEW,
-    "length_batch": length_batch.VIEW,
-    "rank": rank.VIEW,
-    "sort": sort.VIEW,
-    "time": time.VIEW,
-    "time_accum": time_accum.VIEW,
-    "time_batch": time_batch.VIEW,
-    "time_length_batch": time_length_batch.VIEW,
-    "time_order": time_order.VIEW,
-    "timetolive": timetolive.VIEW,
-    "unique": unique.VIEW,
-}
-STATISTICS: dict[str, Callable[[], Statistic]] = {
-    "correl": correl.Correl,
-    "linest": linest.Linest,
-    "size": size.Size,
-    "uni": uni.Uni,
-    "weighted_avg": weighted_avg.WeightedAverage,
-}
+
+def _found(name: str, *kinds: str) -> dict[str, object]:
+    rows = [row for row in WINDOWS.values() if row.kind in kinds and row.supported]
+    return {row.name: getattr(import_module(f"{__name__}.{row.name}"), name) for row in rows}
+
+
+WINDOW_FORMS: dict[str, Window] = _found("WINDOW", "window", "batch")  # type: ignore[assignment]
+STATISTICS: dict[str, Callable[[], Statistic]] = _found("STATISTIC", "derived")  # type: ignore[assignment]

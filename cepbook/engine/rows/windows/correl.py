@@ -14,3 +14,6 @@ class Correl(Pairs):
 
     def fields(self) -> dict[str, Any]:
         return {"correlation": self.correlation}
+
+
+STATISTIC = Correl

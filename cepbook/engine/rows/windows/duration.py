@@ -55,7 +55,7 @@ def duration(months: int | None, length: int | None, apart: bool = False) -> Dur
     if months is None or length is None:
         raise ValueError("the period of a window is null")
     if months < 0 or length < 0:
-        raise ValueError(f"the period of a window is negative: {months} months and {length}")
+        raise ValueError(f"the period of a window is negative: {f'{months} months and ' if months else ''}{length}")
     if apart and not (months or length):
         raise ValueError("the period of a window must be above 0, found 0")
     return Calendar(months, length) if months else Duration(length)

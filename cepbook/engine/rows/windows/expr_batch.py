@@ -17,7 +17,7 @@ from __future__ import annotations
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.condition import Condition, OverCondition, condition_code
-from cepbook.engine.rows.windows.form import General
+from cepbook.engine.rows.windows.form import Window
 from cepbook.engine.rows.windows.view import Change, Collecting, Item
 from cepbook.lang.plan import WindowSpec
 
@@ -64,4 +64,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_ExprBatch', ExprBatch)}({condition_code(code, spec)}, {includes})"
 
 
-VIEW = General(_view)
+WINDOW = Window(_view)

@@ -15,9 +15,19 @@ from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import General, period, timestamp
+from cepbook.engine.rows.windows.form import Arriving, Posted, Window, fixed, period, timestamp
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 from cepbook.lang.plan import WindowSpec
+
+
+def _arrive(arrival: Arriving) -> Posted:
+    source, w, length, (stamp,) = arrival.source, arrival.view, fixed(arrival.spec, 1), arrival.operands
+    at = arrival.code.items.first_operand + bool(arrival.code.shape.group_keys)
+    source.line(f"queue = {w}.items")
+    source.line(f"queue.append({arrival.item})")
+    before = f"{w}.period.before({stamp})"
+    source.line(f"limit = {before if length is None else f'{stamp} - ' + arrival.parameter('period.length', length)}")
+    return Posted(left=(f"while queue and queue[0][{at}] <= limit:", "queue.popleft()"))
 
 
 class ExtTimed(Queue):
@@ -41,4 +51,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_ExtTimed', ExtTimed)}({at}, {period(code, spec, 1)})"
 
 
-VIEW = General(_view, timestamp)
+WINDOW = Window(_view, timestamp, _arrive)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.windows.firstlength import FirstLength
-from cepbook.engine.rows.windows.form import General
+from cepbook.engine.rows.windows.form import Window
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLength)}(1)")
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLength)}(1)")

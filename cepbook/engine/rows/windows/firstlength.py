@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.form import General, size
+from cepbook.engine.rows.windows.form import Window, size
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
@@ -32,4 +32,4 @@ class FirstLength(Queue):
         return (item,), ()
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLength)}({size(code, spec)})")
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_FirstLength', FirstLength)}({size(code, spec)})")

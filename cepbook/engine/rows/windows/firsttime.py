@@ -11,7 +11,7 @@ The end is exclusive: an event at start + p is refused. What is retained never l
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.form import General, period
+from cepbook.engine.rows.windows.form import Window, period
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
@@ -34,4 +34,4 @@ class FirstTime(Queue):
         return (item,), ()
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_FirstTime', FirstTime)}({period(code, spec)}.after(now))")
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_FirstTime', FirstTime)}({period(code, spec)}.after(now))")

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.form import General, key
+from cepbook.engine.rows.windows.form import Window, key
 from cepbook.engine.rows.windows.unique import Unique
 from cepbook.engine.rows.windows.view import Change, Item
 
@@ -29,4 +29,4 @@ class FirstUnique(Unique):
         return (item,), ()
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_FirstUnique', FirstUnique)}({at})", key)
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_FirstUnique', FirstUnique)}({at})", key)

@@ -1,54 +1,77 @@
-"""What a data window contributes to generated code."""
+"""What a data window contributes to generated code: how its view is made, and maybe a fragment for arrivals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.windows.duration import duration, positive
 from cepbook.lang import expr as x
 from cepbook.lang.plan import WindowSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Sliding:
-    """A window that takes and drops events one by one.
+class Posted:
+    """What an arrival posts, as far as it is known when code is written.
 
-    `fresh(code)` is code of an empty window. `arrive(code, w, item, drops)` writes code that puts `item` into window
-    `w` and returns the local that then holds the one item that left (or GONE), None if nothing ever leaves by an
-    arrival; with `drops` False nobody looks at what left. `contents(w)` is code of an iterable of the items, in order.
+    `alone`: the arriving event enters and nothing else does; else the local ``change`` holds the items that entered
+    and those that left, or None. `left` is the head of a block (``if …:`` for at most one item, or ``while …:``)
+    and the code of the item that leaves in it.
     """
 
-    fresh: Callable[[Code], str]
-    arrive: Callable[[Code, str, str, bool], str | None]
-    contents: Callable[[str], str]
+    alone: bool = True
+    left: tuple[str, str] | None = None
+
+
+ENTERS = Posted()
+CHANGE = Posted(alone=False)
+
+
+class Arriving(Protocol):
+    """An arrival at a window, for the fragment that writes it (`rows.pipeline.Arrival`)."""
+
+    @property
+    def code(self) -> Code: ...
+    @property
+    def source(self) -> Source: ...
+    @property
+    def spec(self) -> WindowSpec: ...
+    @property
+    def view(self) -> str: ...
+    @property
+    def item(self) -> str: ...
+    @property
+    def operands(self) -> list[str]: ...
+    @property
+    def unseen(self) -> bool: ...
+    def parameter(self, attribute: str, e: x.Expr) -> str: ...
+    def swept(self, head: str, item: str) -> None: ...
+    def armed(self) -> None: ...
+
+
+# writes an arrival and tells what it posts; None: nothing ever
+Fragment = Callable[[Arriving], Posted | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A window that collects events and releases them together.
-
-    `grid(code)` is code of a point of its release grid that is known from the start (``None`` if none is).
-    `arrive(code, w, count)` writes what an arrival does after it was collected in window state ``w`` (see `batches`);
-    with `count`, the code of the number of collected events, it calls ``release`` when the batch is full.
-    """
-
-    grid: Callable[[Code], str]
-    arrive: Callable[[Code, str, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class General:
+class Window:
     """`make(code, spec, at)` is code of a new view; the operands of `spec` stand in items from position `at` on.
 
     `operands(code, spec)` is code of the operands of the arriving event. The code that makes a view reads ``now``, the
-    time at which the window starts.
+    time at which the window starts. With a `fragment` arrivals are written into the statement's own code, on the view's
+    fields; without one they call ``arrive``. `along` makes the view of a batch of which only aggregates show
+    (`rows.windows.along`). `reads_now`: the fragment reads the local ``now``.
     """
 
     make: Callable[[Code, WindowSpec, int], str]
     operands: Callable[[Code, WindowSpec], list[str]] = lambda code, spec: []
+    fragment: Fragment | None = None
+    along: Callable[[Code, WindowSpec, int], str] | None = None
+    reads_now: bool = False
 
 
 def size(code: Code, spec: WindowSpec, position: int = 0) -> str:
@@ -70,6 +93,14 @@ def period(code: Code, spec: WindowSpec, position: int = 0, *, apart: bool = Fal
         length = code.parameter(given)
     code.source.bind("_duration", duration)
     return f"_duration({months}, {length}{', True' if apart else ''})"
+
+
+def fixed(spec: WindowSpec, position: int = 0) -> x.Expr | None:
+    """The length of a window's period, where it is one number of clock units; None if it has calendar months."""
+    given = spec.args[position]
+    if not isinstance(given, x.Period):
+        return given
+    return given.millis if given.months is None else None
 
 
 def key(code: Code, spec: WindowSpec) -> list[str]:

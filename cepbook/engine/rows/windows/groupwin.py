@@ -15,11 +15,10 @@ event: silently, its events leave nothing, and aggregates keep their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop, heappush
 from typing import Any
 
-from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.engine.timers import NEVER, Queue
 
 
 class GroupWin(View):
@@ -28,7 +27,7 @@ class GroupWin(View):
     ``make(state, now)`` makes the view of a new group.
     """
 
-    __slots__ = ("_heap", "_sweep", "at", "by_key", "make", "reclaim", "seen", "state")
+    __slots__ = ("_opened", "_sweep", "_timers", "at", "by_key", "make", "reclaim", "seen", "state")
 
     def __init__(
         self, at: int, state: Any, make: Callable[[Any, int], View], reclaim: tuple[int, int] | None, now: int
@@ -38,56 +37,63 @@ class GroupWin(View):
         self.state = state
         self.make = make
         self.reclaim = reclaim
-        self.by_key: dict[Any, tuple[int, View]] = {}  # (place in order of creation, view)
+        self.by_key: dict[Any, View] = {}
+        self._opened = 0  # views so far
         self.seen: dict[Any, int] = {}
-        self._heap: list[tuple[int, int, View]] = []
+        self._timers: Queue[tuple[int, Any]] = Queue()  # by place and key
         self._sweep = NEVER if reclaim is None else now + reclaim[1]
 
     def view(self, item: Item) -> View:
         """The view of the item's group."""
-        return self.by_key[item[self.at]][1]
+        return self.by_key[item[self.at]]
 
     def arrive(self, item: Item, now: int) -> Change | None:
         key = item[self.at]
         if self.reclaim is not None:
             self._forget(self.reclaim, now)
-        found = self.by_key.get(key)
-        if found is None:
-            found = self.by_key[key] = (item[0], self.make(self.state, now))
+        view = self.by_key.get(key)
+        if view is None:
+            view = self.open(key, now)
         if self.reclaim is not None:
             self.seen[key] = now
-        place, view = found
         change = view.arrive(item, now)
-        if view.due < view.armed:
-            self._arm(place, view)
+        if view.due != view.armed:
+            self.arm(key, view)
         return change
 
-    def _arm(self, place: int, view: View) -> None:
+    def open(self, key: Any, now: int) -> View:
+        """A view for a new key."""
+        view = self.by_key[key] = self.make(self.state, now)
+        self._opened += 1
+        view.place = self._opened
+        return view
+
+    def arm(self, key: Any, view: View) -> None:
+        """Advance `view`, that of `key`, when it is due."""
         view.armed = view.due
-        heappush(self._heap, (view.due, place, view))
-        self.due = self._heap[0][0]
+        self._timers.arm((view.place, key), view.due)
+        self.due = self._timers.due
+
+    def sweep(self, now: int) -> Change | None:
+        swept = (view.sweep(now) for view in self.by_key.values())
+        left = [item for change in swept if change is not None for item in change[1]]
+        return ((), left) if left else None
 
     def advance(self, now: int) -> Change | None:
         entered: list[Item] = []
         left: list[Item] = []
         found = False
-        heap = self._heap
-        woken: list[tuple[int, int, View]] = []
-        while heap and heap[0][0] <= now:
-            due, place, view = heappop(heap)
-            if view.armed == due:
-                view.armed = NEVER
-                woken.append((view.due, place, view))
-        for due, _, view in sorted(woken):
-            change = view.advance(now) if due <= now else None
+        for _, (_, key) in self._timers.take(now):
+            view = self.by_key[key]
+            view.armed = NEVER
+            change = view.advance(now)
             if change is not None:
                 found = True
                 entered += change[0]
                 left += change[1]
-        for _, place, view in woken:
             if view.due < NEVER:
-                self._arm(place, view)
-        self.due = heap[0][0] if heap else NEVER
+                self.arm(key, view)
+        self.due = self._timers.due
         return (entered, left) if found else None
 
     def _forget(self, reclaim: tuple[int, int], now: int) -> None:
@@ -97,26 +103,27 @@ class GroupWin(View):
         self._sweep = now + every
         for key in [key for key, last in self.seen.items() if now - last > age]:
             del self.seen[key]
-            self.by_key.pop(key)[1].armed = NEVER
+            self._timers.arm((self.by_key.pop(key).place, key), NEVER)
+        self.due = self._timers.due
 
     def reevaluate(self, now: int) -> None:
-        for place, view in self.by_key.values():
+        for key, view in self.by_key.items():
             view.reevaluate(now)
-            if view.due < view.armed:
-                self._arm(place, view)
+            if view.due != view.armed:
+                self.arm(key, view)
 
     def discard(self, item: Item) -> None:
-        found = self.by_key.get(item[self.at])
-        if found is not None:
-            found[1].discard(item)
-            if found[1].due < found[1].armed:
-                self._arm(*found)
+        view = self.by_key.get(item[self.at])
+        if view is not None:
+            view.discard(item)
+            if view.due != view.armed:
+                self.arm(item[self.at], view)
 
     def contents(self) -> Iterable[Item]:
-        return (item for _, view in self.by_key.values() for item in view.contents())
+        return (item for view in self.by_key.values() for item in view.contents())
 
     def retained(self) -> int:
-        return sum(view.retained() for _, view in self.by_key.values())
+        return sum(view.retained() for view in self.by_key.values())
 
     def ahead_by(self, item: Item, index: int) -> Item | None:
         return self.view(item).ahead_by(item, index)

@@ -8,16 +8,13 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import General, Sliding
+from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
-def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
-    code.source.line(f"{w}.append({item})")
-
-
-WINDOW = Sliding(fresh=lambda code: "[]", arrive=_arrive, contents=lambda w: w)
+def _arrive(arrival: Arriving) -> Posted:
+    arrival.source.line(f"{arrival.view}.items.append({arrival.item})")
+    return ENTERS
 
 
 class KeepAll(Queue):
@@ -30,4 +27,4 @@ class KeepAll(Queue):
         return (item,), ()
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAll)}()")
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAll)}()", fragment=_arrive)

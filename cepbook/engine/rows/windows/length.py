@@ -10,32 +10,15 @@
 
 from __future__ import annotations
 
-from collections import deque
-
-from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.duration import positive
-from cepbook.engine.rows.windows.form import General, Sliding, size
+from cepbook.engine.rows.windows.form import Arriving, Posted, Window, size
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
-def _fresh(code: Code) -> str:
-    return f"{code.source.bind('_deque', deque)}()"
-
-
-def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
-    window = code.shape.window
-    assert window is not None
-    size = code.parameter(window.args[0], positive)
-    code.source.line(f"{w}.append({item})")
-    if drops:
-        code.source.line(f"old = {w}.popleft() if len({w}) > {size} else GONE")
-        return "old"
-    with code.source.block(f"if len({w}) > {size}:"):
-        code.source.line(f"{w}.popleft()")
-    return None
-
-
-WINDOW = Sliding(fresh=_fresh, arrive=_arrive, contents=lambda w: w)
+def arrive(arrival: Arriving, limit: str) -> Posted:
+    """The newest `limit` items."""
+    arrival.source.line(f"queue = {arrival.view}.items")
+    arrival.source.line(f"queue.append({arrival.item})")
+    return Posted(left=(f"if len(queue) > {limit}:", "queue.popleft()"))
 
 
 class Length(Queue):
@@ -55,4 +38,7 @@ class Length(Queue):
         return (item,), (self.pop() if self.gone else items.popleft(),)
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_Length', Length)}({size(code, spec)})")
+WINDOW = Window(
+    lambda code, spec, at: f"{code.source.bind('_Length', Length)}({size(code, spec)})",
+    fragment=lambda arrival: arrive(arrival, arrival.parameter("size", arrival.spec.args[0])),
+)

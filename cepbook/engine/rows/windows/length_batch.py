@@ -11,19 +11,22 @@
 from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.duration import positive
-from cepbook.engine.rows.windows.form import Batch, General, size
+from cepbook.engine.rows.windows.along import Along
+from cepbook.engine.rows.windows.form import CHANGE, Arriving, Posted, Window, size
 from cepbook.engine.rows.windows.view import Change, Collecting, Item
+from cepbook.lang.plan import WindowSpec
 
 
-def _arrive(code: Code, w: str, count: str) -> None:
-    window = code.shape.window
-    assert window is not None
-    with code.source.block(f"if {count} >= {code.parameter(window.args[0], positive)}:"):
-        code.source.line(f"release(S, {w}, now, ins, rem)")
-
-
-WINDOW = Batch(grid=lambda code: "None", arrive=_arrive)
+def _arrive(arrival: Arriving) -> Posted:
+    source, w, size = arrival.source, arrival.view, arrival.parameter("size", arrival.spec.args[0])
+    if arrival.item:
+        source.line(f"queue = {w}.items")
+        source.line(f"queue.append({arrival.item})")
+        source.line(f"change = {w}.post() if len(queue) >= {size} else None")
+    else:
+        source.line(f"{w}.count += 1")
+        source.line(f"change = {w}.post() if {w}.count >= {size} else None")
+    return CHANGE
 
 
 class LengthBatch(Collecting):
@@ -40,4 +43,18 @@ class LengthBatch(Collecting):
         return self.post() if len(self) >= self.size else None
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_LengthBatch', LengthBatch)}({size(code, spec)})")
+class LengthBatchAlong(Along, LengthBatch):
+    """The view of ``length_batch`` of which only aggregates show."""
+
+    __slots__ = ("count",)
+
+
+def _view(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_LengthBatch', LengthBatch)}({size(code, spec)})"
+
+
+def _along(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_LengthBatchAlong', LengthBatchAlong)}({size(code, spec)})"
+
+
+WINDOW = Window(_view, fragment=_arrive, along=_along)

@@ -38,3 +38,6 @@ def _spread(prefix: str, of: Moments) -> dict[str, Any]:
         f"{prefix}Sum": of.total,
         f"{prefix}Variance": variance,
     }
+
+
+STATISTIC = Linest

@@ -17,7 +17,7 @@ from typing import Any
 
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.sorting import sort_key_code
-from cepbook.engine.rows.windows.form import General, size
+from cepbook.engine.rows.windows.form import Window, size
 from cepbook.engine.rows.windows.ordered import Entry, Ordered
 from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
@@ -72,4 +72,4 @@ def _operands(code: Code, spec: WindowSpec) -> list[str]:
     return [code.window_key(code.arriving("now"), spec.args[1:]), sort_key_code(code.arriving("now"), spec.criteria)]
 
 
-VIEW = General(_view, _operands)
+WINDOW = Window(_view, _operands)

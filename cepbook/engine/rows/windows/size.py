@@ -23,3 +23,6 @@ class Size(State):
 
     def fields(self) -> dict[str, Any]:
         return {"size": self.count}
+
+
+STATISTIC = Size

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.sorting import sort_key_code
-from cepbook.engine.rows.windows.form import General, size
+from cepbook.engine.rows.windows.form import Window, size
 from cepbook.engine.rows.windows.ordered import Entry, Ordered
 from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
@@ -52,4 +52,4 @@ def _operands(code: Code, spec: WindowSpec) -> list[str]:
     return [sort_key_code(code.arriving("now"), spec.criteria)]
 
 
-VIEW = General(_view, _operands)
+WINDOW = Window(_view, _operands)

@@ -13,53 +13,62 @@ expiry. Calendar periods: the event leaves when ``now - p`` (day clamped) is not
 
 from __future__ import annotations
 
-from collections import deque
-
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import General, Sliding, period
-from cepbook.engine.rows.windows.period import timer_of
+from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window, fixed, period
 from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.lang.plan import WindowSpec
 
 
-def _fresh(code: Code) -> str:
-    return f"{code.source.bind('_deque', deque)}()"
-
-
-def _arrive(code: Code, w: str, item: str, drops: bool) -> None:
-    source, shape = code.source, code.shape
-    with source.block(f"if not {w}:"):
-        ordinal = "(S[3][gk], gk)" if shape.group_window else "0"
-        if code.in_run and code.one_timer:
-            source.line(f"due = {timer_of(code, 'now')}")
-        else:
-            source.line(f"arm({timer_of(code, 'now')}, S, {w}, {ordinal})")
-    source.line(f"{w}.append({item})")
-
-
-WINDOW = Sliding(fresh=_fresh, arrive=_arrive, contents=lambda w: w)
+def _arrive(arrival: Arriving) -> Posted:
+    source, w, code = arrival.source, arrival.view, arrival.code
+    lazy, length = code.shape.lazy, fixed(arrival.spec)
+    span = None if length is None else arrival.parameter("period.length", length)
+    source.line(f"queue = {w}.items")
+    if lazy:
+        source.line(f"limit = {f'{w}.period.before(now)' if span is None else f'now - {span}'}")
+        arrival.swept(f"while queue and queue[0][{code.items.time}] <= limit:", "queue.popleft()")
+    with source.block("if not queue:"):
+        due = f"{w}.look(now)" if span is None else f"now + {span}" + f" + {span}" * lazy
+        source.line(f"{w}.due = {due}")
+        arrival.armed()
+    source.line(f"queue.append({arrival.item})")
+    return ENTERS
 
 
 class Time(Queue):
-    """The view of ``time``."""
+    """The view of ``time``; the time of arrival stands at position `at` of items.
 
-    __slots__ = ("period",)
+    With `lazy` nobody sees the expiry: what has left is dropped when somebody looks, one period later at the latest.
+    """
 
-    def __init__(self, period: Duration) -> None:
+    __slots__ = ("at", "lazy", "period")
+
+    def __init__(self, period: Duration, at: int, lazy: bool) -> None:
         super().__init__()
         self.period = period
+        self.at = at
+        self.lazy = lazy
+
+    def look(self, t: int) -> int:
+        """When to look at the window whose oldest event is of time `t`."""
+        return self.period.after(t) + (self.period.length if self.lazy else 0)
 
     def arrive(self, item: Item, now: int) -> Change:
         if not self.items:
-            self.due = self.period.after(now)
+            self.due = self.look(now)
         self.items.append(item)
         return (item,), ()
 
     def advance(self, now: int) -> Change | None:
-        left = self.pop_until(self.period.before(now), 1)
-        self.due = self.period.after(self.items[0][1]) if self.items else NEVER
+        left = self.pop_until(self.period.before(now), self.at)
+        self.due = self.look(self.items[0][self.at]) if self.items else NEVER
         return ((), left) if left else None
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_Time', Time)}({period(code, spec)})")
+def _view(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_Time', Time)}({period(code, spec)}, {code.items.time}, {code.shape.lazy})"
+
+
+WINDOW = Window(_view, fragment=_arrive, reads_now=True)

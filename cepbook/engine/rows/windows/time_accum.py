@@ -12,18 +12,19 @@ from __future__ import annotations
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import General, period
+from cepbook.engine.rows.windows.form import Window, period
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
 class TimeAccum(Queue):
-    """The view of ``time_accum``."""
+    """The view of ``time_accum``; the time of arrival stands at position `at` of items."""
 
-    __slots__ = ("period",)
+    __slots__ = ("at", "period")
 
-    def __init__(self, period: Duration) -> None:
+    def __init__(self, period: Duration, at: int) -> None:
         super().__init__()
         self.period = period
+        self.at = at
 
     def arrive(self, item: Item, now: int) -> Change:
         self.items.append(item)
@@ -37,7 +38,9 @@ class TimeAccum(Queue):
 
     def discard(self, item: Item) -> None:
         super().discard(item)
-        self.due = self.period.after(self.items[-1][1]) if self.items else NEVER
+        self.due = self.period.after(self.items[-1][self.at]) if self.items else NEVER
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_TimeAccum', TimeAccum)}({period(code, spec)})")
+WINDOW = Window(
+    lambda code, spec, at: f"{code.source.bind('_TimeAccum', TimeAccum)}({period(code, spec)}, {code.items.time})"
+)

@@ -14,45 +14,25 @@ at deployment and forces as well.
 
 from __future__ import annotations
 
+from functools import partial
+
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.windows.along import Along
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import Batch, General, period
-from cepbook.engine.rows.windows.period import calendar_months, millis, next_on_grid
+from cepbook.engine.rows.windows.form import Arriving, Window, period
 from cepbook.engine.rows.windows.view import FORCED, Change, Collecting, Item
 from cepbook.lang.plan import WindowSpec
 
 
-def _grid(code: Code) -> str:
-    window = code.shape.window
-    assert window is not None
-    if len(window.args) > 1 and "START_EAGER" not in window.options:
-        return code.parameter(window.args[1])
-    return "None"
-
-
-def forces(code: Code) -> bool:
-    """Whether empty intervals are delivered."""
-    return code.shape.window is not None and bool(code.shape.window.options)
-
-
-def next_due(code: Code, w: str, now: str = "now") -> str:
-    """Code of the next release after `now`."""
-    grid = code.source.bind("_next_on_grid", next_on_grid)
-    return f"{grid}({now}, {w}[3], {calendar_months(code) or 0}, {millis(code)})"
-
-
-def _arrive(code: Code, w: str, count: str) -> None:
-    source = code.source
-    with source.block(f"if {w}[2] is None:"):
-        with source.block(f"if {w}[3] is None:"):
-            source.line(f"{w}[3] = now")
-        source.line(f"{w}[2] = {next_due(code, w)}")
-        ordinal = "(S[3][gk], gk)" if code.shape.group_window else "0"
-        source.line(f"arm({w}[2], S, {w}, {ordinal})")
-
-
-WINDOW = Batch(grid=_grid, arrive=_arrive)
+def _arrive(arrival: Arriving) -> None:
+    source, w = arrival.source, arrival.view
+    source.bind("_NEVER", NEVER)
+    with source.block(f"if {w}.due == _NEVER:"):
+        source.line(f"{w}.start(now)")
+        arrival.armed()
+    if arrival.item:
+        source.line(f"{w}.items.append({arrival.item})")
 
 
 class TimeBatch(Collecting):
@@ -70,10 +50,14 @@ class TimeBatch(Collecting):
 
     def arrive(self, item: Item, now: int) -> None:
         if self.due == NEVER:
-            if self.grid is None:
-                self.grid = now
-            self.due = self.period.on_grid(now, self.grid)
+            self.start(now)
         self.items.append(item)
+
+    def start(self, now: int) -> None:
+        """The clock stood still, and an event came."""
+        if self.grid is None:
+            self.grid = now
+        self.due = self.period.on_grid(now, self.grid)
 
     def advance(self, now: int) -> Change | None:
         idle = self.idle
@@ -87,11 +71,19 @@ class TimeBatch(Collecting):
         return change
 
 
-def _view(code: Code, spec: WindowSpec, at: int) -> str:
-    name = code.source.bind("_TimeBatch", TimeBatch)
+class TimeBatchAlong(Along, TimeBatch):
+    """The view of ``time_batch`` of which only aggregates show."""
+
+    __slots__ = ("count",)
+
+
+def _made(made: type[TimeBatch], code: Code, spec: WindowSpec, at: int) -> str:
+    name = code.source.bind(f"_{made.__name__}", made)
     grid = code.parameter(spec.args[1]) if len(spec.args) > 1 else "None"
     starts_at = "now" if "START_EAGER" in spec.options else "None"
     return f"{name}({period(code, spec, apart=True)}, {grid}, {bool(spec.options)}, {starts_at})"
 
 
-VIEW = General(_view)
+WINDOW = Window(
+    partial(_made, TimeBatch), fragment=_arrive, along=partial(_made, TimeBatchAlong), reads_now=True
+)

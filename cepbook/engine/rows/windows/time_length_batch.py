@@ -16,7 +16,7 @@ from __future__ import annotations
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import General, period, size
+from cepbook.engine.rows.windows.form import Window, period, size
 from cepbook.engine.rows.windows.view import FORCED, Change, Collecting, Item
 from cepbook.lang.plan import WindowSpec
 
@@ -57,4 +57,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{name}({period(code, spec, apart=True)}, {size(code, spec, 1)}, {bool(spec.options)}, {starts_at})"
 
 
-VIEW = General(_view)
+WINDOW = Window(_view)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import General, period, timestamp
+from cepbook.engine.rows.windows.form import Window, period, timestamp
 from cepbook.engine.rows.windows.ordered import Entry, Ordered
 from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
@@ -56,4 +56,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_TimeOrder', TimeOrder)}({at}, {period(code, spec, 1)})"
 
 
-VIEW = General(_view, timestamp)
+WINDOW = Window(_view, timestamp)

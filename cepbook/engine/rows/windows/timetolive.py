@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import General, timestamp
+from cepbook.engine.rows.windows.form import Window, timestamp
 from cepbook.engine.rows.windows.time_order import TimeOrder
 from cepbook.lang.plan import WindowSpec
 
@@ -13,4 +13,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_TimeOrder', TimeOrder)}({at}, {code.source.bind('_Duration', Duration)}(0))"
 
 
-VIEW = General(_view, timestamp)
+WINDOW = Window(_view, timestamp)

@@ -30,3 +30,6 @@ class Uni(Moments):
             "variance": variance,
             "average": self.average,
         }
+
+
+STATISTIC = Uni

@@ -1,4 +1,5 @@
 """``unique(k, …)``: the last event for each key; a newer event of the key pushes out the older. Null is a key.
+The order of its contents is not specified.
 
 ::
 
@@ -13,22 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.windows.form import General, Sliding, key
+from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window, key
 from cepbook.engine.rows.windows.view import Change, Item, View
 
 
-def _arrive(code: Code, w: str, item: str, drops: bool) -> str | None:
-    window = code.shape.window
-    assert window is not None
-    code.source.line(f"uk = {code.window_key(code.arriving(), window.args)}")
-    if drops:
-        code.source.line(f"old = {w}.pop(uk, GONE)")
-    code.source.line(f"{w}[uk] = {item}")
-    return "old" if drops else None
-
-
-WINDOW = Sliding(fresh=lambda code: "{}", arrive=_arrive, contents=lambda w: f"{w}.values()")
+def _arrive(arrival: Arriving) -> Posted:
+    source, (key,) = arrival.source, arrival.operands
+    source.line(f"by_key = {arrival.view}.by_key")
+    if arrival.unseen:
+        source.line(f"by_key[{key}] = {arrival.item}")
+        return ENTERS
+    source.line(f"old = by_key.pop({key}, None)")
+    source.line(f"by_key[{key}] = {arrival.item}")
+    return Posted(left=("if old is not None:", "old"))
 
 
 class Unique(View):
@@ -58,4 +56,4 @@ class Unique(View):
         return len(self.by_key)
 
 
-VIEW = General(lambda code, spec, at: f"{code.source.bind('_Unique', Unique)}({at})", key)
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_Unique', Unique)}({at})", key, _arrive)

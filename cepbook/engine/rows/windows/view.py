@@ -26,11 +26,12 @@ FORCED: Change = ((), ())
 class View(State):
     """One window, or several that act as one."""
 
-    __slots__ = ("armed", "due")
+    __slots__ = ("armed", "due", "place")
 
     def __init__(self) -> None:
         self.due = NEVER
         self.armed = NEVER
+        self.place = 0  # among the views of a groupwin, in order of creation
 
     def accepts(self, item: Item, now: int) -> bool:
         """Whether the window takes the item at all; only windows that keep the first events ever say no."""
@@ -43,6 +44,10 @@ class View(State):
     def advance(self, now: int) -> Change | None:
         """The time has come to `now`, at or after `due`."""
         return None
+
+    def sweep(self, now: int) -> Change | None:
+        """Drop what has left at `now` without having been noticed, however late the view wants to be advanced."""
+        return self.advance(now)
 
     def reevaluate(self, now: int) -> None:
         """A variable that the window's condition reads has changed: ask to be advanced at once."""

@@ -35,3 +35,6 @@ class WeightedAverage(State):
 
     def fields(self) -> dict[str, Any]:
         return {"average": ratio(self.products, self.weights)}
+
+
+STATISTIC = WeightedAverage
