@@ -38,7 +38,8 @@ class Code:
         self.aggregates = Aggregates(scope, own, shape.leaving, counted, remembers=shape.changing)
         self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
         self.values = self._values(calls)
-        self.items = items_of(shape, self.aggregates.needs_ordinal)
+        by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
+        self.items = items_of(shape, by_ordinal)
         self.first = first_items(shape) or self.items  # of events as they arrive at the statement
         self.arrivals = self.first  # of the stage that is being written
         self._named = self._named_values()
@@ -301,11 +302,12 @@ class Code:
 
     @property
     def reads_now(self) -> bool:
-        """Whether the rows and aggregates of an arrival need engine time in the local ``now``."""
+        """Whether the windows, rows and aggregates of an arrival need engine time in the local ``now``."""
         shape = self.shape
         exprs = [*shown(shape), *(a for call in shape.calls for a in (*call.args, *(call.group_by or ())))]
         exprs += [e for call in shape.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
         exprs += [e for e in (shape.where, shape.having, *shape.keys) if e is not None]
+        exprs += [e for w in shape.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
         clocked = any(isinstance(part, x.CurrentTimestamp) for e in exprs for part in x.walk(e))
         return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
 
