@@ -125,6 +125,10 @@ class UsageError(CepbookError):
     """A call that makes no sense in the present state (unknown statement, dropped cell, blocked undeploy)."""
 
 
+class SnapshotError(CepbookError):
+    """State that cannot be saved, or a snapshot that cannot be loaded: damaged, of another format, of other code."""
+
+
 _LONGEST = 1000  # characters of a foreign exception's message that are shown
 
 

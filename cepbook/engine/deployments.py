@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.engine.statement import Statement
+from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import ModulePlan
 
 
@@ -45,3 +46,16 @@ def listing(deployments: Sequence[Deployment]) -> str:
     """The names of their statements, for messages."""
     names = [f"`{s.name}`" for d in deployments for s in d.statements] or [f"`{d.id}`" for d in deployments]
     return ", ".join(names)
+
+
+def without(catalog: Catalog, deployments: Sequence[Deployment]) -> Catalog:
+    """The catalogue without what `deployments` put into it."""
+    found = catalog.copy()
+    for deployment in deployments:
+        for name in deployment.event_types:
+            found.event_types.pop(name, None)
+        for name in deployment.contexts:
+            found.contexts.pop(name, None)
+        for name in deployment.variables:
+            found.variables.pop(name, None)
+    return found

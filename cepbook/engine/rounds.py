@@ -31,6 +31,8 @@ class Rounds:
     `caught` attributes a failure. `halt` asks the loops of the engine to stop at the next place where nothing is lost.
     """
 
+    SAVED = ("queue",)
+
     def __init__(
         self,
         clock: Clock,

@@ -21,13 +21,14 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.notices import Notices, PartitionListener
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
-from cepbook.engine.deployments import Deployment, dependants, listing, users
+from cepbook.engine.deployments import Deployment, dependants, listing, users, without
 from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import route
+from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
@@ -45,6 +46,8 @@ class Runtime:
     statements; with an error listener they are reported to it, without one `send` and `advance` raise the first of them
     after everything else was done.
     """
+
+    SAVED = ("_serial",)
 
     def __init__(
         self, config: Config = Config(), *, start: int = 0, functions: Mapping[str, Callable[..., Any]] | None = None
@@ -210,7 +213,7 @@ class Runtime:
         self.rounds.check()
         old = self._deployment(deployment_id)
         others = dependants(self._deployments, [old])
-        trial = self._catalog_without([old, *others])
+        trial = without(self.catalog, [old, *others])
         gone = {s.name for d in (old, *others) for s in d.statements}
         names = {n for n in self._statements if n not in gone}
         variables = self._variables
@@ -274,22 +277,11 @@ class Runtime:
             self._statements.pop(statement.name, None)
         for name in deployment.contexts:
             self._contexts.pop(name, None)
-        self.catalog = self._catalog_without([deployment])
+        self.catalog = without(self.catalog, [deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
         self._deployments.pop(deployment.id, None)
         self._hold()
         self.rewired()
-
-    def _catalog_without(self, deployments: Sequence[Deployment]) -> Catalog:
-        catalog = self.catalog.copy()
-        for deployment in deployments:
-            for name in deployment.event_types:
-                catalog.event_types.pop(name, None)
-            for name in deployment.contexts:
-                catalog.contexts.pop(name, None)
-            for name in deployment.variables:
-                catalog.variables.pop(name, None)
-        return catalog
 
     def _deployment(self, id_: str) -> Deployment:
         return known("deployment", id_, self._deployments)
@@ -515,6 +507,19 @@ class Runtime:
         """
         found = self.statement(statement)
         return found.inspect(self.now, partitions, partials)
+
+    # -------------------------------------------------------------- snapshots
+    def snapshot(self) -> bytes:
+        """All but listeners and functions. Errors: SnapshotError naming who holds a value that cannot be saved."""
+        return snapshot(self)
+
+    @classmethod
+    def restored(cls, data: bytes, functions: Mapping[str, Callable[..., Any]]) -> Runtime:
+        """A runtime that goes on as the one of a snapshot would have, with the Python functions that it had registered.
+
+        Errors: SnapshotError for what is no snapshot, is damaged, or was made by a version with other state.
+        """
+        return restored(cls, data, functions)
 
     # -------------------------------------------------------------- errors
     @property

@@ -42,6 +42,7 @@ class Schedule(Timers):
     """
 
     __slots__ = ("_expire_all", "_gone", "_matching", "_program", "_statement", "_states")
+    SAVED = (*Timers.SAVED, "_gone", "_states")
 
     def __init__(self, order: Order, statement: Timed, program: Program) -> None:
         super().__init__(order, self.fire, statement.failed)

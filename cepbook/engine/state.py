@@ -3,7 +3,8 @@
 A subclass of `State` promises that all it holds is plain data (numbers, text, times, lists, dicts …), other state, or
 parts of the program and the runtime: generated functions, forms, specs, statements, which a snapshot names and does not
 copy. So no closures, no partials, no bound methods; and `object.__new__` with all fields set must give back the object.
-Fields of parts of the runtime that belong to its state are listed there, in ``SAVED``.
+Fields of parts of the runtime that belong to its state are listed there, in ``SAVED``, and those that are of no meaning
+between two events in ``PASSING``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 STATES: dict[str, type] = {}  # by name: "rows.windows.sort.Sort"
+NAMES: dict[type, str] = {}
 
 
 class State:
@@ -21,7 +23,9 @@ class State:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        STATES[f"{cls.__module__.removeprefix('cepbook.engine.')}.{cls.__qualname__}"] = cls
+        name = f"{cls.__module__.removeprefix('cepbook.engine.')}.{cls.__qualname__}"
+        STATES[name] = cls
+        NAMES[cls] = name
 
 
 class Mark(Enum):

@@ -31,6 +31,8 @@ class Statement:
     feeds use. `output_type` names and types the columns of its rows.
     """
 
+    SAVED = ("order", "state")
+
     def __init__(
         self,
         runtime: Host,
@@ -118,6 +120,12 @@ class Statement:
         self.state = None
         self.outlet.close()
         self.program.namespace["stopped"] = True
+
+    def resumed(self) -> None:
+        """The state is another one now."""
+        if self.context is not None:
+            self.program.namespace["slot"] = self.context.statements.index(self)
+        self.outlet.hold(self._runtime.holds)
 
     def new_state(self, partition: Partition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""

@@ -26,11 +26,18 @@ class Queue(State, Generic[P]):
     """What is due when, by path. `due` is the earliest time, `NEVER` if nothing is due."""
 
     __slots__ = ("_heap", "_when", "due")
+    SAVED: tuple[str, ...] = ("_when",)
 
     def __init__(self) -> None:
         self.due = NEVER
         self._when: dict[P, int] = {}
         self._heap: list[tuple[int, P]] = []  # also entries that are in `_when` no more, or with another time
+
+    def resumed(self) -> None:
+        """Other paths are due now."""
+        self._heap = [(due, path) for path, due in self._when.items()]
+        heapify(self._heap)
+        self._settle()
 
     def __len__(self) -> int:
         return len(self._when)
@@ -54,8 +61,7 @@ class Queue(State, Generic[P]):
         elif before == self.due:
             self._settle()
         if len(self._heap) > _FEW + 2 * len(self._when):
-            self._heap = [(due, path) for path, due in self._when.items()]
-            heapify(self._heap)
+            self.resumed()
 
     def take(self, upto: int) -> list[tuple[int, P]]:
         """Remove and return what is due at or before `upto`, by time and then by path."""
@@ -76,9 +82,7 @@ class Queue(State, Generic[P]):
     def keep(self, wanted: Callable[[P], bool]) -> None:
         """Forget the paths that are not `wanted`."""
         self._when = {path: due for path, due in self._when.items() if wanted(path)}
-        self._heap = [(due, path) for path, due in self._when.items()]
-        heapify(self._heap)
-        self._settle()
+        Queue.resumed(self)
 
     def _settle(self) -> None:
         """Drop entries of no use at the front."""
@@ -105,6 +109,7 @@ class Timers(Queue[Path]):
     """
 
     __slots__ = ("_clock", "failed", "leads", "order", "run")
+    SAVED = (*Queue.SAVED, "order")
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ class Variable:
     """
 
     __slots__ = ("_deliverer", "given", "listeners", "name", "type", "value")
+    SAVED = ("given", "value")
 
     def __init__(self, name: str, type_: Type, value: Any) -> None:
         self.name = name

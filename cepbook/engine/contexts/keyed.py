@@ -47,6 +47,9 @@ class KeyedContext:
     An event of any other type is for all partitions.
     """
 
+    SAVED = ("_next_id", "order", "partitions", "statements")
+    PASSING = ("current", "fresh", "took")
+
     def __init__(
         self, plan: CreateContextStatement, locators: Locators, order: Order, host: Host, notices: Notices
     ) -> None:

@@ -22,6 +22,8 @@ class Matching:
     failures, `crowded` once when a state has `limit` open partial matches.
     """
 
+    SAVED = ("_told",)
+
     def __init__(
         self,
         program: PatternProgram,

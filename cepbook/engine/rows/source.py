@@ -149,8 +149,9 @@ class Source:
     def load(self) -> dict[str, Any]:
         """Compile and run the module text; its functions are in the returned namespace.
 
-        The text is in `linecache`, so tracebacks and debuggers show it.
+        The text is in `linecache`, so tracebacks and debuggers show it. ``__source__`` is it and the constants.
         """
         namespace = dict(self.constants)
+        namespace["__source__"] = self.text, self.constants
         exec(_compiled(self.text), namespace)
         return namespace

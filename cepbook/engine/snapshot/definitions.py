@@ -1,0 +1,41 @@
+"""What was defined from Python, as plain data: event types, and types of variables and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cepbook.lang.catalog import EventType
+from cepbook.lang.types import Type
+
+
+def type_data(type_: Type | None) -> Any:
+    """A type as a list: name, element type, event type, columns."""
+    if type_ is None:
+        return None
+    columns = None if type_.fields is None else [[name, type_data(of)] for name, of in type_.fields]
+    return [type_.name, type_data(type_.of), type_.event, columns]
+
+
+def type_of(data: Any) -> Type:
+    """What `type_data` was made of."""
+    name, of, event, columns = data
+    found = None if columns is None else tuple((column, type_of(each)) for column, each in columns)
+    return Type(name, None if of is None else type_of(of), event, found)
+
+
+def event_type_data(event_type: EventType) -> dict[str, Any]:
+    """An event type as a dict."""
+    return {
+        "name": event_type.name,
+        "properties": [[name, type_data(of)] for name, of in event_type.properties.items()],
+        "supertypes": list(event_type.supertypes),
+        "time": event_type.time_property,
+        "end": event_type.end_time_property,
+    }
+
+
+def event_type_of(data: Mapping[str, Any]) -> EventType:
+    """What `event_type_data` was made of."""
+    properties = {name: type_of(of) for name, of in data["properties"]}
+    return EventType(data["name"], properties, tuple(data["supertypes"]), data["time"], data["end"])

@@ -1,0 +1,191 @@
+"""A runtime as a snapshot, and a fresh runtime from one.
+
+The document of a snapshot (`form` packs it):
+
+============  ==========================================================================================
+cepbook       the version that wrote it
+fingerprint   of the generated code and its constants: state fits the program that it was saved with only
+config, now   the configuration, the time of the clock
+functions     the registered functions: name, type of the result
+types         the event types defined from Python
+variables     name, type, whether it is a constant, whether it comes from Python, value, value from outside
+given         the nodes of these values (see `graph`)
+modules       the deployments, in order: id, EPL text, names of the statements
+parts, classes, nodes   the tables of `graph`
+state         the parts that hold state: path, and by field what stands for its value
+extra         what the caller wants kept with it
+============  ==========================================================================================
+
+Timers are state like any other: entries of heaps that refer to states, in the order in which they were set, so that
+what is due at one instant happens in the same order afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+from cepbook.engine.config import Config
+from cepbook.engine.rounds import Rounds
+from cepbook.engine.snapshot.definitions import event_type_data, event_type_of, type_data, type_of
+from cepbook.engine.snapshot.form import packed, unpacked
+from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
+from cepbook.engine.snapshot.parts import Parts
+from cepbook.errors import CompileError, SnapshotError, UsageError
+
+R = TypeVar("R")
+
+
+def document_of(runtime: Any) -> dict[str, Any]:
+    """All of a runtime between two events, as JSON. Errors: SnapshotError for a value that cannot be saved."""
+    runtime.rounds.check()
+    _refuse_within_rounds()
+    parts = Parts(runtime)
+    given = Writer(lambda value: None)
+    found = {
+        "cepbook": version("cepbook"),
+        "fingerprint": parts.fingerprint,
+        "config": asdict(runtime.config),
+        "now": runtime.now,
+        "functions": [[name, type_data(runtime.catalog.functions[name])] for name in runtime.functions],
+        "types": _types(runtime),
+        "variables": _variables(runtime, given),
+        "given": given.nodes,
+        "modules": [[d.id, d.source, [s.name for s in d.plan.statements]] for d in runtime.deployments.values()],
+    }
+    writer = Writer(parts.path)
+    state = []
+    for path, part in parts.live.items():
+        try:
+            state.append([path, {name: writer.value(getattr(part, name)) for name in part.SAVED}])
+        except Unknown as unknown:
+            raise SnapshotError(f"{_owner(parts, path)} holds {unknown}, which cannot be saved") from None
+    return {**found, "parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes, "state": state}
+
+
+def snapshot(runtime: Any) -> bytes:
+    """All of a runtime as a file. Errors: SnapshotError for a value that cannot be saved."""
+    return packed(document_of(runtime))
+
+
+def restored(make: Callable[..., R], data: bytes, functions: Mapping[str, Callable[..., Any]]) -> R:
+    """The runtime of a snapshot. `make` makes an empty one of a configuration and a ``start``.
+
+    Errors: SnapshotError for what is no snapshot, is damaged, needs other functions, or has another program here.
+    """
+    document = unpacked(data)
+    runtime = make(_config(document), start=document["now"])
+    _register(runtime, document, functions)
+    try:
+        _deploy(runtime, document)
+        _fill(runtime, document)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
+    return runtime
+
+
+def _config(document: Mapping[str, Any]) -> Config:
+    """The configuration of a snapshot. Errors: SnapshotError for a setting that this version does not have."""
+    unknown = sorted(set(document["config"]) - {field.name for field in fields(Config)})
+    if unknown:
+        raise SnapshotError(f"this version of cepbook has no setting {', '.join(unknown)}")
+    return Config(**document["config"])
+
+
+def _register(runtime: Any, document: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Register the functions that the modules of a snapshot may call. Errors: SnapshotError naming those missing."""
+    missing = [name for name, _ in document["functions"] if name not in functions]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise SnapshotError(f"the snapshot needs Python functions that are not registered: {names}")
+    for name, returns in document["functions"]:
+        runtime.register_function(name, functions[name], returns=type_of(returns))
+
+
+def _fill(runtime: Any, document: Mapping[str, Any]) -> None:
+    """Give a runtime, whose modules are deployed, its state."""
+    parts = Parts(runtime)
+    if parts.fingerprint != document["fingerprint"]:
+        raise SnapshotError(
+            f"the snapshot was made by cepbook {document['cepbook']}, whose code for these modules is another one "
+            "than here; its state would not fit\n  hint: load it with the version that made it"
+        )
+    reader = Reader(document["nodes"], document["classes"], [parts.find(path) for path in document["parts"]])
+    if [path for path, _ in document["state"]] != list(parts.live):
+        raise SnapshotError("the snapshot has other parts than this version of cepbook")
+    for path, values in document["state"]:
+        part = parts.live[path]
+        for name in part.SAVED:
+            before, value = getattr(part, name), reader.value(values[name])
+            if isinstance(before, deque):  # a queue, which others hold, too
+                before.clear()
+                before.extend(value)
+            else:
+                setattr(part, name, value)
+    for part in parts.live.values():
+        if hasattr(part, "resumed"):
+            part.resumed()
+    runtime.rewired()
+
+
+def _refuse_within_rounds() -> None:
+    """Errors: SnapshotError when a listener or function asks, while some statements have not seen the event yet."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if "__source__" in frame.f_globals or frame.f_globals.get("__name__") == Rounds.__module__:
+            raise SnapshotError("a snapshot can be made between two events only, not in a listener or function")
+
+
+def _types(runtime: Any) -> list[Any]:
+    from_epl = {name for deployment in runtime.deployments.values() for name in deployment.event_types}
+    return [event_type_data(each) for name, each in runtime.catalog.event_types.items() if name not in from_epl]
+
+
+def _variables(runtime: Any, given: Writer) -> list[Any]:
+    from_epl = {name for deployment in runtime.deployments.values() for name in deployment.variables}
+    found: list[Any] = []
+    for name, known in runtime.catalog.variables.items():
+        cell = runtime.variables[name]
+        try:
+            values = [given.value(cell.value), given.value(cell.given)]
+        except Unknown as unknown:
+            raise SnapshotError(f"variable `{name}` holds {unknown}, which cannot be saved") from None
+        found.append([name, type_data(known.type), known.constant, name not in from_epl, *values])
+    return found
+
+
+def _owner(parts: Parts, path: str) -> str:
+    """Who holds what stands at `path`, for messages."""
+    for each in (path, *(path[:i] for i, char in reversed(list(enumerate(path))) if char == ".")):
+        part = parts.live.get(each)
+        if part is not None and hasattr(part, "name"):
+            return f"{type(part).__name__.lower()} `{part.name}`"
+    return "the runtime"
+
+
+def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
+    """Types, variables and modules. Variables have the values of the snapshot as soon as they are there: what a
+    statement begins with may depend on them.
+    """
+    for data in document["types"]:
+        runtime.define(event_type_of(data))
+    reader = Reader(document["given"])
+    values = {name: (reader.value(value), reader.value(given)) for name, *_, value, given in document["variables"]}
+    for name, of, constant, from_python, *_ in document["variables"]:
+        if from_python:
+            runtime.define_variable(name, type_of(of), values[name][1], constant=constant)
+            runtime.variables[name].value = values[name][0]
+    for id_, source, names in document["modules"]:
+        try:
+            plan = runtime.compile(source)
+            same = [replace(s, name=name) for s, name in zip(plan.statements, names, strict=True)]
+            deployment = runtime.deploy(replace(plan, statements=tuple(same)), deployment_id=id_)
+        except (CompileError, UsageError) as error:
+            raise SnapshotError(f"module `{id_}` of the snapshot cannot be deployed here: {error}") from error
+        for name in deployment.variables:
+            runtime.variables[name].value = values[name][0]

@@ -1,0 +1,107 @@
+"""State as a table of nodes: what is read is what was written, shared where that was shared."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict, deque
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from sortedcontainers import SortedList
+
+from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.rows.frozen import hashable
+from cepbook.engine.rows.sorting import descending
+from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
+from cepbook.engine.state import Mark
+from cepbook.errors import SnapshotError
+
+
+def there_and_back(value: Any) -> Any:
+    writer = Writer(lambda part: "print" if part is print else None)
+    written = writer.value(value)
+    nodes, classes, parts = json.loads(json.dumps([writer.nodes, writer.classes, writer.parts]))
+    return Reader(nodes, classes, [{"print": print}[path] for path in parts]).value(json.loads(json.dumps(written)))
+
+
+PLAIN = [
+    *(None, True, False, 0, -1, 1 << 62, (1 << 62) + 1, -(1 << 5000), 0.1, -0.0, 1.0, math.inf, -math.inf),
+    *("", "a\x00b\ud800\n", b"\x00\xff", Decimal("1.50"), Decimal("NaN"), date(2024, 2, 29), time(1, 2, 3, 4)),
+    datetime(2024, 1, 1, 12),
+    datetime(2024, 1, 1, 12, tzinfo=UTC),
+    datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+    datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin")),
+    timedelta(-1, 5, 7),
+    Mark.EMPTY,
+    *([], [1, [2]], (), (1, (2, "x")), {}, {"a": {"b": [1.5]}}, {1: "a", None: "b", (1, 2): "c"}, set(), {1, "a"}),
+    *(deque(), deque([1, 2], maxlen=2), OrderedDict([("b", 1), ("a", 2)]), SortedList([3, 1, 2])),
+    hashable({"a": [1, {"b": 2}]}),
+]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=repr)
+def test_plain_values(value: Any) -> None:
+    found = there_and_back(value)
+    assert type(found) is type(value) and repr(found) == repr(value)
+    assert getattr(found, "maxlen", None) == getattr(value, "maxlen", None)
+
+
+def test_all_nan_are_the_key_that_they_were() -> None:
+    found = there_and_back({math.nan: 1})
+    assert found[math.nan] == 1
+
+
+def test_order_of_dicts_and_what_is_shared() -> None:
+    event = {"b": 1, "a": 2}
+    found = there_and_back({"x": [event], "y": (event, event), "z": event})
+    assert found["x"][0] is found["y"][0] is found["y"][1] is found["z"]
+    assert list(found["z"]) == ["b", "a"]
+
+
+def test_circles() -> None:
+    state: list[Any] = []
+    partition = Partition(7, "C", {"key1": "k"}, "k")
+    partition.states = [state, state]
+    state += [partition, (state, partition), {"me": state}]
+    found = there_and_back(state)
+    assert found[0].states[0] is found is found[1][0] is found[2]["me"]
+    assert found[0].id == 7 and found[0].found_by is None and found[1][1] is found[0]
+
+
+def test_long_chains_do_not_nest() -> None:
+    deep: Any = None
+    for i in range(100_000):
+        deep = [i, deep] if i % 2 else (i, deep)
+    found = there_and_back(deep)
+    for i in reversed(range(100_000)):
+        assert found[0] == i
+        found = found[1]
+
+
+def test_sorted_with_keys_that_are_objects() -> None:
+    entries = SortedList((descending(word), i) for i, word in enumerate("bcab"))
+    found = there_and_back({"s": entries, "first": entries[0]})
+    assert [(entry[0][1].part, entry[1]) for entry in found["s"]] == [("c", 1), ("b", 0), ("b", 3), ("a", 2)]
+    assert found["first"] is found["s"][0]
+    found["s"].remove((descending("a"), 2))
+
+
+def test_parts_of_the_program_are_named() -> None:
+    assert there_and_back([print, (print,)]) == [print, (print,)]
+
+
+@pytest.mark.parametrize("value", [object(), lambda: 0, len, 1j, frozenset(), type("Own", (int,), {})(3)], ids=repr)
+def test_what_is_not_known_is_refused(value: object) -> None:
+    with pytest.raises(Unknown, match="a value of type"):
+        there_and_back({"a": [value]})
+
+
+def test_classes_of_another_version() -> None:
+    with pytest.raises(SnapshotError, match=r"no state `rows\.gone\.Gone`"):
+        Reader([["state", 0]], [("rows.gone.Gone", ())])
+    with pytest.raises(SnapshotError, match="has other fields"):
+        Reader([["state", 0, 1]], [("rows.sorting.Descending", ("parts",))])
