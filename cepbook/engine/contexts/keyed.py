@@ -47,8 +47,7 @@ class KeyedContext:
     An event of any other type is for all partitions.
     """
 
-    SAVED = ("_next_id", "order", "partitions", "statements")
-    PASSING = ("current", "fresh", "took")
+    SAVED = ("_next_id", "order", "partitions")
 
     def __init__(
         self, plan: CreateContextStatement, locators: Locators, order: Order, host: Host, notices: Notices

@@ -12,6 +12,8 @@ from cepbook.engine.ports import Member, Reading
 class Roster:
     """The statements of one context, by slot; None where one has gone."""
 
+    SAVED = ("members",)
+
     def __init__(self, clock: Clock) -> None:
         self.members: list[Member | None] = []
         self._clock = clock

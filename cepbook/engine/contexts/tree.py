@@ -35,8 +35,8 @@ Path = tuple[int, int, int]
 class Tree:
     """The live partitions of one context. What an event is to it is its `Round`."""
 
-    SAVED = ("_next_id", "_root", "_serial", "_tables", "_waiting", "_warned", "order", "partitions", "statements")
-    PASSING = ("_fresh", "_takers", "_targets", "took")
+    SAVED = ("_next_id", "_root", "_serial", "_tables", "_waiting", "_warned", "order", "partitions")
+    PASSING = ("_readers",)
 
     def __init__(
         self, plan: CreateContextTreeStatement, form: TreeForm, order: Order, host: Host, notices: Notices
