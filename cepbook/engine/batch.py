@@ -1,29 +1,56 @@
 """Many events at once: the loop runs inside the generated code, over columns.
 
-A replay hands over slices of columns in total order. Statements do not share state, so each runs through the slice on
-its own (`flow`), which gives every statement exactly the deliveries that event-by-event sending gives it: timers are
-evaluated at the times at which the clock would have been advanced (all distinct event times of the slice), and rows of
-``insert into`` go on to their readers with the time of their origin. Where statements do depend on the order among
-themselves (a plain listener, a context that several streams open, …) the events are sent one by one; `reason` says why.
+A replay hands over slices of columns in total order. What may be done with them is decided for each connected component
+of statements (`components`). Mostly each statement of a component runs through the slice on its own (`flow`), which
+gives it exactly the deliveries that event-by-event sending gives it: timers are evaluated at the times at which the
+clock would have been advanced (all distinct event times of the slice), and rows of ``insert into`` go on to their
+readers with the time of their origin. Where the statements of a component do depend on the order among themselves (a
+plain listener, a variable that one assigns, a context of conditions, …) they are sent the events one by one (`singly`);
+`reasons` says why.
+
+What is promised: every statement delivers the same rows in the same order, and a listener is called as things happen in
+its component. Components are not in step: feeds of other components, and reports of errors, follow at the end of the
+slice. A listener that calls the engine (to send, to look, to deploy) finds the other components as they were before the
+event in hand; from then on all events of the replay are sent one by one.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import merge
-from itertools import compress
 from typing import Any
 
-from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of
+from cepbook.engine.components import components
+from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of, wanted_by
 from cepbook.engine.rows.shape import Stage, above_zero
+from cepbook.engine.singly import Mixed, Sender, Singly
 from cepbook.engine.statement import Statement
 from cepbook.errors import StatementError
 from cepbook.lang import expr as x
-from cepbook.lang.plan import Output, WindowSpec
+from cepbook.lang.plan import Output, StatementPlan, WindowSpec
+from cepbook.lang.reads import types_read
 from cepbook.lang.windows import WINDOWS
 
 __all__ = ["Batch", "Slice"]
+
+_CALLED = "a listener calls the engine while events are replayed"
+
+
+@dataclass(slots=True)
+class _Plan:
+    """How the statements of one version of the runtime are run.
+
+    `nodes` run through slices, sources before readers. The statements of `reasons` are sent events one by one;
+    `senders` show them those of the types that they read, `own` are the types that they insert into.
+    """
+
+    version: int = -1
+    nodes: list[Node] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+    senders: dict[str, Sender] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Batch:
@@ -32,22 +59,23 @@ class Batch:
     def __init__(self, runtime: Replayed, types: Sequence[str]) -> None:
         self._runtime = runtime
         self.types = tuple(types)
-        self._version = -1
-        self._reason: str | None = None
-        self._nodes: list[Node] = []
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._plan = _Plan()
+        self._called = False  # a listener called the engine
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """The properties of each type that `run` must be given now; ask again before each slice."""
-        self._plan()
-        return self._columns
+        return self._planned().columns
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why events are sent one by one to these statements; slices of all others run inside the generated code."""
+        return self._planned().reasons
 
     @property
     def reason(self) -> str | None:
-        """Why events are sent one by one; None when slices run inside the generated code."""
-        self._plan()
-        return self._reason
+        """Why events are sent one by one to some of the statements; None when slices run inside the generated code."""
+        return next(iter(self.reasons.values()), None)
 
     def run(self, slices: Sequence[Slice]) -> None:
         """Process the events of `slices` (at most one per type), which precede all events of the next call.
@@ -55,48 +83,74 @@ class Batch:
         Before an event of time t the clock advances to t; events before the clock's time do not move it.
         Errors: as `Runtime.send`.
         """
-        self._plan()
-        runtime = self._runtime
-        if not any(s.times for s in slices):
+        plan, runtime = self._planned(), self._runtime
+        times = list(merge(*(each.times for each in slices)))
+        if not times:
             return
         with runtime.rounds:
-            if self._reason is not None:
-                self._send_one_by_one(slices)
-                return
-            flow = Flow(runtime, slices)
-            flow.run(self._nodes)
-            runtime.clock.now = max(flow.last, runtime.clock.now)
-        runtime.raise_unraised()
+            failures = self._run(plan, slices, times)
+            try:
+                runtime.raise_unraised()
+            except StatementError as failure:
+                failures.append(failure)
+            if failures:
+                raise failures[0]
+
+    def _run(self, plan: _Plan, slices: Sequence[Slice], times: list[int]) -> list[StatementError]:
+        """Process the events; the failures that nobody listens for."""
+        runtime = self._runtime
+        if not plan.reasons:
+            Flow(runtime, slices, times[-1]).run(plan.nodes)
+            runtime.clock.now = max(times[-1], runtime.clock.now)
+            return []
+        if plan.nodes:
+            mixed = Mixed(runtime, slices, times, plan.nodes)
+            failures = mixed.run(plan.senders, self._wanted, plan.own)
+            if mixed.called:
+                self._called, self._plan = True, _Plan()
+            return failures
+        singly = Singly(runtime, slices, times, plan.senders, self._wanted)
+        singly.run()
+        return singly.failures
 
     # -------------------------------------------------------------- planning
-    def _plan(self) -> None:
+    def _planned(self) -> _Plan:
+        if self._plan.version != self._runtime.version:
+            self._plan = self._made()
+        return self._plan
+
+    def _made(self) -> _Plan:
         runtime = self._runtime
-        if self._version == runtime.version:
-            return
-        self._version = runtime.version
-        found = nodes_of(runtime, self.types)
-        self._nodes = [] if isinstance(found, str) else found
-        self._reason = f"`{found}` feeds itself" if isinstance(found, str) else self._obstacle()
-        self._columns = {name: self._needed(name) for name in self.types}
+        plans = [plan for deployment in runtime.deployments.values() for plan in deployment.plan.statements]
+        made = _Plan(runtime.version)
+        for names in components(plans, runtime.catalog):
+            found = self._of_component([runtime.statements[name] for name in names])
+            if isinstance(found, str):
+                made.reasons |= dict.fromkeys(names, found)
+            else:
+                made.nodes += found
+        if self._called:
+            made.nodes, made.reasons = [], dict.fromkeys(runtime.statements, _CALLED)
+        if made.reasons and made.nodes:
+            shown = self._types_of(plan for plan in plans if plan.name in made.reasons)
+            made.senders = {name: runtime.sender_to(name, made.reasons) for name in shown}
+            inserts = (runtime.statements[name].plan.insert for name in made.reasons)
+            made.own = frozenset(insert.target for insert in inserts if insert is not None)
+        elif made.reasons:
+            made.senders = {name: runtime.sender(name) for name in self.types}
+        made.columns = {name: self._needed(name, made) for name in self.types}
+        return made
 
-    def _needed(self, name: str) -> tuple[str, ...]:
-        properties = self._runtime.catalog.event_types[name].properties
-        if self._reason is not None:
-            return tuple(properties)
-        wanted = {c for node in self._nodes if name in node.raw for c in node.statement.program.columns}
-        for context, listed in allocating(self._runtime, name):
-            wanted.update(context.columns(listed))
-        return tuple(c for c in properties if c in wanted)
-
-    def _obstacle(self) -> str | None:
-        """Why the statements cannot run through a slice one after the other; None if they can."""
-        if self._runtime.holds:
-            return "patterns, or contexts that are not plainly keyed, deliver the rows of one event together"
+    def _of_component(self, statements: list[Statement]) -> list[Node] | str:
+        """The nodes of a component, none if it has nothing to do with the events; or why these come one by one."""
+        nodes = nodes_of(statements, self.types)
+        if isinstance(nodes, str):
+            return f"`{nodes}` feeds itself"
         reached: set[str] = set()
         targets: set[str] = set()
-        for node in self._nodes:
+        for node in nodes:
             statement = node.statement
-            if not (node.raw or reached.intersection(node.producers) or statement.program.shape.timed):
+            if not (node.raw or reached.intersection(node.producers) or _timed(statement)):
                 continue
             found = self._obstacle_in(statement)
             if found is not None:
@@ -104,10 +158,40 @@ class Batch:
             reached.add(statement.name)
             if statement.plan.insert is not None:
                 targets.add(statement.plan.insert.target)
-        return self._context_obstacle(targets)
+        contexts = {s.plan.context for s in statements}
+        opens = any(c.name in contexts for name in self.types for c, _ in allocating(self._runtime, name))
+        return self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
+
+    def _types_of(self, plans: Iterable[StatementPlan]) -> list[str]:
+        """The replayed types that statements, or their contexts, read."""
+        runtime = self._runtime
+        read: set[str] = set()
+        for plan in plans:
+            read.update(types_read(plan))
+            context = runtime.statements[plan.name].context
+            if context is not None:
+                read.update(types_read(context.plan))
+        return [name for name in self.types if any(runtime.catalog.is_a(name, each) for each in read)]
+
+    def _needed(self, name: str, plan: _Plan) -> tuple[str, ...]:
+        properties = self._runtime.catalog.event_types[name].properties
+        if plan.reasons:
+            return tuple(properties)
+        readers = [node.statement for node in plan.nodes if name in node.raw]
+        if any(statement.plan.source.pattern is not None for statement in readers):
+            return tuple(properties)
+        wanted = {c for statement in readers for c in statement.program.columns}
+        for context, listed in allocating(self._runtime, name):
+            wanted.update(context.columns(listed))
+        return tuple(c for c in properties if c in wanted)
 
     def _obstacle_in(self, statement: Statement) -> str | None:
-        if statement.outlet.listened:
+        context = statement.context
+        if context is not None and context.columnar is None:
+            return f"context `{context.name}` has conditions that begin and end partitions between the events"
+        if statement.plan.source.pattern is not None and context is not None:
+            return f"`{statement.name}` looks for a pattern in each partition of a context"
+        if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.plan.windows:
             if WINDOWS[window.name].timed and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
@@ -130,10 +214,12 @@ class Batch:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
 
-    def _context_obstacle(self, targets: set[str]) -> str | None:
+    def _context_obstacle(self, contexts: set[str | None], targets: set[str]) -> str | None:
         opened: dict[str, str] = {}
         for name in sorted({*self.types, *targets}):
             for context, _ in allocating(self._runtime, name):
+                if context.name not in contexts:
+                    continue
                 if context.name in opened or (name in targets and name in self.types):
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
@@ -149,56 +235,18 @@ class Batch:
         return None
 
     # -------------------------------------------------------------- one by one
-    def _send_one_by_one(self, slices: Sequence[Slice]) -> None:
-        runtime = self._runtime
-        senders = {each.type: runtime.sender(each.type) for each in slices}
-        streams = []
-        for number, each in enumerate(slices):
-            wanted = self._wanted(each)
-            rows = enumerate(each.places) if wanted is None else compress(enumerate(each.places), wanted)
-            streams.append([(rank, number, i) for i, rank in rows])
-        times = list(merge(*(each.times for each in slices)))
-        failures: list[StatementError] = []
-        for _, number, i in merge(*streams):
-            each = slices[number]
-            self._advance(times, each.times[i], failures)
-            try:
-                senders[each.type]({name: values[i] for name, values in each.columns.items()})
-            except StatementError as failure:
-                failures.append(failure)
-        self._advance(times, times[-1], failures)
-        if failures:
-            raise failures[0]
-
-    def _advance(self, times: list[int], t: int, failures: list[StatementError]) -> None:
-        """Go to `t` with the stops at which something is due, among the `times` of all events."""
-        runtime, clock = self._runtime, self._runtime.clock
-        while clock.due <= t:
-            stop = times[bisect_left(times, clock.due)]
-            if stop <= clock.now:
-                break
-            try:
-                runtime.advance(stop)
-            except StatementError as failure:
-                failures.append(failure)
-        if t > clock.now:
-            runtime.advance(t)
-
     def _wanted(self, each: Slice) -> list[Any] | None:
         """Of each event of a slice whether anybody can use it, where only patterns look; None if all are wanted."""
-        runtime = self._runtime
-        if any(statement.context is not None for statement in runtime.statements.values()):
+        shown = [self._runtime.statements[name] for name in self._plan.reasons]
+        if any(statement.context is not None for statement in shown):
             return None  # the context may want it
-        found: list[list[Any]] = []
-        for statement in runtime.readers(each.type):
-            picks = statement.picks(each.type)
-            if picks is None:
-                return None
-            try:
-                found += [pick(each.columns) for pick in picks]
-            except Exception:  # noqa: BLE001 - the statement will meet it again, and tell of it
-                return None
-        return found[0] if len(found) == 1 else [any(wants) for wants in zip(*found, strict=True)] if found else None
+        return wanted_by([statement for statement in shown if statement.reads(each.type)], each)
+
+
+def _timed(statement: Statement) -> bool:
+    """Whether the clock alone may make the statement do something."""
+    of_itself = statement.program.shape.timed or statement.plan.source.pattern is not None
+    return of_itself or (statement.context is not None and statement.context.columnar is None)
 
 
 def _reads_variables(window: WindowSpec) -> bool:

@@ -7,6 +7,8 @@ reference: a jump over several timer points evaluates each timer once, at the ta
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cepbook.engine.timers import NEVER, Entry, Order, Queue, Timers
 
 __all__ = ["LAST", "NEVER", "Clock"]
@@ -37,6 +39,16 @@ class Clock(Queue[Order]):
         """Do not."""
         self.arm(timers.order, NEVER)
         self._owners.pop(timers.order, None)
+
+    def set_aside(self, owners: Iterable[Timers]) -> None:
+        """Run nothing of `owners` until `bring_back`; meanwhile nothing may arm them."""
+        for timers in owners:
+            self.leave(timers)
+
+    def bring_back(self, owners: Iterable[Timers]) -> None:
+        """Undo `set_aside`."""
+        for timers in owners:
+            self.follow(timers)
 
     def take_due(self, t: int) -> list[tuple[Timers, list[Entry]]]:
         """Remove and return everything due at or before `t`, in the order in which it is to be run.

@@ -1,27 +1,40 @@
-"""One slice of a replay through all statements: each runs through it on its own, sources before readers.
+"""One slice of a replay through statements: each runs through it on its own, sources before readers.
 
 A statement that reads one stream gets that stream's events in their order, and nothing else needs to be known. Where
 rows of several ``insert into`` statements meet, or derived with replayed events, the order of event-by-event sending is
 rebuilt from a key: the place of the event that caused them, timers before the event, then step by step as the queue of
-derived events is served (first in, first out).
+derived events is served (first in, first out). A pattern merges the streams of its atoms in that order; of replayed
+events it is shown those that an atom may take, which the columns tell.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from operator import length_hint
+from itertools import compress, repeat
+from operator import itemgetter, length_hint
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.contexts.context import Columnar, Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Out, Push, Record, Row, Rows
-from cepbook.engine.layout import deliveries
+from cepbook.engine.deployments import Deployment
+from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.rounds import Rounds
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
+
+
+class Routing(Protocol):
+    """What shows events to statements."""
+
+    shown: tuple[int, int]
+
+    def only(self, type_name: str, names: Container[str]) -> Callable[[Any], object]: ...
+    def announced(self, entered: Callable[[], None], derived: Container[str]) -> AbstractContextManager[None]: ...
 
 
 class Replayed(Protocol):
@@ -30,17 +43,22 @@ class Replayed(Protocol):
     clock: Clock
     catalog: Catalog
     version: int
-    holds: bool
+    entered: Callable[[], object]
     rounds: Rounds
 
     @property
+    def routes(self) -> Routing: ...
+    @property
     def now(self) -> int: ...
+    @property
+    def deployments(self) -> Mapping[str, Deployment]: ...
     @property
     def statements(self) -> Mapping[str, Statement]: ...
     @property
     def contexts(self) -> Mapping[str, Context]: ...
     def readers(self, type_name: str) -> list[Statement]: ...
     def sender(self, type_name: str) -> Callable[[dict[str, Any]], None]: ...
+    def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]: ...
     def advance(self, t: int) -> None: ...
     def raise_unraised(self) -> None: ...
 
@@ -62,9 +80,26 @@ class Slice:
         """The positions of the events among all of the slice."""
         return range(len(self.times)) if self.ranks is None else self.ranks
 
+    def rows(self) -> Iterable[tuple[int, int, tuple[Any, ...]]]:
+        """(place, time, values in the order of `columns`) of each event."""
+        values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
+        return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
+
+    def part(self, begin: int, end: int | None = None) -> Slice:
+        """The events number `begin` (from 0) to before `end`."""
+        cut = slice(begin, end)
+        columns = {name: values[cut] for name, values in self.columns.items()}
+        return Slice(self.type, self.times[cut], columns, self.places[cut])
+
 
 # (place of the causing event, 0: timers before it / 1: itself, steps of insert into, the way: who made it, which row)
 Key = tuple[int, int, int, tuple[Any, ...]]
+
+
+_AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
+_ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
+# an event for a pattern: its key, its time, who takes it
+_Taken = tuple[Key, int, Callable[[Any, Any], object], Row]
 
 
 @dataclass(slots=True)
@@ -83,15 +118,16 @@ class Node:
 
 @dataclass(slots=True)
 class Derived:
-    """The events that a statement inserts within a slice, with their keys if they are needed."""
+    """The events of a type that a statement inserts within a slice, with their keys if they are needed."""
 
+    type: str = ""
     events: list[tuple[int, Row]] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)
 
 
-def nodes_of(runtime: Replayed, types: Sequence[str]) -> list[Node] | str:
-    """All statements, sources before readers; or the name of one that reads, directly or not, what it inserts."""
-    statements = sorted(runtime.statements.values(), key=lambda s: s.order)
+def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node] | str:
+    """All `statements`, sources before readers; or the name of one that reads, directly or not, what it inserts."""
+    statements = sorted(statements, key=lambda s: s.order)
     inserts = [(s.name, s.plan.insert.target) for s in statements if s.plan.insert is not None]
     nodes: dict[str, Node] = {}
     for statement in statements:
@@ -114,22 +150,24 @@ def nodes_of(runtime: Replayed, types: Sequence[str]) -> list[Node] | str:
 
 
 class Flow:
-    """One slice on its way. `last` is the time at its end, at which all timers have run."""
+    """One slice on its way, up to the time `last`: then all timers that are due have run."""
 
-    def __init__(self, runtime: Replayed, slices: Sequence[Slice]) -> None:
+    def __init__(self, runtime: Replayed, slices: Sequence[Slice], last: int) -> None:
         self._runtime = runtime
         self._slices = {s.type: s for s in slices if s.times}
-        self.last = max(s.times[-1] for s in self._slices.values())
-        self._ticks = _ticks(list(self._slices.values()))
+        self.last = last
+        self._ticks = _ticks(list(self._slices.values()), last)
         self._derived: dict[str, Derived] = {}
         self._partitions: dict[tuple[str, str], list[Partition | None]] = {}
 
     def run(self, nodes: Sequence[Node]) -> None:
         """Take the slice through `nodes` (sources before readers)."""
+        contexts = {node.statement.plan.context for node in nodes}
         for each in self._slices.values():
             for context, listed in allocating(self._runtime, each.type):
-                assigned = context.assign(listed, each.columns, each.times)
-                self._partitions[context.name, each.type] = assigned
+                if context.name in contexts:
+                    assigned = context.assign(listed, each.columns, each.times)
+                    self._partitions[context.name, each.type] = assigned
         for node in nodes:
             found = self._run(node)
             if node.statement.plan.insert is not None:
@@ -141,6 +179,15 @@ class Flow:
         if not (given or produced) and node.statement.timed.due > self.last:
             return Derived()  # of many statements most have nothing to do with a slice
         out = _Out(node.statement, self._slices.values(), node.keyed)
+        if node.statement.plan.source.pattern is not None:
+            self._run_pattern(node.statement, self._for_atoms(node, given, produced), out)
+        else:
+            self._run_plain(node, given, produced, out)
+        if out.records:
+            node.statement.outlet.deliver_batch(out.records)
+        return out.derived()
+
+    def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: _Out) -> None:
         if node.merges:
             self._run_events(node.statement, *self._merged(given, produced), out)
         elif given:
@@ -149,9 +196,6 @@ class Flow:
             self._run_events(node.statement, produced[0].events, produced[0].keys, out)
         if node.statement.timed.due <= self.last:
             self._catch_up(node.statement, out.expired)(self.last)
-        if out.records:
-            node.statement.outlet.deliver_batch(out.records)
-        return out.derived()
 
     def _run_columns(self, statement: Statement, each: Slice, out: _Out) -> None:
         program, partitions = statement.program, None
@@ -167,14 +211,79 @@ class Flow:
         found: list[tuple[Key, tuple[int, Row]]] = []
         for each in given:
             names = list(each.columns)
-            rows = zip(*each.columns.values(), strict=True) if names else iter([()] * len(each.times))
-            for place, time, row in zip(each.places, each.times, rows, strict=True):
+            for place, time, row in each.rows():
                 found.append(((place, 1, 0, ()), (time, dict(zip(names, row, strict=True)))))
         for derived in produced:
             found += zip(derived.keys, derived.events, strict=True)
         found.sort(key=lambda pair: pair[0])
         return [event for _, event in found], [key for key, _ in found]
 
+    # -------------------------------------------------------------- patterns
+    def _for_atoms(self, node: Node, given: list[Slice], produced: list[Derived]) -> list[_Taken]:
+        """The events that the pattern of a node may take, in order."""
+        statement = node.statement
+        found: list[_Taken] = []
+        for each in given:
+            reading = statement.reading(each.type)
+            if reading is not None:
+                take, names, wanted = reading.checked, list(each.columns), wanted_by([statement], each)
+                for place, time, row in each.rows() if wanted is None else compress(each.rows(), wanted):
+                    found.append(((place, 1, 0, ()), time, take, dict(zip(names, row, strict=True))))
+        for derived in produced:
+            reading = statement.reading(derived.type)
+            if reading is not None:
+                take, keys = reading.checked, derived.keys or repeat(_ALONE)
+                keyed = zip(keys, derived.events)  # noqa: B905 - without keys the order is known
+                found += [(key, time, take, row) for key, (time, row) in keyed]
+        if node.merges:
+            found.sort(key=itemgetter(0))
+        return found
+
+    def _run_pattern(self, statement: Statement, events: list[_Taken], out: _Out) -> None:
+        """Show a pattern `events`; all that one event, or one stop of the clock, makes it deliver is one delivery."""
+        clock, state = self._runtime.clock, statement.state
+        before = clock.now
+        held = _Held(statement.outlet.layout)
+        advance = self._advancing(statement, held, out)
+        with statement.outlet.diverted(held.one, held.push):
+            try:
+                for key, time, take, event in events:
+                    if time > clock.now:
+                        advance(time)
+                    try:
+                        take(event, state)
+                    except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                        statement.failed(failure)
+                    if held.rows is not None:
+                        out.key = key
+                        held.deliver(out.push)
+                advance(self.last)
+            finally:
+                clock.now = before
+
+    def _advancing(self, statement: Statement, held: _Held, out: _Out) -> Callable[[int], None]:
+        """What takes the clock to a time, with the stops at which a timer of the statement is due.
+
+        The clock stops at the times of events only; what becomes due at a stop waits for the next one.
+        """
+        clock, ticks, timed = self._runtime.clock, self._ticks, statement.timed
+
+        def advance(t: int) -> None:
+            while timed.due <= t:
+                place = bisect_left(ticks, max(timed.due, clock.now + 1))
+                if place == len(ticks) or ticks[place] > t:
+                    break
+                clock.now = ticks[place]
+                try:
+                    timed.run(clock.now, timed.take(clock.now))
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    statement.failed(failure)
+                held.deliver(out.expired)
+            clock.now = max(t, clock.now)
+
+        return advance
+
+    # -------------------------------------------------------------- other statements
     def _run_events(self, statement: Statement, events: list[tuple[int, Row]], keys: list[Key], out: _Out) -> None:
         clock, timed = self._runtime.clock, statement.timed
         catch_up = self._catch_up(statement, out.expired)
@@ -225,6 +334,33 @@ class Flow:
         return catch_up
 
 
+class _Held:
+    """The rows of one delivery, while it may still grow."""
+
+    __slots__ = ("_layout", "rows")
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.rows: tuple[int, list[Any], list[Any]] | None = None
+
+    def one(self, record: Record) -> None:
+        """The row of one match."""
+        self.push(record[1], [self._layout.row(record)], None)
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        """Rows of one match, or of one timer."""
+        if self.rows is None:
+            self.rows = time, [], []
+        self.rows[1].extend(insert or ())
+        self.rows[2].extend(remove or ())
+
+    def deliver(self, push: Push) -> None:
+        """The delivery is complete, if there is one."""
+        if self.rows is not None:
+            (time, insert, remove), self.rows = self.rows, None
+            push(time, insert or None, remove or None)
+
+
 class _Out:
     """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers."""
 
@@ -273,7 +409,7 @@ class _Out:
     def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
         self._take(time, insert, remove)
         stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
-        self._bases.append(min(stops))
+        self._bases.append(min(stops, default=_AFTER))
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""
@@ -283,8 +419,8 @@ class _Out:
         layout = self._statement.outlet.layout
         wanted = {INSERT, MORE, REMOVE, GONE} if insert.selector == "irstream" else {INSERT, MORE}
         if not self.keyed:
-            return Derived([(r[1], layout.event(layout.row(r))) for r in self.records if r[0] in wanted])
-        found = Derived()
+            return Derived(insert.target, [(r[1], layout.event(layout.row(r))) for r in self.records if r[0] in wanted])
+        found = Derived(insert.target)
         for records, (place, phase, steps, way) in zip(deliveries(self.records), self._bases, strict=True):
             for number, record in enumerate(r for r in records if r[0] in wanted):
                 found.events.append((record[1], layout.event(layout.row(record))))
@@ -303,8 +439,22 @@ def allocating(runtime: Replayed, type_name: str) -> list[tuple[Columnar, str]]:
     return found
 
 
-def _ticks(slices: Sequence[Slice]) -> list[int]:
-    """All distinct times at which the clock stops, in order; of one slice its own times, repeated or not."""
-    if len(slices) == 1:
+def wanted_by(statements: Iterable[Statement], each: Slice) -> list[Any] | None:
+    """Of each event of a slice whether any of `statements`, all over patterns, may take it; None: all are wanted."""
+    found: list[list[Any]] = []
+    for statement in statements:
+        picks = statement.picks(each.type)
+        if picks is None:
+            return None
+        try:
+            found += [pick(each.columns) for pick in picks]
+        except Exception:  # noqa: BLE001 - the statement will meet it again, and tell of it
+            return None
+    return found[0] if len(found) == 1 else [any(wants) for wants in zip(*found, strict=True)] if found else None
+
+
+def _ticks(slices: Sequence[Slice], last: int) -> list[int]:
+    """All times at which the clock stops, in order, the end among them; of one slice its own times, repeated or not."""
+    if len(slices) == 1 and slices[0].times[-1] == last:
         return slices[0].times
-    return sorted({t for s in slices for t in s.times})
+    return sorted({last, *(t for s in slices for t in s.times)})

@@ -149,6 +149,8 @@ class Rounds:
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
                 self._release()
+            if self._held:  # while rows were released
+                self._release()
             derived += len(rows)
             if derived > _MOST_DERIVED:
                 queue.clear()

@@ -2,28 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from cepbook.engine.filters import Handler, Rounds, Subscriber, dispatcher
+from cepbook.engine.filters import Handler, Order, Rounds, Subscriber, dispatcher
 from cepbook.engine.flow import Replayed
+
+LAST: Order = (1 << 62, 0)  # behind all
 
 
 def route(runtime: Replayed, type_name: str, failed: Callable[[Exception], None]) -> Handler:
     """A function that hands an event of `type_name` to everything that must see it, in delivery order."""
+    found, contexts = _subscribers(runtime, type_name, None)
+    return dispatcher(found, failed, contexts)
+
+
+class Routes:
+    """Ways of events to some of the statements, and who is told of events from outside.
+
+    `handlers` have the way of each type to everybody, made by `route`. `shown` is how far the event in hand has come
+    that only some statements are shown: to the one of this place in the order.
+    """
+
+    def __init__(
+        self,
+        runtime: Replayed,
+        handlers: dict[str, Handler],
+        route: Callable[[str], Handler],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.shown = LAST
+        self._runtime = runtime
+        self._handlers = handlers
+        self._route = route
+        self._failed = failed
+
+    def only(self, type_name: str, names: Container[str]) -> Handler:
+        """What shows events of a type to some statements only, by their names; valid until a change."""
+        found, contexts = _subscribers(self._runtime, type_name, names)
+        way = dispatcher([self._noting(each) for each in found], self._failed, contexts)
+
+        def show(event: Any) -> None:
+            try:
+                way(event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                self._failed(failure)
+            self.shown = LAST
+
+        return show
+
+    def _noting(self, subscriber: Subscriber) -> Subscriber:
+        order = subscriber.order
+
+        def noting(handler: Handler) -> Handler:
+            def handle(*event: Any) -> object:
+                self.shown = order
+                return handler(*event)
+
+            return handle
+
+        return replace(subscriber, checked=noting(subscriber.checked), matched=noting(subscriber.matched))
+
+    @contextmanager
+    def announced(self, entered: Callable[[], None], derived: Container[str]) -> Iterator[None]:
+        """Within this, `entered` is called before anything takes an event, but for the types `derived`."""
+        known = [name for name in self._runtime.catalog.event_types if name not in derived]
+        before = {name: self._route(name) for name in known}
+        own = {name: self._announcing(name, entered, handler) for name, handler in before.items()}
+        self._handlers.update(own)
+        try:
+            yield
+        finally:
+            for name, handler in own.items():
+                if self._handlers[name] is handler:
+                    self._handlers[name] = before[name]
+
+    def _announcing(self, type_name: str, entered: Callable[[], None], handler: Handler) -> Handler:
+        def announce(event: Any) -> object:
+            entered()
+            present = self._handlers[type_name]
+            return (handler if present is announce else present)(event)
+
+        return announce
+
+
+def unwatched() -> None:
+    """Nobody wants to know of calls from outside."""
+
+
+def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None) -> tuple[list[Subscriber], int]:
+    """Who must see events of a type, and the number of contexts that look at them.
+
+    With `among` only the statements of these names, which are all of their contexts.
+    """
     found: list[Subscriber] = []
     contexts = 0
     for context in runtime.contexts.values():
+        if among is not None and not any(each.name in among for each in context.statements if each is not None):
+            continue
         own = context.subscribers(type_name, contexts)
         if own:
             found += own
             contexts += 1
     for statement in runtime.readers(type_name):
-        if statement.context is None:
+        if statement.context is None and (among is None or statement.name in among):
             own = statement.subscribers(type_name)
             found += map(_beside_contexts, own) if contexts else own
-    return dispatcher(found, failed, contexts)
+    return found, contexts
 
 
 def _beside_contexts(subscriber: Subscriber) -> Subscriber:

@@ -27,7 +27,7 @@ from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.rounds import Rounds, in_full
-from cepbook.engine.routing import route
+from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
@@ -64,6 +64,8 @@ class Runtime:
         self._notices = Notices(self.report)
         self._variables: Variables = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
+        self.routes = Routes(self, self._routes, self._route, self._caught)
+        self.entered: Callable[[], object] = unwatched  # called before anything is done or read from outside
         self.holds = False  # whether statements hold their rows until all have seen the event
         self.rounds = Rounds(self.clock, self._failures, self._known_route, self._caught, self.rewired)
         self._queue = self.rounds.queue
@@ -80,6 +82,7 @@ class Runtime:
     @property
     def next_due(self) -> int | None:
         """When the next timer is due, in ms; None if none is."""
+        self.entered()
         return None if self.clock.due >= NEVER else self.clock.due
 
     def register_function(self, name: str, function: Callable[..., Any], *, returns: Type = OBJECT) -> None:
@@ -135,6 +138,7 @@ class Runtime:
 
         Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
+        self.entered()
         found = known("variable", name, self._variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
@@ -157,6 +161,7 @@ class Runtime:
 
     def statement(self, name: str) -> Statement:
         """The running statement `name`. Errors: UsageError with the nearest known name."""
+        self.entered()
         return known("statement", name, self._statements)
 
     def compile(self, epl: str) -> ModulePlan:
@@ -171,6 +176,7 @@ class Runtime:
         id_ = deployment_id if deployment_id is not None else self._fresh_id()
         if id_ in self._deployments:
             raise UsageError(f"a deployment `{id_}` exists already")
+        self.entered()
         self.rounds.check()
         plan = self.compile(epl) if isinstance(epl, str) else epl
         built = build(self, self._programs(plan, self.catalog, self._variables), id_, self._next_order, self._notices)
@@ -284,6 +290,7 @@ class Runtime:
         self.rewired()
 
     def _deployment(self, id_: str) -> Deployment:
+        self.entered()
         return known("deployment", id_, self._deployments)
 
     def _fresh_id(self) -> str:
@@ -359,6 +366,21 @@ class Runtime:
 
         return send if time is None else send_at
 
+    def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
+        """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
+        show, queue = self.routes.only(type_name, statements), self._queue
+
+        def send(event: dict[str, Any]) -> None:
+            try:
+                show(event)
+            except BaseException as failure:
+                self.rounds.broke(failure)
+                raise
+            if queue:
+                self.rounds.drain()
+
+        return send
+
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""
         self._queue.append((type_name, rows))
@@ -416,6 +438,7 @@ class Runtime:
 
     def context(self, name: str) -> Context:
         """The running context `name`. Errors: UsageError with the nearest known name."""
+        self.entered()
         return known("context", name, self._contexts)
 
     # -------------------------------------------------------------- time
@@ -424,6 +447,7 @@ class Runtime:
 
         Going back is allowed and fires nothing. Errors: StatementError as for `send`; Interrupted between two steps.
         """
+        self.entered()
         clock = self.clock
         if t < clock.due:
             clock.now = t
@@ -511,6 +535,7 @@ class Runtime:
     # -------------------------------------------------------------- snapshots
     def snapshot(self) -> bytes:
         """All but listeners and functions. Errors: SnapshotError naming who holds a value that cannot be saved."""
+        self.entered()
         return snapshot(self)
 
     @classmethod

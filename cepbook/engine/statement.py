@@ -176,12 +176,19 @@ class Statement:
         if self._matching is not None:
             self._match_listeners.append(listener)
             self._matching.watch(tuple(self._match_listeners))
+            self._runtime.rewired()
 
     def remove_match_listener(self, listener: Callable[[Any], object]) -> None:
         """Stop calling `listener`."""
         if self._matching is not None and listener in self._match_listeners:
             self._match_listeners.remove(listener)
             self._matching.watch(tuple(self._match_listeners))
+            self._runtime.rewired()
+
+    @property
+    def listened(self) -> bool:
+        """Whether somebody is to be told of deliveries, or of matches, one by one, as they happen."""
+        return self.outlet.listened or bool(self._match_listeners)
 
     @property
     def merges(self) -> bool:
@@ -294,8 +301,8 @@ class Statement:
 
     def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
         """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
-        if self.program.pattern is None:
-            return None
+        if self.program.pattern is None or (self.context is None and self.state[-1].found):
+            return None  # what matched when the pattern began goes out with the next event, whatever that is
         found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
         picks = [pick for pick in found if pick is not None]
         return picks if len(picks) == len(found) else None

@@ -10,12 +10,13 @@ runs in order, with the reason.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.reads import expressions, types_read
 from cepbook.lang.types import BITS
 from cepbook.lang.windows import WINDOWS
 
@@ -128,31 +129,6 @@ def _timed(statement: Reader) -> bool:
     if isinstance(statement, plan.OnSetStatement):
         return False
     return statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
-
-
-def expressions(value: object) -> Iterator[expr.Expr]:
-    """Every expression in a plan, at any depth."""
-    if isinstance(value, expr.Expr):
-        yield from expr.walk(value)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from expressions(item)
-    elif isinstance(value, plan.PlanNode) and is_dataclass(value):
-        for field in fields(value):
-            yield from expressions(getattr(value, field.name))
-
-
-def types_read(value: object) -> Iterator[str]:
-    """The event types of every stream, atom of a pattern and condition of a context in a plan, at any depth."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from types_read(item)
-    elif isinstance(value, plan.PlanNode) and is_dataclass(value):
-        name = getattr(value, "event_type", None)
-        if isinstance(name, str) and not (isinstance(value, plan.Source) and (value.pattern or value.nothing)):
-            yield name
-        for field in fields(value):
-            yield from types_read(getattr(value, field.name))
 
 
 def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,183 @@
+"""Events of slices one by one, with the stops of the clock between them, to everybody or to some statements."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from heapq import merge
+from itertools import compress
+from typing import Any
+
+from cepbook.engine.flow import Flow, Node, Replayed, Slice
+from cepbook.errors import StatementError
+
+Sender = Callable[[dict[str, Any]], None]
+# of each event of a slice whether it is to be sent; None: all are
+Wanted = Callable[[Slice], list[Any] | None]
+
+
+class Singly:
+    """The events of `slices`, by the sender of their type. `times` are those of all events: where the clock may stop.
+
+    While `run` works, `place` is that of the event in hand, and `event` is what is being shown, None while the clock
+    advances to it. `failures` are those that the senders raise.
+    """
+
+    def __init__(
+        self,
+        runtime: Replayed,
+        slices: Sequence[Slice],
+        times: list[int],
+        senders: Mapping[str, Sender],
+        wanted: Wanted,
+    ) -> None:
+        self.place = -1
+        self.event: tuple[str, dict[str, Any]] | None = None
+        self.failures: list[StatementError] = []
+        self.advancing = False  # the engine is called from here
+        self._runtime = runtime
+        self._slices = slices
+        self._times = times
+        self._senders = senders
+        self._wanted = wanted
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Send all; or end when `stop` tells to, after the event or the stop of the clock in hand."""
+        for place, number, i in merge(*map(self._stream, range(len(self._slices)))):
+            each = self._slices[number]
+            self.place = place
+            self._advance(each.times[i])
+            if stop():
+                return
+            event = {name: values[i] for name, values in each.columns.items()}
+            self.event = each.type, event
+            try:
+                self._senders[each.type](event)
+            except StatementError as failure:
+                self.failures.append(failure)
+            if stop():
+                return
+            self.event = None
+        self.place = 1 << 62
+        self._advance(self._times[-1])
+
+    def _stream(self, number: int) -> list[tuple[int, int, int]]:
+        """(place, number of the slice, number in the slice) of its events that are to be sent."""
+        each = self._slices[number]
+        if each.type not in self._senders:
+            return []
+        wanted = self._wanted(each)
+        rows = enumerate(each.places) if wanted is None else compress(enumerate(each.places), wanted)
+        return [(place, number, i) for i, place in rows]
+
+    def _advance(self, t: int) -> None:
+        """Go to `t` with the stops at which something is due."""
+        clock, times = self._runtime.clock, self._times
+        while clock.due <= t:
+            stop = times[bisect_left(times, clock.due)]
+            if stop <= clock.now:
+                break
+            try:
+                self._go(stop)
+            except StatementError as failure:
+                self.failures.append(failure)
+        if t > clock.now:
+            self._go(t)
+
+    def _go(self, t: int) -> None:
+        self.advancing = True
+        self._runtime.advance(t)
+
+
+class Mixed:
+    """Slices of which some statements are shown event by event, and which the `nodes` run through on their own.
+
+    The nodes follow when the others have seen all of it. But when somebody calls the engine in between, as a listener
+    may, they run up to the event in hand at once, and from then on all events are sent to everybody: `called`.
+    """
+
+    def __init__(self, runtime: Replayed, slices: Sequence[Slice], times: list[int], nodes: Sequence[Node]) -> None:
+        self.called = False
+        self._runtime = runtime
+        self._slices = slices
+        self._times = times
+        self._nodes = nodes
+        self._timers = [node.statement.timed for node in nodes]
+        self._begin = runtime.clock.now
+        self._shown = runtime.routes.shown  # to whom the event in hand was shown when the engine was called
+
+    def run(self, senders: Mapping[str, Sender], wanted: Wanted, own: frozenset[str]) -> list[StatementError]:
+        """Take the slices through all statements; the failures that nobody listens for.
+
+        `senders` show events to the statements that are sent them, `own` are the types of derived events that only
+        these read.
+        """
+        runtime = self._runtime
+        singly = Singly(runtime, self._slices, self._times, senders, wanted)
+        runtime.clock.set_aside(self._timers)
+
+        def enter() -> None:
+            if singly.advancing:
+                singly.advancing = False
+            elif not self.called:
+                self._call(singly)
+
+        try:
+            with runtime.routes.announced(enter, own):
+                runtime.entered, before = enter, runtime.entered
+                try:
+                    singly.run(lambda: self.called)
+                finally:
+                    runtime.entered = before
+        except BaseException:
+            if not (self.called or runtime.rounds.broken):
+                self._up_to(singly.place + (singly.event is not None))
+            raise
+        if not self.called:
+            self._through(self._slices, self._times[-1])
+            return singly.failures
+        return singly.failures + self._rest(singly)
+
+    def _call(self, singly: Singly) -> None:
+        """Let the nodes see what came before now: of the event in hand those that are ahead in the order."""
+        self.called = True
+        self._up_to(singly.place)
+        routes = self._runtime.routes
+        self._shown = routes.shown
+        if singly.event is not None:
+            type_name, event = singly.event
+            routes.only(type_name, self._names(lambda order: order < self._shown))(event)
+            routes.shown = self._shown
+
+    def _names(self, wanted: Callable[[tuple[int, int]], bool]) -> set[str]:
+        return {node.statement.name for node in self._nodes if wanted(node.statement.order)}
+
+    def _up_to(self, place: int) -> None:
+        now = self._runtime.clock.now
+        self._through([each.part(0, bisect_left(each.places, place)) for each in self._slices], now)
+
+    def _through(self, slices: Sequence[Slice], last: int) -> None:
+        clock = self._runtime.clock
+        clock.bring_back(self._timers)
+        now, clock.now = clock.now, self._begin
+        try:
+            Flow(self._runtime, slices, last).run(self._nodes)
+        finally:
+            clock.now = now
+
+    def _rest(self, singly: Singly) -> list[StatementError]:
+        """The event in hand for those that have not seen it, and all that follow for everybody."""
+        runtime, failures = self._runtime, []
+        end = bisect_left
+        if singly.event is not None:
+            end = bisect_right
+            type_name, event = singly.event
+            try:
+                runtime.sender_to(type_name, self._names(lambda order: order > self._shown))(event)
+            except StatementError as failure:
+                failures.append(failure)
+        slices = [each.part(end(each.places, singly.place)) for each in self._slices]
+        senders = {each.type: runtime.sender(each.type) for each in slices}
+        rest = Singly(runtime, slices, self._times, senders, lambda each: None)
+        rest.run()
+        return failures + rest.failures
