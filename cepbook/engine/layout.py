@@ -21,19 +21,24 @@ class Layout:
     def __init__(self, columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> None:
         self.columns = columns
         self.fresh: Callable[[Any], Row] = _maker(columns, types)
-        self._nothing = (EMPTY, 0, *((None,) * (1 if columns is None else len(columns))))
+        self._nothing = (None,) * (1 if columns is None else len(columns))
 
     def records(self, time: int, insert: Rows, remove: Rows) -> list[Record]:
         """The records of one delivery of rows."""
         if self.columns is None:
             insert, remove = [(row,) for row in insert or ()], [(row,) for row in remove or ()]
-        found: list[Record] = [(MORE, time, *row) for row in insert or ()]
-        if found:
-            found[0] = (INSERT, *found[0][1:])
+        found: list[Record]
+        if insert:
+            found = [(INSERT, time, *insert[0])]
+            if len(insert) > 1:
+                found += [(MORE, time, *row) for row in insert[1:]]
         elif remove:
             found, remove = [(REMOVE, time, *remove[0])], remove[1:]
-        found += [(GONE, time, *row) for row in remove or ()]
-        return found or [(EMPTY, time, *self._nothing[2:])]
+        else:
+            return [(EMPTY, time, *self._nothing)]
+        if remove:
+            found += [(GONE, time, *row) for row in remove]
+        return found
 
     def row(self, record: Record) -> Any:
         """The row of a record."""
