@@ -50,6 +50,11 @@ class Clock(Queue[Order]):
         for timers in owners:
             self.follow(timers)
 
+    def beyond(self, time: int) -> int:
+        if self.due > time:
+            return self.due
+        return min((each.beyond(time) for each in self._owners.values()), default=NEVER)
+
     def take_due(self, t: int) -> list[tuple[Timers, list[Entry]]]:
         """Remove and return everything due at or before `t`, in the order in which it is to be run.
 

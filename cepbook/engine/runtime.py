@@ -85,6 +85,11 @@ class Runtime:
         self.entered()
         return None if self.clock.due >= NEVER else self.clock.due
 
+    def due_after(self, time: int) -> int | None:
+        """When the next timer behind `time` is due, in ms; None if none is."""
+        due = self.clock.beyond(time)
+        return None if due >= NEVER else due
+
     def register_function(self, name: str, function: Callable[..., Any], *, returns: Type = OBJECT) -> None:
         """Make `function` callable in EPL; it gets plain values, None for null. Arrays and events are copies for it.
 
@@ -454,10 +459,12 @@ class Runtime:
             return
         if t > LAST:
             raise EventError(f"{t} ms is beyond the last time that the clock can show ({LAST})")
-        while stepping and clock.due < t:
+        due = clock.due
+        while stepping and due < t:
             if self.rounds.halt:
                 raise Interrupted(f"interrupted: the clock stopped at {clock.now} on its way to {t}")
-            self._fire(clock.due)
+            self._fire(due)
+            due = clock.beyond(due)  # what waits for the next advance, whatever its time, is no reason for one
         self._fire(t)
 
     def _fire(self, t: int, *, raising: bool = True) -> None:

@@ -46,6 +46,12 @@ class Queue(State, Generic[P]):
         """When `path` is due; `NEVER` if it is not."""
         return self._when.get(path, NEVER)
 
+    def beyond(self, time: int) -> int:
+        """The earliest time behind `time` at which anything is due."""
+        if self.due > time:
+            return self.due
+        return min((due for due in self._when.values() if due > time), default=NEVER)
+
     def arm(self, path: P, due: int) -> None:
         """`path` is due at `due` and at no other time; `NEVER`: not at all."""
         before = self._when.get(path, NEVER)

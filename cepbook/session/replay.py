@@ -46,6 +46,7 @@ class Target(Protocol):
     def now(self) -> int: ...
     @property
     def next_due(self) -> int | None: ...
+    def due_after(self, time: int) -> int | None: ...
     def advance_to(self, time: int) -> None: ...
     def halt(self, on: bool) -> None:
         """Ask the loops of the engine to stop at the next place where nothing is lost; or no more."""
@@ -426,14 +427,18 @@ class Replay:
         Whether it came so far, and was not interrupted.
 
         Stopping at due times only, never in between, keeps the output independent of the wall clock. What waits for
-        the next advance, whatever its time, is due now, and gets it before the clock moves on.
+        the next advance, whatever its time, is due now, and gets it before the clock moves on; what waits again then
+        does not keep it from doing so.
         """
         stage = self._stage
         bound = upto if self._until is None else min(upto, self._until)
-        while stage.now < bound and (due := stage.next_due) is not None and due <= bound:
+        due = stage.next_due
+        while stage.now < bound and due is not None and due <= bound:
             if self._interrupted:
                 return False
-            stage.advance_to(max(due, stage.now))
+            stop = max(due, stage.now)
+            stage.advance_to(stop)
+            due = stage.due_after(stop)
         return True
 
     # ---- the end

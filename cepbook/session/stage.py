@@ -72,6 +72,10 @@ class Stage:
         """Within, Ctrl-C waits until the engine is done, and asks it to hurry."""
         return Undisturbed(self)
 
+    def due_after(self, time: int) -> int | None:
+        """When the next timer behind `time` is due."""
+        return self.runtime.due_after(time)
+
     def advance_to(self, time: int) -> None:
         """One advance of the clock."""
         self.arrivals.stopped(time)

@@ -250,3 +250,14 @@ def test_timers_can_be_made_anew_from_the_states(runtime: Runtime, epl: str) -> 
         runtime.advance(runtime.now + 1_000_000 - runtime.now % 1_000_000)
     assert told[0] == told[1]
     assert told[0]
+
+
+def test_stepping_ends_where_something_is_due_at_each_advance() -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema E(x int);create context C initiated after 0 sec terminated after 3 sec;"
+        "@name('s') context C select x from E;@name('t') select 1 as x from pattern [every timer:interval(1 sec)]"
+    )
+    runtime.advance(2500, stepping=True)
+    assert runtime.now == 2500
+    assert [partition["startTime"] for partition in runtime.partitions("C")] == [0, 1000, 2000, 2500]

@@ -42,6 +42,9 @@ class FakeEngine:
     def next_due(self) -> int | None:
         return self.due[0] if self.due else None
 
+    def due_after(self, time: int) -> int | None:
+        return next((due for due in self.due if due > time), None)
+
     def advance_to(self, time: int) -> None:
         assert time >= self.now
         self.now = time

@@ -287,7 +287,7 @@ class _Writer:
 
 
 def after(second: int, now: int, months: int | None, units: int | None) -> int:
-    """A period behind `now`: calendar months, then the rest. A period of zero is over when the clock moves.
+    """A period behind `now`: calendar months, then the rest.
 
     `second` is a second in units of the clock.
 
@@ -301,7 +301,7 @@ def after(second: int, now: int, months: int | None, units: int | None) -> int:
         scale = second // 1000
         milliseconds, rest = divmod(now, scale)
         now = support.add_months(milliseconds, months) * scale + rest
-    return min(now + max(units, 0 if months else 1), NEVER)
+    return min(now + units, NEVER)
 
 
 _LATER = (x.Variable, x.CurrentTimestamp, x.UserCall)  # not the same at every event

@@ -86,6 +86,9 @@ class SpanBranch(TimedBranch):
             ends_at = crontabs[1].due(self.waiting, self.tree.now)
             if ends_at <= self.waiting.due < NEVER:
                 self._start(_BY_TIME)
+                return
+        for match in self.begins.at_once(self.waiting, self.tree.now)[:1]:
+            self._start(match)
 
     def _start(self, match: Match) -> Node | None:
         self.stop_waiting()
@@ -145,10 +148,14 @@ class OverlappingBranch(TimedBranch):
 
     def open(self) -> None:
         self.wait()
+        assert self.waiting is not None
         spec = self.level.form.spec
         assert isinstance(spec, c.Overlapping)
         if spec.also_now:
             self._initiate(_BY_TIME)
+        if isinstance(self.begins, PatternWatch):  # a time that is there already waits for the next advance (recorded)
+            for match in self.begins.at_once(self.waiting, self.tree.now):
+                self._initiate(match)
 
     def _initiate(self, match: Match) -> Node | None:
         """A new node, unless one of the same distinct key lives."""
@@ -178,13 +185,9 @@ class OverlappingBranch(TimedBranch):
             self._again()
 
     def _again(self) -> None:
-        """The condition came true, and will again."""
-        if self.waiting is None:
-            return
-        if isinstance(self.begins, TimeWatch):
+        """The condition came true: a time will again, a pattern does so by itself if it is to (``every``)."""
+        if self.waiting is not None and isinstance(self.begins, TimeWatch):
             self.begins.add(self.waiting, self.tree.now)
-        elif isinstance(self.begins, PatternWatch):
-            self.begins.restart(self.waiting)
 
     def met(self, owner: Node, match: Match, round_: Round) -> None:
         if owner is not self.waiting:

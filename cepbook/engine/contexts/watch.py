@@ -36,6 +36,10 @@ class Watch(State, ABC):
     def add(self, owner: Node, now: int) -> None:
         """Observe the condition for `owner` from now on."""
 
+    def at_once(self, owner: Node, now: int) -> list[Match]:
+        """How often the condition is true already when it is observed."""
+        return []
+
     def remove(self, owner: Node) -> None:
         """Observe it no more."""
         if owner.due < NEVER:
@@ -61,9 +65,14 @@ class TimeWatch(Watch):
 
     def add(self, owner: Node, now: int) -> None:
         due = self.form.due(owner, now)
+        if due <= now and self.rank == ENDS:  # nothing ends at the instant at which it began
+            due = now + 1
         if self.rank == ENDS and self.branch.level.timed:
             owner.properties["endTime"] = due if due < NEVER else None
         self.tree.arm(self, owner, due)
+
+    def at_once(self, owner: Node, now: int) -> list[Match]:
+        return [Match({}, False)] if owner.due <= now else []
 
     def fired(self, owner: Node, now: int) -> list[Match]:
         return [Match({}, False)]
@@ -203,16 +212,13 @@ class PatternWatch(Watch):
             self._arm(owner)
         return found
 
+    def at_once(self, owner: Node, now: int) -> list[Match]:
+        return self.fired(owner, now) if owner.due <= now else []
+
     def fired(self, owner: Node, now: int) -> list[Match]:
         found = [self._match(match) for match in owner.matcher.advance(now)]
         self._arm(owner)
         return found
-
-    def restart(self, owner: Node) -> None:
-        """Look for the pattern again, if it can match no more."""
-        if owner.matcher.ended:
-            owner.matcher.found = owner.matcher.start(self.tree.now)
-            self._arm(owner)
 
     def _match(self, match: dict[str, Any]) -> Match:
         form = self.form
