@@ -23,7 +23,8 @@ HASHED = """create context Hashed coalesce by hash_code(cust) from Txn granulari
 NESTED = """create context Shifts
   context Shift initiated by Go as g terminated after 1 hour,
   context Cust partition by cust from Txn;
-@name('nested') context Shifts select context.Shift.g.id as go, context.Cust.key1 as cust, sum(amount) as total from Txn;
+@name('nested') context Shifts
+select context.Shift.g.id as go, context.Cust.key1 as cust, sum(amount) as total from Txn;
 @name('rising') context Shifts
 select a.amount as low, b.amount as high
 from pattern [every a=Txn -> b=Txn(amount > a.amount) where timer:within(1 min)]"""
