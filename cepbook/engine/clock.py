@@ -23,7 +23,7 @@ class Clock(Queue[Order]):
     """
 
     __slots__ = ("_owners", "now")
-    SAVED = (*Queue.SAVED, *__slots__)
+    SAVED = ("_when", *__slots__)
 
     def __init__(self, start: int) -> None:
         super().__init__()

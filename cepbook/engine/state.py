@@ -17,12 +17,17 @@ NAMES: dict[type, str] = {}
 
 
 class State:
-    """A part of the engine's state. Subclasses are registered by the name of their module and their own."""
+    """A part of the engine's state. Subclasses are registered by the name of their module and their own.
+
+    One that has ``SAVED`` is a part of the runtime.
+    """
 
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if hasattr(cls, "SAVED"):
+            return
         name = f"{cls.__module__.removeprefix('cepbook.engine.')}.{cls.__qualname__}"
         STATES[name] = cls
         NAMES[cls] = name

@@ -26,7 +26,6 @@ class Queue(State, Generic[P]):
     """What is due when, by path. `due` is the earliest time, `NEVER` if nothing is due."""
 
     __slots__ = ("_heap", "_when", "due")
-    SAVED: tuple[str, ...] = ("_when",)
 
     def __init__(self) -> None:
         self.due = NEVER
@@ -115,7 +114,7 @@ class Timers(Queue[Path]):
     """
 
     __slots__ = ("_clock", "failed", "leads", "order", "run")
-    SAVED = (*Queue.SAVED, "order")
+    SAVED: tuple[str, ...] = ("_when", "order")
 
     def __init__(
         self,

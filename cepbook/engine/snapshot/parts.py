@@ -17,7 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from cepbook.engine.snapshot.graph import fields_of
-from cepbook.engine.state import State
+from cepbook.engine.state import NAMES
 
 
 class Parts:
@@ -53,7 +53,7 @@ class Parts:
             if isinstance(value, MethodType):
                 path, value = f"{path}.self", value.__self__
             kind = type(value)
-            if id(value) in seen or kind in _LEAVES or isinstance(value, State):
+            if id(value) in seen or kind in _LEAVES or kind in NAMES:
                 continue
             seen.add(id(value))
             container = kind in (dict, list, tuple)
