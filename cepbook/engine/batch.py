@@ -23,7 +23,7 @@ from typing import Any
 
 from cepbook.engine.components import components
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of, wanted_by
-from cepbook.engine.rows.shape import Stage, above_zero
+from cepbook.engine.rows.steps import Keep, above_zero
 from cepbook.engine.singly import Mixed, Sender, Singly
 from cepbook.engine.statement import Statement
 from cepbook.errors import StatementError
@@ -134,7 +134,7 @@ class Batch:
         if made.reasons and made.nodes:
             shown = self._types_of(plan for plan in plans if plan.name in made.reasons)
             made.senders = {name: runtime.sender_to(name, made.reasons) for name in shown}
-            inserts = (runtime.statements[name].plan.insert for name in made.reasons)
+            inserts = (runtime.statements[name].steps.apply.insert for name in made.reasons)
             made.own = frozenset(insert.target for insert in inserts if insert is not None)
         elif made.reasons:
             made.senders = {name: runtime.sender(name) for name in self.types}
@@ -156,9 +156,9 @@ class Batch:
             if found is not None:
                 return found
             reached.add(statement.name)
-            if statement.plan.insert is not None:
-                targets.add(statement.plan.insert.target)
-        contexts = {s.plan.context for s in statements}
+            if statement.steps.apply.insert is not None:
+                targets.add(statement.steps.apply.insert.target)
+        contexts = {s.steps.context for s in statements}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating(self._runtime, name))
         return self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
 
@@ -178,7 +178,7 @@ class Batch:
         if plan.reasons:
             return tuple(properties)
         readers = [node.statement for node in plan.nodes if name in node.raw]
-        if any(statement.plan.source.pattern is not None for statement in readers):
+        if any(statement.steps.source.pattern is not None for statement in readers):
             return tuple(properties)
         wanted = {c for statement in readers for c in statement.program.columns}
         for context, listed in allocating(self._runtime, name):
@@ -189,28 +189,28 @@ class Batch:
         context = statement.context
         if context is not None and context.columnar is None:
             return f"context `{context.name}` has conditions that begin and end partitions between the events"
-        if statement.plan.source.pattern is not None and context is not None:
+        if statement.steps.source.pattern is not None and context is not None:
             return f"`{statement.name}` looks for a pattern in each partition of a context"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
-        for window in statement.plan.windows:
+        for window in statement.steps.windows:
             if WINDOWS[window.name].timed and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _starts_with_partition(window):
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
             if statement.context is not None and _reads_variables(window):
                 return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
-        if any(_may_be_due_at_once(stage) for stage in statement.program.shape.stages):
+        if any(_may_be_due_at_once(stage) for stage in statement.steps.stages):
             return f"`{statement.name}` has a window whose end may move to before now"
         if statement.program.watched:
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
             return f"`{statement.name}` has an output clause that follows a variable"
-        if statement.context is not None and _output_starts_with_partition(statement.plan.output):
+        if statement.context is not None and _output_starts_with_partition(statement.steps.output):
             return f"`{statement.name}` has an output clause whose clock starts when a partition begins"
-        if statement.kind == "on set" or statement.plan.assigned:
+        if statement.kind == "on set" or statement.steps.apply.assigned:
             return f"`{statement.name}` sets variables that others read"
-        if statement.plan.drop:
+        if statement.steps.apply.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
 
@@ -224,12 +224,12 @@ class Batch:
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
                 if any(
-                    s.plan.context == context.name and s.plan.source.nothing for s in self._runtime.statements.values()
+                    s.steps.context == context.name and s.steps.source.nothing for s in self._runtime.statements.values()
                 ):
                     return f"context `{context.name}` has a statement without a from-clause"
                 if context.watched:
                     return f"context `{context.name}` has a partition listener, which is called as things happen"
-                read = any(s.plan.context == context.name for s in self._runtime.readers(name))
+                read = any(s.steps.context == context.name for s in self._runtime.readers(name))
                 if name not in self.types and not read:
                     return f"context `{context.name}` takes partitions from the derived stream `{name}`"
         return None
@@ -245,7 +245,7 @@ class Batch:
 
 def _timed(statement: Statement) -> bool:
     """Whether the clock alone may make the statement do something."""
-    of_itself = statement.program.shape.timed or statement.plan.source.pattern is not None
+    of_itself = statement.steps.timed or statement.steps.source.pattern is not None
     return of_itself or (statement.context is not None and statement.context.columnar is None)
 
 
@@ -254,7 +254,7 @@ def _reads_variables(window: WindowSpec) -> bool:
     return any(isinstance(part, x.Variable) for e in window.args for part in x.walk(e))
 
 
-def _may_be_due_at_once(stage: Stage) -> bool:
+def _may_be_due_at_once(stage: Keep) -> bool:
     """Whether other windows may take an event away that a window's end depends on."""
     moving = any(WINDOWS[window.name].due_moves_back for window in stage.holding)
     return moving and len(stage.holding) > 1 and not stage.union

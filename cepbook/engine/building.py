@@ -12,7 +12,6 @@ from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.notices import Notices
 from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.deployments import Deployment
-from cepbook.engine.onset import as_select
 from cepbook.engine.ports import Host
 from cepbook.engine.statement import Statement
 from cepbook.errors import BindError, Diagnostic
@@ -53,10 +52,9 @@ def build(
             made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
             statements.append(made)
         elif isinstance(plan, (OnSetStatement, CreateVariableStatement)):
-            shown, program = as_select(plan), compiled.programs[plan.name]
             kind = "on set" if isinstance(plan, OnSetStatement) else "create variable"
-            order = next_order(shown.priority)
-            statements.append(Statement(host, shown, program, order, id_, compiled.plan.source, kind))
+            order, program = next_order(plan.priority), compiled.programs[plan.name]
+            statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
             if isinstance(plan, CreateVariableStatement):
                 compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
     provided = compiled.plan.provides

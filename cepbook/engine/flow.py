@@ -128,7 +128,7 @@ class Derived:
 def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node] | str:
     """All `statements`, sources before readers; or the name of one that reads, directly or not, what it inserts."""
     statements = sorted(statements, key=lambda s: s.order)
-    inserts = [(s.name, s.plan.insert.target) for s in statements if s.plan.insert is not None]
+    inserts = [(s.name, s.steps.apply.insert.target) for s in statements if s.steps.apply.insert is not None]
     nodes: dict[str, Node] = {}
     for statement in statements:
         raw = [t for t in types if statement.reads(t)]
@@ -162,7 +162,7 @@ class Flow:
 
     def run(self, nodes: Sequence[Node]) -> None:
         """Take the slice through `nodes` (sources before readers)."""
-        contexts = {node.statement.plan.context for node in nodes}
+        contexts = {node.statement.steps.context for node in nodes}
         for each in self._slices.values():
             for context, listed in allocating(self._runtime, each.type):
                 if context.name in contexts:
@@ -170,7 +170,7 @@ class Flow:
                     self._partitions[context.name, each.type] = assigned
         for node in nodes:
             found = self._run(node)
-            if node.statement.plan.insert is not None:
+            if node.statement.steps.apply.insert is not None:
                 self._derived[node.statement.name] = found
 
     def _run(self, node: Node) -> Derived:
@@ -179,7 +179,7 @@ class Flow:
         if not (given or produced) and node.statement.timed.due > self.last:
             return Derived()  # of many statements most have nothing to do with a slice
         out = _Out(node.statement, self._slices.values(), node.keyed)
-        if node.statement.plan.source.pattern is not None:
+        if node.statement.steps.source.pattern is not None:
             self._run_pattern(node.statement, self._for_atoms(node, given, produced), out)
         else:
             self._run_plain(node, given, produced, out)
@@ -309,7 +309,7 @@ class Flow:
         context = statement.context
         if context is None:
             return take  # type: ignore[no-any-return]
-        target = statement.program.shape.source.event_type
+        target = statement.steps.source.event_type
         locate = next(c.locator(listed) for c, listed in allocating(self._runtime, target) if c.name == context.name)
         slot = statement.program.namespace["slot"]
 
@@ -413,7 +413,7 @@ class _Out:
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""
-        insert, order = self._statement.plan.insert, self._statement.order
+        insert, order = self._statement.steps.apply.insert, self._statement.order
         if insert is None:
             return Derived()
         layout = self._statement.outlet.layout

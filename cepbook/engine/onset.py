@@ -11,37 +11,10 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import cell_of, new_values, put
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
-from cepbook.engine.rows.shape import shape_of
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.steps import lowered
 from cepbook.engine.variables import Variable, Variables
 from cepbook.lang import plan as p
-from cepbook.lang.catalog import EventType
-
-NOTHING = ""  # the event type that a statement without a stream reads: no event is of it
-
-
-def as_select(plan: p.OnSetStatement | p.CreateVariableStatement) -> p.SelectStatement:
-    """What a running statement is told of `plan`: who it is, what it reads and how its rows look."""
-    if isinstance(plan, p.OnSetStatement):
-        source, context, selector = plan.source, plan.context, plan.selector
-        output_type, priority = plan.output_type, plan.priority
-    else:
-        source, context, selector, priority = p.Source(NOTHING, None, None), None, "irstream", 0
-        output_type = EventType(f"<{plan.name}>", {plan.variable.name: plan.variable.type})
-    return p.SelectStatement(
-        plan.name,
-        plan.named,
-        plan.epl,
-        plan.annotations,
-        p.Projection(source, (), span=plan.span),
-        selector,
-        "unaggregated",
-        context,
-        None,
-        output_type,
-        priority,
-        span=plan.span,
-    )
 
 
 def compile_create_variable(plan: p.CreateVariableStatement, cell: Variable) -> Program:
@@ -106,6 +79,5 @@ def _state(source: Source, cells: list[Variable]) -> None:
 def _program(plan: p.OnSetStatement | p.CreateVariableStatement, source: Source, columns: tuple[str, ...]) -> Program:
     namespace = source.load()
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
-    shown = as_select(plan)
-    names = tuple(shown.output_type.properties)
-    return Program(shape_of(shown), source.text, namespace, source.spans, columns, constants, source.bound, names)
+    names = tuple(plan.output_type.properties)
+    return Program(lowered(plan), source.text, namespace, source.spans, columns, constants, source.bound, names)

@@ -261,7 +261,7 @@ class Runtime:
         self.catalog, self._variables = built.compiled.catalog, built.compiled.variables
         self._contexts.update(built.contexts)
         for statement in built.deployment.statements:
-            context = statement.plan.context
+            context = statement.steps.context
             self._statements[statement.name] = statement
             statement.start(None if context is None else self.context(context))
         self._deployments[built.deployment.id] = built.deployment

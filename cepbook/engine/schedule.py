@@ -176,7 +176,7 @@ class Schedule(Timers):
 
     def selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
         """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
-        selector, arrange = self._program.shape.delivers, self._program.namespace["arrange"]
+        selector, arrange = self._program.steps.delivers, self._program.namespace["arrange"]
         insert: list[Any] = []
         remove: list[Any] = []
         for ins, rem in made:

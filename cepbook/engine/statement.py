@@ -19,9 +19,11 @@ from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import SelectStatement
+from cepbook.lang.plan import CreateVariableStatement, OnSetStatement, SelectStatement
 
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
+
+Delivering = SelectStatement | OnSetStatement | CreateVariableStatement
 
 
 class Statement:
@@ -36,7 +38,7 @@ class Statement:
     def __init__(
         self,
         runtime: Host,
-        plan: SelectStatement,
+        plan: Delivering,
         program: Program,
         order: tuple[int, int],
         deployment_id: str,
@@ -44,6 +46,7 @@ class Statement:
         kind: str = "select",
     ) -> None:
         self.plan = plan
+        self.steps = program.steps
         self.name = plan.name
         self.epl = plan.epl
         self.kind = kind
@@ -57,7 +60,7 @@ class Statement:
         self.state: Any = None
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
-        self.outlet = Outlet(runtime, layout, plan.insert, self._wire, self.failed)
+        self.outlet = Outlet(runtime, layout, program.steps.apply.insert, self._wire, self.failed)
         self._matching: Matching | None = None
         self._match_listeners: list[Callable[[Any], object]] = []
         if program.pattern is not None:
@@ -136,7 +139,7 @@ class Statement:
 
     def opened(self, partition: Partition) -> None:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
-        if self.plan.source.nothing:
+        if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, partition)
 
     def states(self) -> list[tuple[int | None, Any]]:
@@ -193,7 +196,7 @@ class Statement:
     @property
     def merges(self) -> bool:
         """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
-        source, context = self.program.shape.source, self.context
+        source, context = self.steps.source, self.context
         return source.pattern is not None or (context is not None and context.several(source.event_types))
 
     def _wire(self, ports: Ports | None) -> None:
@@ -224,7 +227,7 @@ class Statement:
 
     def ended(self, state: Any, now: int) -> tuple[Rows, Rows] | None:
         """What the output clause delivers at the end of `state`'s context partition; None if there is nothing."""
-        if self.plan.output is None:
+        if self.steps.output is None:
             return None
         made: tuple[list[Any], list[Any]] = [], []
         forced = self.program["ended"](state, now, *made)
@@ -247,7 +250,7 @@ class Statement:
                 {
                     "partition": id_,
                     "retained": 0 if state[1] is None else state[1].retained(),
-                    "groups": len(state[2]) if self.program.shape.grouped and state[2] is not None else None,
+                    "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
                     "next_timer": due if due < NEVER else None,
                 }
             )
@@ -270,7 +273,7 @@ class Statement:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""
         if not self.reads(type_name):
             return None
-        drops = self.plan.drop
+        drops = self.steps.apply.drop
         if self._matching is None:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
             return Reading(on_event, on_match, self.condition(type_name), drops)
@@ -297,7 +300,7 @@ class Statement:
         """What events of `type_name` must pass to be for the statement: what the filter index may use."""
         if self.program.pattern is not None:
             return self.program.pattern.condition(self._types(type_name))
-        return self.program.shape.source.filter
+        return self.steps.source.filter
 
     def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
         """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
@@ -319,7 +322,7 @@ class Statement:
 
     def reads(self, type_name: str) -> bool:
         """Whether events of `type_name` are for the statement, by their type."""
-        return any(self._runtime.catalog.is_a(type_name, read) for read in self.program.shape.source.event_types)
+        return any(self._runtime.catalog.is_a(type_name, read) for read in self.steps.source.event_types)
 
     def _match(self, match: Any, state: Any) -> None:
         """One match of the pattern: an event for everything behind it."""
@@ -331,7 +334,7 @@ class Statement:
     # -------------------------------------------------------------- errors
     def _crowded(self) -> None:
         """Tell that the pattern has as many partial matches as there may be."""
-        limit, pattern = self._runtime.config.pattern_limit, self.plan.source.pattern
+        limit, pattern = self._runtime.config.pattern_limit, self.steps.source.pattern
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
         hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
         if pattern is not None:

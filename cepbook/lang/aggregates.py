@@ -23,7 +23,9 @@ class AggregateRow:
     for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values or ``any``.
     `wildcard` allows ``f(*)``, `distinct` allows ``f(distinct x)``. `computes` converts numbers to double first.
     `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
-    one of whole events. `ever`: what has left counts on. `nulls`: ``ignored`` values do not count, ``kept`` ones do.
+    one of whole events. `ever`: what has left counts on. `remembers`: the value depends on events that are not in the
+    window any more. `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values do not
+    count, ``kept`` ones do.
     """
 
     name: str
@@ -39,6 +41,8 @@ class AggregateRow:
     needs_window: NeedsWindow = ""
     sorts: bool = False
     ever: bool = False
+    remembers: bool = False
+    repeats: bool = False
     plain: str | None = None
     nulls: Literal["ignored", "kept"] = "ignored"
     supported: bool = True
@@ -73,7 +77,9 @@ def _avg(argument: Type | None) -> Type:
 
 
 def _statistic(name: str, doc: str) -> AggregateRow:
-    return AggregateRow(name, _double, doc, f"{name}(price)", values="numbers", distinct=True, computes=True)
+    return AggregateRow(
+        name, _double, doc, f"{name}(price)", values="numbers", distinct=True, computes=True, repeats=True
+    )
 
 
 def _extreme(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
@@ -105,6 +111,7 @@ _ROWS = (
         "count(*)",
         wildcard=True,
         distinct=True,
+        repeats=True,
     ),
     AggregateRow(
         "sum",
@@ -113,9 +120,12 @@ _ROWS = (
         "sum(volume)",
         values="numbers",
         distinct=True,
+        repeats=True,
     ),
     AggregateRow("total", _sum, "another name of sum", "total(volume)", values="numbers", distinct=True, plain="sum"),
-    AggregateRow("avg", _avg, "sum divided by number of values", "avg(price)", values="numbers", distinct=True),
+    AggregateRow(
+        "avg", _avg, "sum divided by number of values", "avg(price)", values="numbers", distinct=True, repeats=True
+    ),
     _extreme("min", "smallest value; over an unbound stream the smallest ever"),
     _extreme("max", "largest value; over an unbound stream the largest ever"),
     _filtered("fmin", "smallest value of events that pass a filter"),
@@ -142,15 +152,25 @@ _ROWS = (
     _statistic("avedev", "mean absolute deviation"),
     AggregateRow("firstever", _same, "first value ever", "firstever(price)", ever=True),
     AggregateRow("lastever", _same, "last value ever", "lastever(price)", ever=True),
-    AggregateRow("countever", _long, "number of events ever", "countever(*)", wildcard=True, distinct=True, ever=True),
+    AggregateRow(
+        "countever",
+        _long,
+        "number of events ever",
+        "countever(*)",
+        wildcard=True,
+        distinct=True,
+        ever=True,
+        repeats=True,
+    ),
     AggregateRow(
         "rate",
         _double,
         "events per second: of the last seconds, or of the window by its timestamps",
         "rate(10)",
         second="amount?",
+        remembers=True,
     ),
-    AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0),
+    AggregateRow("leaving", _boolean, "whether an event has left the window", "leaving()", arity=0, remembers=True),
     _by("maxby", "the event with the largest criterion"),
     _by("minby", "the event with the smallest criterion"),
     _by("maxbyever", "maxby over all events ever", ever=True),

@@ -368,6 +368,16 @@ class CreateVariableStatement(StatementPlan):
     variable: VariableType
     initial: Expr | None
 
+    @property
+    def output_type(self) -> EventType:
+        """The one column of its row."""
+        return EventType(f"<{self.name}>", {self.variable.name: self.variable.type})
+
+    @property
+    def priority(self) -> int:
+        """It sees no events, so it has none."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
 class OnSetStatement(StatementPlan):

@@ -105,7 +105,7 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
         case ("epl", ["show", _] | ["spark", *_] | ["marble"]):
             yield from statements
         case ("epl", ["partials"]):
-            yield from ((n, "statement") for n, s in scope.statements.items() if s.plan.source.pattern is not None)
+            yield from ((n, "statement") for n, s in scope.statements.items() if s.steps.source.pattern is not None)
         case ("epl", ["partitions" | "timeline" | "end"]):
             yield from ((name, "class") for name in scope.contexts)
         case ("epl", ["end", context, *_]) if context in host.workbench.runtime.catalog.contexts:

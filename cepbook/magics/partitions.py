@@ -38,7 +38,7 @@ def list_partitions(host: Host, rest: list[str]) -> Frozen:
         raise UsageError("%epl partitions takes the name of one context, as in `%epl partitions PerSymbol`")
     workbench = host.workbench
     frame = workbench.partitions(rest[0])
-    users = [s.name for s in workbench.runtime.statements.values() if s.plan.context == rest[0]]
+    users = [s.name for s in workbench.runtime.statements.values() if s.steps.context == rest[0]]
     used = f"used by {', '.join(users)}" if users else "no statement uses it"
     title = f"{rest[0]}: {counted(len(frame), 'partition')}, {used}"
     statements, *sizes = frame.columns[-1 - len(SIZES) :]  # maybe with other names: built-in properties come first
@@ -55,7 +55,7 @@ def list_contexts(host: Host) -> Frozen:
     runtime = host.workbench.runtime
     rows = []
     for name, context in runtime.catalog.contexts.items():
-        users = [s.name for s in runtime.statements.values() if s.plan.context == name]
+        users = [s.name for s in runtime.statements.values() if s.steps.context == name]
         live = len(runtime.context(name).partitions)
         rows.append((name, context.kind, ", ".join(context.event_types), ", ".join(users), str(live)))
     headings = ("context", "kind", "reads", "statements", "partitions")

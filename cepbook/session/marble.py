@@ -98,15 +98,15 @@ def marble_of(
     if isinstance(events, bool) or not isinstance(events, int) or not 1 <= events <= MOST_EVENTS:
         raise UsageError(f"a marble diagram shows 1 to {MOST_EVENTS} events, not {events!r}")
     statement = runtime.statement(name)
-    if statement.kind != "select":
+    if not isinstance(statement.plan, plan.SelectStatement):
         raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
-    source = statement.plan.source
+    source = statement.steps.source
     if source.pattern is not None or source.nothing:
         what = "the matches of a pattern" if source.pattern is not None else "no events"
         raise UsageError(f"`{name}` reads {what}: marble diagrams show statements that read a stream of events")
     event_type = runtime.catalog.event_types[source.event_type]
     labels = _labels(event_type, label)
-    rerun = Rerun(runtime, record, statement)
+    rerun = Rerun(runtime, record, statement.plan)
     rerun.run()
     first = max(0, len(rerun.arrivals) - events)
     arrivals = rerun.arrivals[first:]
@@ -132,7 +132,7 @@ def marble_of(
         tuple(event_type.properties),
         tuple(_held(rerun.stream, event_type).properties),
         tuple(statement.output_type.properties),
-        statement.plan.selector,
+        statement.steps.selector,
         rerun.grouped_by,
         labels,
         tuple(notes),

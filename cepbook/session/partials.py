@@ -41,7 +41,7 @@ class Partials:
 
 def tags_of(runtime: Runtime, statement: str) -> tuple[str, ...] | None:
     """The tags of the statement's pattern, in text order; None of a statement without a pattern."""
-    pattern = runtime.statement(statement).plan.source.pattern
+    pattern = runtime.statement(statement).steps.source.pattern
     return None if pattern is None else tuple(pattern.match_type.properties)
 
 
@@ -74,7 +74,7 @@ def partials_frame(runtime: Runtime, statement: str, partition: int | None = Non
     found = partials_of(runtime, statement, partition)
     tags = tags_of(runtime, statement) or ()
     data: dict[str, pd.Series[Any]] = {}
-    if runtime.statement(statement).plan.context is not None:
+    if runtime.statement(statement).steps.context is not None:
         data["partition"] = series_of([p.partition for p in found.rows], LONG)
     data["waiting_for"] = series_of([p.waiting_for for p in found.rows], STRING)
     data["since"] = series_of([p.since for p in found.rows], LONG)

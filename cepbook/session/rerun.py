@@ -72,11 +72,11 @@ def window_of(root: plan.Projection) -> plan.Windowed | None:
 class Rerun:
     """One statement with all that feeds it, in a runtime of its own."""
 
-    def __init__(self, runtime: Runtime, record: Arrivals, statement: Statement) -> None:
+    def __init__(self, runtime: Runtime, record: Arrivals, statement: plan.SelectStatement) -> None:
         self.arrivals: list[Arrival] = []
         self.bars: list[Bar] = []
         self.deliveries: list[tuple[int, Delivery]] = []  # with the number of arrivals so far
-        self.target = statement.plan
+        self.target = statement
         self.stream = window_of(self.target.root)
         self._runtime = runtime
         self._line = self._needed()

@@ -39,7 +39,7 @@ def rows_of(runtime: Runtime, statement: str, selector: Selector | None) -> list
     """
     if selector is None:
         return runtime.iterate(statement)
-    context = runtime.statement(statement).plan.context
+    context = runtime.statement(statement).steps.context
     meant = ById() if context is None else selector_of(runtime, context, selector)  # without a context it is refused
     return [row for _, rows in runtime.iterate_partitions(statement, meant) for row in rows]
 

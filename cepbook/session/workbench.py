@@ -432,8 +432,8 @@ class Workbench:
 
         ``Config(iterable_unbound=True)`` makes all statements keep their last rows.
         """
-        found = self._stage.statement(name).plan
-        if self._stage.statement(name).kind != "select":
+        found = self._stage.statement(name).steps
+        if found.row is None:
             return True  # the values of variables
         return bool(found.windows) or found.kind == "fully_aggregated" or self._config.iterable_unbound
 

@@ -143,7 +143,7 @@ class WorkbenchSource:
 
     @property
     def _context(self) -> str | None:
-        context: str | None = self._runtime.statement(self._statement).plan.context
+        context: str | None = self._runtime.statement(self._statement).steps.context
         return context
 
     @property

@@ -32,11 +32,10 @@ from cepbook.engine.rows.source import Source
 from cepbook.engine.state import Mark
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
+from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.types import BITS
 
-# functions to which it makes a difference that a value occurs twice
-_DISTINCT = frozenset("count countever sum avg median stddev stddevpop avedev".split())
 # what may be another value, or another condition, when an event leaves
 CHANGING = (x.AggregateRef, x.Variable, x.CurrentTimestamp)
 _FLOATING = ("double", "float", "object")  # types with a value that is no number
@@ -315,7 +314,7 @@ _Identity = tuple[tuple[x.Expr, ...], bool, x.Expr | None, tuple[tuple[x.Expr, b
 
 def _identity(call: AggregateCall) -> _Identity:
     """What calls must share to share cells."""
-    distinct = call.distinct and call.name in _DISTINCT
+    distinct = call.distinct and AGGREGATES[call.name].repeats
     return call.args, distinct, call.filter, call.criteria, call.ever and distinct
 
 

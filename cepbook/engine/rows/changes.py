@@ -53,8 +53,8 @@ class ChangeCode:
 
     def left(self, body: Write) -> None:
         """Write `body` for what left and passes the where-clause."""
-        shape, source = self.code.shape, self.code.source
-        if shape.leaving is Leaving.NEVER and not shape.resets and self.leaves is None:
+        steps, source = self.code.steps, self.code.source
+        if steps.leaving is Leaving.NEVER and not steps.resets and self.leaves is None:
             return  # aggregates have no code for it either
         head, item = self.leaves or ("for item in former:", "item")
         if self.alone and self.leaves is None:
@@ -72,13 +72,13 @@ class ChangeCode:
                 self.code.source.line(item)
 
     def _passes(self) -> AbstractContextManager[None]:
-        if self.code.shape.where is None:
+        if self.code.steps.where is None:
             return nullcontext()
         return self.code.source.block("if ok:") if self.passed else self.code.where(self.p)
 
     def _note_passing(self) -> None:
         """The arriving event's where-clause in a local, for several looks."""
-        source, where = self.code.source, self.code.shape.where
+        source, where = self.code.source, self.code.steps.where
         if not self.alone or where is None:
             return
         self.passed = True
@@ -93,7 +93,7 @@ class ChangeCode:
 
     def _where(self, items: str, scope: Scope) -> AbstractContextManager[None]:
         """The where-clause. Its failure keeps an event out, and is told when it enters, not again when it leaves."""
-        source, where = self.code.source, self.code.shape.where
+        source, where = self.code.source, self.code.steps.where
         if where is None or not (self.code.risky and may_fail(where)):
             return self.code.where(scope)
         with source.block("try:"):
@@ -111,7 +111,7 @@ class ChangeCode:
     # -------------------------------------------------------------- rows
     def former_row(self, rows: str) -> None:
         """`append_row` of what was before the change, which a failure must not keep from taking place."""
-        if not self.code.shape.former_rows_may_fail:
+        if not self.code.steps.former_rows_may_fail:
             self.append_row(rows, self.gone)
             return
         with self.code.source.block("try:"):
@@ -121,7 +121,7 @@ class ChangeCode:
 
     def append_row(self, rows: str, scope: Scope) -> None:
         """``rows.append(row)`` if having lets it through; the one insert row there is may be delivered at once."""
-        source, span = self.code.source, self.code.shape.projection.span
+        source, span = self.code.source, self.code.steps.projection.span
         self.code.load_local(scope)
         with self.code.having(scope):
             if rows == "ins" and self.direct is not None:
@@ -136,38 +136,38 @@ class ChangeCode:
     @property
     def one_insert_row(self) -> bool:
         """Whether there is at most one insert row; ``ins`` is null before."""
-        return self.alone and (self.code.shape.kind != "fully_aggregated_grouped" or self.one_group)
+        return self.alone and (self.code.steps.kind != "fully_aggregated_grouped" or self.one_group)
 
     @property
     def one_remove_row(self) -> bool:
         """Whether there is at most one remove row; ``rem`` is null before."""
-        if not self.alone or self.code.shape.kind == "fully_aggregated":
+        if not self.alone or self.code.steps.kind == "fully_aggregated":
             return False
-        if self.code.shape.kind == "fully_aggregated_grouped":
+        if self.code.steps.kind == "fully_aggregated_grouped":
             return self.one_group
         return self.leaves is None or self.leaves[0].startswith("if ")
 
     @property
     def one_group(self) -> bool:
         """Whether an arrival moves no other group than its own."""
-        shape = self.code.shape
-        same = self.leaves is None or (shape.same_group and shape.where is None)
-        return self.alone and same and not (self.code.local or shape.levels or self.code.risky or shape.unpaired)
+        steps = self.code.steps
+        same = self.leaves is None or (steps.same_group and steps.where is None)
+        return self.alone and same and not (self.code.local or steps.levels or self.code.risky or steps.unpaired)
 
     # -------------------------------------------------------------- changes
     def arrival_change(self, leaves: tuple[str, str] | None, emit: Emitter, *, hoisted: bool) -> None:
         """Write what the arriving event does that enters alone, with what leaves at that, and the delivery."""
-        shape, source = self.code.shape, self.code.source
+        steps, source = self.code.steps, self.code.source
         self.alone, self.leaves, self.hoisted = True, leaves, hoisted
-        visited_again = self.code.risky or bool(self.code.local or shape.levels)
+        visited_again = self.code.risky or bool(self.code.local or steps.levels)
         if leaves is not None and leaves is not LEFT and visited_again:
             self._materialize(*leaves)
-        one_row = self.one_insert_row and not shape.wants_remove
-        self.direct = emit if one_row and shape.wants_insert and not self.code.risky else None
+        one_row = self.one_insert_row and not steps.wants_remove
+        self.direct = emit if one_row and steps.wants_insert and not self.code.risky else None
         if self.direct is None:
-            if shape.wants_insert:
+            if steps.wants_insert:
                 source.line("ins = None" if self.one_insert_row else "ins = []")
-            if shape.wants_remove:
+            if steps.wants_remove:
                 source.line("rem = None" if self.one_remove_row else "rem = []")
         self.change()
         if self.direct is None:
@@ -194,7 +194,7 @@ class ChangeCode:
             "fully_aggregated": self._fully_aggregated,
             "aggregated_grouped": self._aggregated_grouped,
             "fully_aggregated_grouped": self._fully_grouped,
-        }[self.code.shape.kind]
+        }[self.code.steps.kind]
         if self.code.risky:
             self.code.source.line("broken = None")
         kind()
@@ -211,29 +211,29 @@ class ChangeCode:
         return self.alone and not self.code.risky
 
     def _unaggregated(self) -> None:
-        shape = self.code.shape
-        if shape.wants_remove:
+        steps = self.code.steps
+        if steps.wants_remove:
             self.left(lambda q: self.append_row("rem", q))
         else:
             self._drop_left()
-        if shape.wants_insert:
+        if steps.wants_insert:
             self.entered(lambda q: self.append_row("ins", q))
 
     def _move_one_group(self, note: str, leave: Write) -> None:
         """Aggregates of the one group from what they were to what they are with the change."""
-        source, cells, shape = self.code.source, self.code.aggregates, self.code.shape
+        source, cells, steps = self.code.source, self.code.aggregates, self.code.steps
 
         def enter(q: Scope) -> None:
             self._enter(q)
             if note:
                 source.line(note)
 
-        if shape.resets:
+        if steps.resets:
             cells.load(cells.fresh())
         self.entered(enter)
-        if not shape.resets:
+        if not steps.resets:
             self.left(leave)
-        if shape.resets and cells.names:
+        if steps.resets and cells.names:
             source.line(f"A[:] = [{', '.join(cells.names)}]")
         elif not self.hoisted:
             cells.store("A")
@@ -244,29 +244,29 @@ class ChangeCode:
             self.code.aggregates.load("A")
 
     def _aggregated(self) -> None:
-        shape, at_once = self.code.shape, self._at_once
+        steps, at_once = self.code.steps, self._at_once
         self._note_passing()
         self._load_one_group()
 
         def leave(q: Scope) -> None:
             self._leave(q)
-            if at_once and shape.wants_remove:
+            if at_once and steps.wants_remove:
                 self.append_row("rem", q)
 
         self._move_one_group("", leave)
-        if shape.wants_insert:
+        if steps.wants_insert:
             self.entered(lambda q: self.append_row("ins", q))
-        if shape.wants_remove and not at_once:
+        if steps.wants_remove and not at_once:
             self.left(lambda q: self.append_row("rem", q))
 
     def _fully_aggregated(self) -> None:
-        source, shape = self.code.source, self.code.shape
-        always = self.alone and shape.where is None
+        source, steps = self.code.source, self.code.steps
+        always = self.alone and steps.where is None
         self._note_passing()
         if not always:
             source.line("changed = False" if self.alone else "changed = forced")
         self._load_one_group()
-        if shape.wants_remove:
+        if steps.wants_remove:
             source.line("before = []")
             self.former_row("before")
 
@@ -276,12 +276,12 @@ class ChangeCode:
                 source.line("changed = True")
 
         self._move_one_group("" if always else "changed = True", leave)
-        if shape.resets:
+        if steps.resets:
             self.left(lambda q: source.line("changed = True"))
         with nullcontext() if always else source.block("if changed:"):
-            if shape.wants_remove:
+            if steps.wants_remove:
                 source.line("rem += before")
-            if shape.wants_insert:
+            if steps.wants_insert:
                 self.append_row("ins", self.p if self.alone else self.q)
 
     # -------------------------------------------------------------- groups
@@ -295,7 +295,7 @@ class ChangeCode:
 
     def _move_groups(self, touch: Write) -> None:
         """Groups from what they were to what they are; `touch` is written before each change, when cells are loaded."""
-        source, code, resets = self.code.source, self.code, self.code.shape.resets
+        source, code, resets = self.code.source, self.code, self.code.steps.resets
 
         def enter(q: Scope) -> None:
             source.line(f"k = {code.key(q)}")
@@ -320,7 +320,7 @@ class ChangeCode:
         self._moved()
 
     def _aggregated_grouped(self) -> None:
-        source, code, shape = self.code.source, self.code, self.code.shape
+        source, code, steps = self.code.source, self.code, self.code.steps
         if self._at_once:
             self._one_event_of_a_group()
             return
@@ -335,16 +335,16 @@ class ChangeCode:
 
             return write
 
-        if shape.wants_insert:
+        if steps.wants_insert:
             self.entered(row("ins"))
-        if shape.wants_remove:
+        if steps.wants_remove:
             self.left(row("rem"))
 
     def _one_event_of_a_group(self) -> None:
         """The cells of the arriving event's group stay locals until its row is made."""
-        source, code, shape, cells = self.code.source, self.code, self.code.shape, self.code.aggregates
+        source, code, steps, cells = self.code.source, self.code, self.code.steps, self.code.aggregates
         self._note_passing()
-        same = shape.same_group and self.leaves is not None
+        same = steps.same_group and self.leaves is not None
 
         def leave(q: Scope) -> None:
             if same:
@@ -352,7 +352,7 @@ class ChangeCode:
             else:
                 source.line(f"k = {code.key(q)}")
                 code.leave_group(q, "k")
-            if shape.wants_remove:
+            if steps.wants_remove:
                 self.append_row("rem", q)
             if not same:
                 with self._passes():
@@ -364,7 +364,7 @@ class ChangeCode:
             self.entered(self._enter)
             self.left(leave)
             cells.store("H")
-            if cells.size is not None and shape.where is not None:
+            if cells.size is not None and steps.where is not None:
                 with source.block(f"if not {cells.size}:"):
                     source.line("del groups[k]")
         else:
@@ -375,12 +375,12 @@ class ChangeCode:
 
             self.entered(enter)
             self.left(leave)
-        if shape.wants_insert:
+        if steps.wants_insert:
             self.entered(lambda q: self.append_row("ins", q))
 
     def _fully_grouped(self) -> None:
-        source, code, shape = self.code.source, self.code, self.code.shape
-        if shape.levels:
+        source, code, steps = self.code.source, self.code, self.code.steps
+        if steps.levels:
             self._rolled_up()
             return
         if self.one_group:
@@ -390,14 +390,14 @@ class ChangeCode:
         source.line("touched = {}")
 
         def touch(q: Scope) -> None:
-            if not shape.wants_remove:
+            if not steps.wants_remove:
                 source.line("touched[k] = None")
                 return
             first = self.alone and q is self.p
             with nullcontext() if first else source.block("if k not in touched:"):
                 source.line("touched[k] = None")
-                if shape.resets or code.local:
-                    code.load_group_or_fresh("former_groups" if shape.resets else "groups")
+                if steps.resets or code.local:
+                    code.load_group_or_fresh("former_groups" if steps.resets else "groups")
                 self.former_row("rem")
 
         if code.local:  # a change of one group shows in the rows of others: all former rows come first
@@ -411,7 +411,7 @@ class ChangeCode:
             self._move_groups(lambda q: None)
         else:
             self._move_groups(touch)
-        if shape.wants_insert:
+        if steps.wants_insert:
             with source.block("for k in touched:"):
                 code.load_group_or_fresh()
                 self.append_row("ins", self.q)
@@ -421,18 +421,18 @@ class ChangeCode:
         source, code, cells = self.code.source, self.code, self.code.aggregates
         source.line(f"k = {code.key(q)}")
         code.open_group("k", "H")
-        if code.shape.wants_remove:
+        if code.steps.wants_remove:
             self.append_row("rem", self.gone)
         self._enter(q)
         self.left(self._leave)
         cells.store("H")
-        if code.shape.wants_insert:
+        if code.steps.wants_insert:
             self.append_row("ins", q)
 
     def _rolled_up(self) -> None:
         """Groups of several grouping sets. Rows come set by set, in each the groups of arriving events first."""
         source, code, cells = self.code.source, self.code, self.code.aggregates
-        levels, wants_remove = self.code.shape.levels, self.code.shape.wants_remove
+        levels, wants_remove = self.code.steps.levels, self.code.steps.wants_remove
         source.line(f"touched = [{', '.join(['{}'] * len(levels))}]")
 
         def move(entering: bool) -> Write:
@@ -459,39 +459,39 @@ class ChangeCode:
         with source.block("for level in touched:"), source.block("for k, rows_before in level.items():"):
             if wants_remove:
                 source.line("rem += rows_before")
-            if self.code.shape.wants_insert:
+            if self.code.steps.wants_insert:
                 code.load_group_or_fresh()
                 self.append_row("ins", self.q)
 
     # -------------------------------------------------------------- batches of which only aggregates show
     def swapped(self) -> None:
         """Write the change of a batch that ran along (`rows.windows.along`): ``batch`` and ``former`` are groups."""
-        source, shape, cells = self.code.source, self.code.shape, self.code.aggregates
-        if shape.grouped:
+        source, steps, cells = self.code.source, self.code.steps, self.code.aggregates
+        if steps.grouped:
             self._swapped_groups()
             return
         source.line("before = []")
-        if shape.wants_remove:
+        if steps.wants_remove:
             cells.load("A")
             self.append_row("before", self.q)
         source.line(f"A[:] = batch[None] if batch else {cells.fresh()}")
         cells.load("A")
         with source.block("if batch or former or forced:"):
-            if shape.wants_remove:
+            if steps.wants_remove:
                 source.line("rem += before")
-            if shape.wants_insert:
+            if steps.wants_insert:
                 self.append_row("ins", self.q)
 
     def _swapped_groups(self) -> None:
-        source, code, shape = self.code.source, self.code, self.code.shape
+        source, code, steps = self.code.source, self.code, self.code.steps
         source.line("former_groups, groups = groups, batch or {}")
         source.line("S[2] = groups")
         source.line("gone = [k for k in former_groups if k not in groups]")
-        if shape.wants_remove:
+        if steps.wants_remove:
             with source.block("for k in (*groups, *gone):"):
                 code.load_group_or_fresh("former_groups")
                 code.append_row("rem", self.q)
-        if shape.wants_insert:
+        if steps.wants_insert:
             with source.block("for k, G in groups.items():"):
                 code.aggregates.load("G")
                 code.append_row("ins", self.q)

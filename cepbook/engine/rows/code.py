@@ -14,8 +14,8 @@ from cepbook.engine.rows.expr import Cell, Scope
 from cepbook.engine.rows.frozen import is_hashable, key_code, thawed
 from cepbook.engine.rows.items import first_items, items_of
 from cepbook.engine.rows.local import LocalGroups, local_keys
-from cepbook.engine.rows.shape import Shape
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.steps import Steps
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall, Column
 
@@ -28,19 +28,19 @@ class Code:
     else a statement keeps.
     """
 
-    def __init__(self, shape: Shape, scope: Scope) -> None:
-        self.shape = shape
+    def __init__(self, steps: Steps, scope: Scope) -> None:
+        self.steps = steps
         self.source: Source = scope.source
-        calls = () if shape.aggregation is None else shape.aggregation.calls
-        counted = shape.grouped and shape.leaving is not Leaving.NEVER
+        calls = () if steps.aggregation is None else steps.aggregation.calls
+        counted = steps.grouped and steps.leaving is not Leaving.NEVER
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = []
-        self.aggregates = Aggregates(scope, own, shape.leaving, counted, remembers=shape.changing)
+        self.aggregates = Aggregates(scope, own, steps.leaving, counted, remembers=steps.changing)
         self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
         self.values = self._values(calls)
         by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
-        self.items = items_of(shape, by_ordinal)
-        self.first = first_items(shape) or self.items  # of events as they arrive at the statement
+        self.items = items_of(steps, by_ordinal)
+        self.first = first_items(steps) or self.items  # of events as they arrive at the statement
         self.arrivals = self.first  # of the stage that is being written
         self._named = self._named_values()
         values = tuple(self._named.get(i, value) for i, value in enumerate(self.values))
@@ -51,12 +51,12 @@ class Code:
         self.in_run = False  # while the loop of `run` is written: ``now`` is its local
 
     def _local_groups(self, scope: Scope, calls: Sequence[AggregateCall], keys: tuple[x.Expr, ...]) -> LocalGroups:
-        shape = self.shape
+        steps = self.steps
         row_keys = keys
-        if shape.fully:  # rows stand for groups
-            row_keys = tuple(x.KeyRef(e.type, shape.keys.index(e)) for e in keys)
-        table, leaving = self.slot("{}"), shape.leaving_locally
-        return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, remembers=shape.changing)
+        if steps.fully:  # rows stand for groups
+            row_keys = tuple(x.KeyRef(e.type, steps.keys.index(e)) for e in keys)
+        table, leaving = self.slot("{}"), steps.leaving_locally
+        return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, remembers=steps.changing)
 
     def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
         """Code of the values of all calls, in their order."""
@@ -66,24 +66,24 @@ class Code:
 
     def _named_values(self) -> dict[int, str]:
         """Aggregate values that having and the row both read: they get a local, written by `having`."""
-        shape = self.shape
-        if shape.having is None or shape.aggregation is None:
+        steps = self.steps
+        if steps.having is None or steps.aggregation is None:
             return {}
-        read = [e for c in shape.aggregation.calls for e in (*c.args, c.filter, *(e for e, _ in c.criteria))]
+        read = [e for c in steps.aggregation.calls for e in (*c.args, c.filter, *(e for e, _ in c.criteria))]
         inner = aggregates_in(*(e for e in read if e is not None))
-        both = aggregates_in(shape.having) & aggregates_in(*shown(shape)) - inner
+        both = aggregates_in(steps.having) & aggregates_in(*shown(steps)) - inner
         return {i: f"g{i}" for i in sorted(both) if not self.values[i].isidentifier()}
 
     def _key_codes(self) -> tuple[str, ...]:
-        keys = self.shape.keys
+        keys = self.steps.keys
         codes = ["k"] if len(keys) == 1 else [f"k[{i}]" for i in range(len(keys))]
-        if self.shape.levels:  # the key of a group begins with the number of its level
+        if self.steps.levels:  # the key of a group begins with the number of its level
             codes = [f"k[{i}]" for i in range(1, len(keys) + 1)]
         thaw = self.source.bind("_thawed", thawed)
         return tuple(c if is_hashable(e.type) else f"{thaw}({c})" for c, e in zip(codes, keys, strict=True))
 
     def _arrangement(self) -> bool:
-        projection = self.shape.projection
+        projection = self.steps.projection
         if not (projection.distinct or projection.order_by or projection.limit or projection.offset):
             return False
         arrangement = Arrangement(
@@ -148,7 +148,7 @@ class Code:
     @contextmanager
     def where(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the where-clause, if there is one."""
-        with self._under(scope, self.shape.where):
+        with self._under(scope, self.steps.where):
             yield
 
     @contextmanager
@@ -156,7 +156,7 @@ class Code:
         """Write what follows under the having-clause, if there is one."""
         for i, name in self._named.items():
             self.source.line(f"{name} = {self.values[i]}")
-        with self._under(scope, self.shape.having):
+        with self._under(scope, self.steps.having):
             yield
 
     def _under(self, scope: Scope, condition: x.Expr | None) -> AbstractContextManager[None]:
@@ -167,12 +167,12 @@ class Code:
     @property
     def row_columns(self) -> tuple[str, ...] | None:
         """What the values of an output row are; None with a wildcard, then rows are dicts."""
-        projection = self.shape.projection
+        projection = self.steps.projection
         return None if projection.wildcard else tuple(c.name for c in projection.columns)
 
     def row(self, scope: Scope) -> str:
         """Code of one output row, a tuple or with a wildcard a dict; with row ordering a (sort key, row) pair."""
-        projection = self.shape.projection
+        projection = self.steps.projection
         if projection.wildcard:
             code = self._whole(scope)
         else:
@@ -184,16 +184,16 @@ class Code:
 
     def record(self, scope: Scope, now: str) -> str:
         """Code of the record of a delivery of one insert row (`cepbook.engine.delta`)."""
-        shown = self._whole(scope) if self.shape.projection.wildcard else self._values_of(scope)
+        shown = self._whole(scope) if self.steps.projection.wildcard else self._values_of(scope)
         return f"({INSERT}, {now}, {shown})"
 
     def _whole(self, scope: Scope) -> str:
         """Code of a row that has all of the event."""
-        columns = [self._column(scope, c, f"{self.source.const(c.name, 'n')}: ") for c in self.shape.projection.columns]
+        columns = [self._column(scope, c, f"{self.source.const(c.name, 'n')}: ") for c in self.steps.projection.columns]
         return "{" + ", ".join([f"**{scope.event}", *columns]) + "}" if columns else scope.event or "e"
 
     def _values_of(self, scope: Scope) -> str:
-        return ", ".join(self._column(scope, c) for c in self.shape.projection.columns)
+        return ", ".join(self._column(scope, c) for c in self.steps.projection.columns)
 
     def _column(self, scope: Scope, column: Column, name: str = "") -> str:
         """``name: value``; what may fail stands on a line of its own, so that the error points at the column."""
@@ -206,7 +206,7 @@ class Code:
         self.load_local(scope)
         with self.having(scope):
             form = f"{rows} = [{{}}]" if only else f"{rows}.append({{}})"
-            self.source.line(form.format(self.row(scope)), self.shape.projection.span)
+            self.source.line(form.format(self.row(scope)), self.steps.projection.span)
 
     # -------------------------------------------------------------- groups
     def load_local(self, scope: Scope) -> None:
@@ -223,8 +223,8 @@ class Code:
     @property
     def risky(self) -> bool:
         """Whether a change may leave a failure in the local ``broken``, to be raised when all cells have moved."""
-        shape = self.shape
-        if shape.aggregation is not None and (lower.may_fail(shape.where) or shape.former_rows_may_fail):
+        steps = self.steps
+        if steps.aggregation is not None and (lower.may_fail(steps.where) or steps.former_rows_may_fail):
             return True
         return self.aggregates.risky or any(group.cells.risky for group in self.local)
 
@@ -236,14 +236,14 @@ class Code:
 
     def key(self, scope: Scope) -> str:
         """Code of the group key of the scope's event; arrays count by content."""
-        return self._key_of(scope, self.shape.keys)
+        return self._key_of(scope, self.steps.keys)
 
     def level_key(self, scope: Scope, level: int) -> str:
         """Code of the key of the group of grouping set `level`: its number, then all keys, null where it has none."""
-        chosen = self.shape.levels[level]
+        chosen = self.steps.levels[level]
         codes = [
             key_code(self.source, lower.value(scope, e), e.type) if i in chosen else "None"
-            for i, e in enumerate(self.shape.keys)
+            for i, e in enumerate(self.steps.keys)
         ]
         return f"({', '.join([str(level), *codes])})"
 
@@ -295,7 +295,7 @@ class Code:
 
     def find_to_leave(self, key: str) -> None:
         """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
-        if self.shape.unpaired:
+        if self.steps.unpaired:
             self.find_or_make("G", "groups", key, self.aggregates.fresh())
         else:
             self.source.line(f"G = groups[{key}]")
@@ -303,23 +303,23 @@ class Code:
     @property
     def reads_now(self) -> bool:
         """Whether the windows, rows and aggregates of an arrival need engine time in the local ``now``."""
-        shape = self.shape
-        exprs = [*shown(shape), *(a for call in shape.calls for a in (*call.args, *(call.group_by or ())))]
-        exprs += [e for call in shape.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
-        exprs += [e for e in (shape.where, shape.having, *shape.keys) if e is not None]
-        exprs += [e for w in shape.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
+        steps = self.steps
+        exprs = [*shown(steps), *(a for call in steps.calls for a in (*call.args, *(call.group_by or ())))]
+        exprs += [e for call in steps.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
+        exprs += [e for e in (steps.where, steps.having, *steps.keys) if e is not None]
+        exprs += [e for w in steps.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
         clocked = any(isinstance(part, x.CurrentTimestamp) for e in exprs for part in x.walk(e))
         return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
 
     @property
     def one_view(self) -> bool:
         """Whether all timers of the statement are those of one view."""
-        return self.shape.plan.output is None and self.shape.plan.context is None
+        return self.steps.output is None and self.steps.context is None
 
     @property
     def own_timer(self) -> bool:
         """Whether `run` need only look at the one view to know when the clock matters."""
-        return self.one_view and self.shape.ticks
+        return self.one_view and self.steps.ticks
 
     def load_state(self) -> None:
         """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""
@@ -328,13 +328,13 @@ class Code:
 
     def load_groups(self) -> None:
         """Make the aggregate part of ``S`` local."""
-        if self.shape.aggregation is not None:
-            self.source.line("groups = S[2]" if self.shape.grouped else "A = S[2]")
+        if self.steps.aggregation is not None:
+            self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
 
 
-def shown(shape: Shape) -> list[x.Expr]:
+def shown(steps: Steps) -> list[x.Expr]:
     """The expressions of which rows and their order are made."""
-    return [*(c.value for c in shape.projection.columns), *(e for e, _ in shape.projection.order_by)]
+    return [*(c.value for c in steps.projection.columns), *(e for e, _ in steps.projection.order_by)]
 
 
 def aggregates_in(*exprs: x.Expr) -> set[int]:

@@ -20,8 +20,8 @@ from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
-from cepbook.engine.rows.shape import Shape, shape_of
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.steps import Steps, lowered
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
 
@@ -37,7 +37,7 @@ class Program:
     ``settle(S, now)`` drops what has left unseen. `spans` maps source lines to the EPL that they were made from.
     """
 
-    shape: Shape
+    steps: Steps
     text: str
     namespace: dict[str, Any]
     spans: dict[int, Span]
@@ -63,22 +63,22 @@ def compile_select(
     `scope_in` gives the scope that expressions are lowered in, `all_properties` are those of the source's event type,
     in order. Errors: Refusal for what the row engine cannot run.
     """
-    shape = shape_of(plan)
+    steps = lowered(plan)
     source = Source()
     scope = scope_in(source)
-    writer = _Writer(shape, Code(shape, scope), tuple(all_properties), iterable_unbound)
+    writer = _Writer(steps, Code(steps, scope), tuple(all_properties), iterable_unbound)
     writer.write()
     matches = plan.source.pattern
     pattern = None if matches is None else PatternCode(matches, scope)
     namespace = source.load()
     if plan.output is not None:
-        bind_limiter(shape, plan.output, namespace)
+        bind_limiter(steps, plan.output, namespace)
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
     watched, output_watched = (
-        tuple(scope.variables[name] for name in names) for names in (shape.watched, shape.output_watched)
+        tuple(scope.variables[name] for name in names) for names in (steps.watched, steps.output_watched)
     )
     program = Program(
-        shape, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
+        steps, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
     )
     program.watched, program.output_watched = watched, output_watched
     program.pattern = None if pattern is None else pattern.program(namespace)
@@ -86,16 +86,16 @@ def compile_select(
 
 
 class _Writer:
-    def __init__(self, shape: Shape, code: Code, all_properties: tuple[str, ...], iterable_unbound: bool) -> None:
-        self.shape = shape
+    def __init__(self, steps: Steps, code: Code, all_properties: tuple[str, ...], iterable_unbound: bool) -> None:
+        self.steps = steps
         self.code = code
         self.source = code.source
         self.iterable_unbound = iterable_unbound
         self.body = _body(code, iterable_unbound)
-        extra = tuple(name for name in all_properties if name not in shape.properties) if shape.keeps_event else ()
-        self.columns = shape.properties + extra
+        extra = tuple(name for name in all_properties if name not in steps.properties) if steps.keeps_event else ()
+        self.columns = steps.properties + extra
         self.all_properties = all_properties
-        self.contextual = shape.plan.context is not None
+        self.contextual = steps.context is not None
 
     def write(self) -> None:
         self._on_event()
@@ -116,23 +116,23 @@ class _Writer:
         with source.block("def new_state(P, now):"):
             source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
             source.line(f"S[1] = {self.body.fresh}")
-            if self.shape.aggregation is not None:
-                source.line("S[2] = {}" if self.shape.grouped else f"S[2] = {cells.fresh()}")
+            if self.steps.aggregation is not None:
+                source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")
             self.body.start()
             source.line("return S")
 
     # -------------------------------------------------------------- one event
     def _on_event(self) -> None:
-        source, shape = self.source, self.shape
-        condition = shape.source.filter
+        source, steps = self.source, self.steps
+        condition = steps.source.filter
         early = lower.properties(condition)
-        late = [name for name in shape.properties if name not in early]
+        late = [name for name in steps.properties if name not in early]
         for name, condition_applies in (("on_event", True), ("on_match", False)):
             if not condition_applies:
                 if condition is None:
                     source.line("on_match = on_event")
                     continue
-                late = [n for n in shape.properties if n not in early or n in self._needed_after_filter()]
+                late = [n for n in steps.properties if n not in early or n in self._needed_after_filter()]
             with source.function(name, ["e", "S"] if self.contextual else ["e"], self._state_parameters()):
                 if condition is not None and condition_applies:
                     self._read(early)
@@ -152,14 +152,14 @@ class _Writer:
         if self.contextual:
             return []
         parts = ["S", "W"]
-        if self.shape.aggregation is not None and not self.shape.runs_along:
-            parts.append("groups" if self.shape.grouped else "A")
+        if self.steps.aggregation is not None and not self.steps.runs_along:
+            parts.append("groups" if self.steps.grouped else "A")
         return parts
 
     def _needed_after_filter(self) -> set[str]:
-        stage = self.shape.stages[0]
+        stage = self.steps.stages[0]
         arriving = [e for w in stage.windows for e in (*w.args, *(e for e, _ in w.criteria))]
-        derived = self.shape.plan.derived
+        derived = self.steps.derived
         if derived is not None:
             arriving += [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
         return {*stage.kept, *lower.properties(*arriving)}
@@ -188,9 +188,9 @@ class _Writer:
 
     # -------------------------------------------------------------- many events
     def _run(self) -> None:
-        source, shape, code = self.source, self.shape, self.code
-        plain = not (self.contextual or shape.grouped or code.local or shape.plan.output) and shape.enters_alone
-        hoisted = plain and shape.aggregation is not None
+        source, steps, code = self.source, self.steps, self.code
+        plain = not (self.contextual or steps.grouped or code.local or steps.output) and steps.enters_alone
+        hoisted = plain and steps.aggregation is not None
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         heads = ["times", "partitions"] if self.contextual else ["times"]
@@ -223,7 +223,7 @@ class _Writer:
             code.in_run = False
 
     def _row_body(self, hoisted: bool) -> None:
-        source, shape, code = self.source, self.shape, self.code
+        source, steps, code = self.source, self.steps, self.code
         if code.own_timer:
             with source.block("if now >= W.due:"):
                 if hoisted:
@@ -231,7 +231,7 @@ class _Writer:
                 source.line("run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
-        elif shape.timed:
+        elif steps.timed:
             with source.block("if now >= timed.due:"):
                 if hoisted:
                     code.aggregates.store("A")
@@ -243,7 +243,7 @@ class _Writer:
                 source.line("continue")
             source.line("S = P.states[slot]")
         emit = Emitter(self.code, "now", guarded=False)
-        condition = shape.source.filter
+        condition = steps.source.filter
         if condition is None:
             self._row_arrival(emit, hoisted)
             return
@@ -252,7 +252,7 @@ class _Writer:
 
     def _row_arrival(self, emit: Emitter, hoisted: bool) -> None:
         source = self.source
-        if self.shape.keeps_event:
+        if self.steps.keeps_event:
             local = {name: f"p{i}" for i, name in enumerate(self.columns)}
             pairs = ", ".join(f"{source.const(n, 'n')}: {local[n]}" for n in self.all_properties)
             source.line(f"e = {{{pairs}}}")
@@ -261,7 +261,7 @@ class _Writer:
         self.body.arrival(emit, hoisted=hoisted)
 
     def _load_for_arrival(self) -> None:
-        if self.shape.runs_along:
+        if self.steps.runs_along:
             self.source.line("W = S[1]")
         else:
             self.code.load_state()
@@ -288,50 +288,50 @@ class _Writer:
     def _snapshot(self) -> None:
         """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
         source, code = self.source, self.code
-        if self.shape.kind != "fully_aggregated_grouped" or self.shape.window_names:
+        if self.steps.kind != "fully_aggregated_grouped" or self.steps.window_names:
             self._found()
             return
         by_level = source.bind("_level", itemgetter(0))
-        groups = f"sorted(groups, key={by_level})" if self.shape.levels else "groups"
+        groups = f"sorted(groups, key={by_level})" if self.steps.levels else "groups"
         with source.block(f"for k in {groups}:"):
             code.load_group_or_fresh()
             code.append_row("found", self.body.q)
 
     def _found(self) -> None:
-        source, shape, code = self.source, self.shape, self.code
+        source, steps, code = self.source, self.steps, self.code
         q = self.body.q
-        if shape.kind == "fully_aggregated":
+        if steps.kind == "fully_aggregated":
             code.aggregates.load("A")
             code.append_row("found", q)
             return
         contents = self.body.contents()
-        if not shape.stages[0].windows and len(shape.stages) == 1 and not self.iterable_unbound:
+        if not steps.stages[0].windows and len(steps.stages) == 1 and not self.iterable_unbound:
             return
-        if self.iterable_unbound and not shape.window_names and shape.kind == "fully_aggregated_grouped":
+        if self.iterable_unbound and not steps.window_names and steps.kind == "fully_aggregated_grouped":
             with source.block("for k, G in groups.items():"):
                 code.aggregates.load("G")
                 code.append_row("found", q)
             return
-        if shape.kind == "aggregated":
+        if steps.kind == "aggregated":
             code.aggregates.load("A")
-        if shape.kind == "fully_aggregated_grouped":
+        if steps.kind == "fully_aggregated_grouped":
             source.line("seen = set()")
-        if shape.runs_along:
+        if steps.runs_along:
             with source.block(f"for k in {contents}:"):
                 code.load_group_or_fresh()
                 code.append_row("found", q)
             return
-        for level in range(max(1, len(shape.levels))):
+        for level in range(max(1, len(steps.levels))):
             with source.block(f"for item in {contents}:"):
                 code.items.unpack(source, "item")
                 with code.where(q):
                     self._found_item(q, level)
 
     def _found_item(self, q: Scope, level: int) -> None:
-        source, shape, code = self.source, self.shape, self.code
-        if shape.grouped:
-            source.line(f"k = {code.level_key(q, level) if shape.levels else code.key(q)}")
-            if shape.kind == "fully_aggregated_grouped":
+        source, steps, code = self.source, self.steps, self.code
+        if steps.grouped:
+            source.line(f"k = {code.level_key(q, level) if steps.levels else code.key(q)}")
+            if steps.kind == "fully_aggregated_grouped":
                 with source.block("if k in seen:"):
                     source.line("continue")
                 source.line("seen.add(k)")
@@ -340,6 +340,6 @@ class _Writer:
 
 
 def _body(code: Code, iterable_unbound: bool) -> GeneralCode:
-    if code.shape.plan.output is not None:
-        return LimitedCode(code, code.shape.plan.output, iterable_unbound)
+    if code.steps.output is not None:
+        return LimitedCode(code, code.steps.output, iterable_unbound)
     return GeneralCode(code, iterable_unbound)

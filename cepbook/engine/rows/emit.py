@@ -21,19 +21,19 @@ class Emitter:
 
     def row(self, scope: Scope) -> None:
         """Deliver the row of `scope` as the one insert row."""
-        source, shape = self._code.source, self._code.shape
+        source, steps = self._code.source, self._code.steps
         if self._code.arranged:
             self(f"[{self._code.row(scope)}]", None)
-        elif shape.delivers != "rstream":
+        elif steps.delivers != "rstream":
             with source.block("if out:") if self._guarded else nullcontext():
-                source.line(f"out({self._code.record(scope, self._now)})", shape.projection.span)
+                source.line(f"out({self._code.record(scope, self._now)})", steps.projection.span)
 
     def __call__(self, insert: str | None, remove: str | None) -> None:
         """Deliver rows; the codes of lists (names: of lists or None), None for a side without rows."""
-        source, shape = self._code.source, self._code.shape
-        if shape.delivers == "rstream":
+        source, steps = self._code.source, self._code.steps
+        if steps.delivers == "rstream":
             insert, remove = remove, None
-        elif shape.delivers == "istream":
+        elif steps.delivers == "istream":
             remove = None
         if insert is None and remove is None:
             return
@@ -43,13 +43,13 @@ class Emitter:
                     source.line(f"{name} = arrange({code})")
             insert, remove = insert and "ins", remove and "rem"
         with self._if_any([code for code in (insert, remove) if code is not None and code.isidentifier()]):
-            source.line(f"push({self._now}, {_or_none(insert)}, {_or_none(remove)})", shape.projection.span)
+            source.line(f"push({self._now}, {_or_none(insert)}, {_or_none(remove)})", steps.projection.span)
 
     def _if_any(self, names: list[str]) -> AbstractContextManager[None]:
         """Under the condition that somebody listens and there are rows."""
         conditions = ["push"] if self._guarded else []
         if names:
-            if self._code.shape.posts_nothing:
+            if self._code.steps.posts_nothing:
                 names.append("forced")
             conditions.append(names[0] if len(names) == 1 else f"({' or '.join(names)})")
         return self._code.source.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()

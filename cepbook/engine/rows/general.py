@@ -43,7 +43,7 @@ class GeneralCode(ChangeCode):
 
     def __init__(self, code: Code, iterable_unbound: bool) -> None:
         self.code = code
-        self.shape = code.shape
+        self.steps = code.steps
         self.source = code.source
         self.pipeline = Pipeline(code, iterable_unbound)
         self._view = self.pipeline.view()
@@ -80,7 +80,7 @@ class GeneralCode(ChangeCode):
 
     def _grouping(self, e: x.Grouping) -> str:
         """The bits of each grouping set stand ready; the group's key says which set it is of."""
-        levels = self.shape.levels
+        levels = self.steps.levels
         bits = [sum((key not in level) << place for place, key in enumerate(reversed(e.keys))) for level in levels]
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
 
@@ -114,10 +114,10 @@ class GeneralCode(ChangeCode):
         source = self.source
         self.code.number()
         self.loaded = hoisted
-        if self.shape.lazy and self.shape.kind == "aggregated" and not hoisted:
+        if self.steps.lazy and self.steps.kind == "aggregated" and not hoisted:
             self.code.aggregates.load("A")
             self.loaded = True
-        if self.shape.runs_along:
+        if self.steps.runs_along:
             posted = self._arrive_along()
         else:
             posted = self.pipeline.arrive(self._sweep)
@@ -127,7 +127,7 @@ class GeneralCode(ChangeCode):
             self.arrival_change(posted.left, emit, hoisted=hoisted)
             return
         with source.block("if change is not None:"):
-            if self.shape.enters_alone:
+            if self.steps.enters_alone:
                 self.arrival_change(LEFT, emit, hoisted=hoisted)
             else:
                 self._process_change()
@@ -142,21 +142,21 @@ class GeneralCode(ChangeCode):
 
     def _arrive_along(self) -> Posted | None:
         """Add the event to the groups of the batch being collected; no event is kept."""
-        source, code, cells, shape = self.source, self.code, self.code.aggregates, self.shape
+        source, code, cells, steps = self.source, self.code, self.code.aggregates, self.steps
         with code.where(self.p):
             source.line("pending = W.items")
             key = "None"
-            if shape.grouped:
+            if steps.grouped:
                 key = code.key(self.p)
                 if not key.isidentifier():
                     source.line(f"k = {key}")
                     key = "k"
-            starts = self._start_clock if self.shape.starts_with_group else None
+            starts = self._start_clock if self.steps.starts_with_group else None
             code.find_or_make("H", "pending", key, cells.fresh(), starts)
             cells.load("H")
             cells.enter(self.p)
             cells.store("H")
-        return None if self.shape.starts_with_group else self.pipeline.arrive_along()
+        return None if self.steps.starts_with_group else self.pipeline.arrive_along()
 
     def _start_clock(self) -> None:
         """A new group starts the clock of the batch."""
@@ -167,12 +167,12 @@ class GeneralCode(ChangeCode):
     def _sweep(self, head: str, item: str) -> None:
         """What left a lazily expired window leaves its aggregates, too, before the arrival."""
         with self.source.block(head):
-            if self.shape.aggregation is None:
+            if self.steps.aggregation is None:
                 self.source.line(item)
                 return
             self.code.items.unpack(self.source, item)
             with self.code.where(self.gone):
-                if self.shape.grouped:
+                if self.steps.grouped:
                     self.source.line(f"k = {self.code.key(self.gone)}")
                     self.code.leave_group(self.gone, "k")
                 else:
@@ -186,23 +186,23 @@ class GeneralCode(ChangeCode):
 
     def start(self) -> None:
         """A view may want to be advanced before any event."""
-        if self.shape.ticks:
+        if self.steps.ticks:
             self.source.line("W = S[1]")
             self._arm("W")
 
     def timers(self) -> None:
         """``process``, and what advances views: ``run_expiry`` for the one view there is, or ``tick``."""
         source = self.source
-        if self.shape.ticks or not self.shape.enters_alone:
+        if self.steps.ticks or not self.steps.enters_alone:
             with source.block("def process(S, batch, former, now, ins, rem, forced):"):
-                if self.shape.placed:
+                if self.steps.placed:
                     source.line("W = S[1]")
                 self.code.load_groups()
-                if self.shape.runs_along:
+                if self.steps.runs_along:
                     self.swapped()
                 else:
                     self.change()
-        if not self.shape.ticks:
+        if not self.steps.ticks:
             return
         with source.block("def dues(S):"):
             source.line("return [(0, S[1].due)]")
@@ -244,7 +244,7 @@ class GeneralCode(ChangeCode):
 
     def reevaluate(self) -> None:
         """``reevaluate(S, now)``: a variable that a window's condition reads has changed."""
-        if not self.shape.watched:
+        if not self.steps.watched:
             return
         with self.source.block("def reevaluate(S, now):"):
             self.source.line("W = S[1]")
@@ -261,7 +261,7 @@ class GeneralCode(ChangeCode):
     # -------------------------------------------------------------- reading
     def settle(self) -> None:
         """Body of ``settle(S, now)``: drop what has left a lazily expired window."""
-        if not self.shape.lazy:
+        if not self.steps.lazy:
             return
         source = self.source
         source.line("change = S[1].sweep(now)")

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.shape import Shape, Stage
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.steps import Keep, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +70,17 @@ class Items:
         return scope.at(props=self.arriving(), event="e")
 
 
-def items_of(shape: Shape, needs_ordinal: bool) -> Items:
-    """The packing for `shape`, of the items that its rows are made from."""
-    return _of_stage(shape.stages[-1], len(shape.priors), needs_ordinal)
+def items_of(steps: Steps, needs_ordinal: bool) -> Items:
+    """The packing for `steps`, of the items that its rows are made from."""
+    return _of_stage(steps.stages[-1], len(steps.priors), needs_ordinal)
 
 
-def first_items(shape: Shape) -> Items | None:
+def first_items(steps: Steps) -> Items | None:
     """The packing of the events of a statement whose rows are made from derived events; None without these."""
-    return _of_stage(shape.stages[0], 0, True) if len(shape.stages) > 1 else None
+    return _of_stage(steps.stages[0], 0, True) if len(steps.stages) > 1 else None
 
 
-def _of_stage(stage: Stage, priors: int, needs_ordinal: bool) -> Items:
+def _of_stage(stage: Keep, priors: int, needs_ordinal: bool) -> Items:
     positions = {name: number for number, name in enumerate(stage.properties)}
     parts = ["o"] * (needs_ordinal or stage.by_ordinal) + ["t"] * stage.keeps_time
     parts += [*(f"w{i}" for i in range(stage.operands)), *(f"r{i}" for i in range(priors))]

@@ -18,7 +18,7 @@ from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.output import Form
 from cepbook.engine.rows.output.collect import Late, RowForm, Rows
 from cepbook.engine.rows.output.lowering import write_output
-from cepbook.engine.rows.shape import Shape
+from cepbook.engine.rows.steps import Steps
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output
 from cepbook.lang.windows import WINDOWS
@@ -31,7 +31,7 @@ class LimitedCode(GeneralCode):
         super().__init__(code, iterable_unbound)
         self.output = output
         self._limiter = code.slot("limiter(P, now)")
-        self._counts_keys = output.which == "first" and self.shape.grouped
+        self._counts_keys = output.which == "first" and self.steps.grouped
         self.source.bind("_NEVER", NEVER)
 
     @property
@@ -42,28 +42,28 @@ class LimitedCode(GeneralCode):
     # -------------------------------------------------------------- rows
     def append_row(self, rows: str, scope: Scope) -> None:
         """Rows of groups with their keys; ``all`` of row-per-event groups wants the events, too."""
-        source, grouped = self.source, self.shape.grouped
+        source, grouped = self.source, self.steps.grouped
         if grouped:
             source.line("row = None")
         self.code.load_local(scope)
         with self.code.having(scope):
-            late = reads_late(self.shape, self.output)
+            late = reads_late(self.steps, self.output)
             code = self._late_row(scope) if late else self.code.row(scope)
-            source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.shape.projection.span)
+            source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.steps.projection.span)
         if grouped:
-            with_item = rows == "ins" and self.shape.kind == "aggregated_grouped" and self.output.which == "all"
+            with_item = rows == "ins" and self.steps.kind == "aggregated_grouped" and self.output.which == "all"
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
     def _late_row(self, scope: Scope) -> str:
         """Code of what stands for a row until it is delivered: the name of the function ``late0(S, now, …)`` that makes
         it, and what changes before that: the item, the key, values of aggregates, ``prev``.
         """
-        source, shape = self.source, self.shape
-        kept = {} if shape.fully else {"item": "item"}
-        if shape.grouped:
+        source, steps = self.source, self.steps
+        kept = {} if steps.fully else {"item": "item"}
+        if steps.grouped:
             kept["k"] = "k"
         values = list(scope.aggregates)
-        for i in sorted(aggregates_in(*shown(shape))):
+        for i in sorted(aggregates_in(*shown(steps))):
             kept[f"now{i}"], values[i] = values[i], f"now{i}"
         of_row = scope.row
         assert of_row is not None
@@ -82,9 +82,9 @@ class LimitedCode(GeneralCode):
 
         def write() -> None:
             with source.block(f"def {name}(S, now, {', '.join(kept)}):"):
-                if not shape.fully:
+                if not steps.fully:
                     self.code.items.unpack(source, "item")
-                source.line(f"return {row}", shape.projection.span)
+                source.line(f"return {row}", steps.projection.span)
 
         self.code.helpers.append(write)
         values_kept = "".join(f"{code}, " for code in kept.values())
@@ -93,7 +93,7 @@ class LimitedCode(GeneralCode):
     def _count(self) -> None:
         """Write what counts the events of the change."""
         source = self.source
-        if not self._counts_keys and self.shape.where is None:
+        if not self._counts_keys and self.steps.where is None:
             source.line("n_in, n_out = len(batch), len(former)")
             return
         source.line("n_in, n_out = [], []" if self._counts_keys else "n_in = n_out = 0")
@@ -101,7 +101,7 @@ class LimitedCode(GeneralCode):
         self.left(lambda scope: self._count_one("n_out", scope))
 
     def _count_one(self, count: str, scope: Scope) -> None:
-        code, levels = self.code, self.shape.levels
+        code, levels = self.code, self.steps.levels
         if not self._counts_keys:
             self.source.line(f"{count} += 1")
         elif levels:
@@ -194,9 +194,9 @@ class LimitedCode(GeneralCode):
     # -------------------------------------------------------------- what limiters call
     def helpers(self) -> None:
         """Rows made at output, the clause's own expressions, and what else is needed."""
-        if self.shape.fully:
+        if self.steps.fully:
             self._write_rows("group_rows(S, k, now)", of_event=False)
-        if self.shape.kind == "aggregated_grouped":
+        if self.steps.kind == "aggregated_grouped":
             self._write_rows("event_rows(S, k, item, now)", of_event=True)
         self.ended()
         write_output(self.output, self.code.base)
@@ -209,7 +209,7 @@ class LimitedCode(GeneralCode):
             self.code.load_state()
             if of_event:
                 self.code.items.unpack(source, "item")
-            if self.shape.grouped:
+            if self.steps.grouped:
                 self.code.load_group_or_fresh()
             else:
                 self.code.aggregates.load("A")
@@ -220,9 +220,9 @@ class LimitedCode(GeneralCode):
 _OF_DELIVERY = (x.CurrentTimestamp, x.Variable, x.ContextProp)
 
 
-def reads_late(shape: Shape, output: Output) -> bool:
+def reads_late(steps: Steps, output: Output) -> bool:
     """Whether collected rows read what is not of events, so that it must be read when they are delivered."""
-    late = any(isinstance(part, _OF_DELIVERY) for e in shown(shape) for part in x.walk(e))
+    late = any(isinstance(part, _OF_DELIVERY) for e in shown(steps) for part in x.walk(e))
     return late and output.which not in ("first", "snapshot")
 
 
@@ -242,10 +242,10 @@ class _Rows:
         return self.namespace["snapshot_rows"](state, now)
 
 
-def bind_limiter(shape: Shape, output: Output, namespace: dict[str, Any]) -> None:
+def bind_limiter(steps: Steps, output: Output, namespace: dict[str, Any]) -> None:
     """Give the generated module the function that makes a state's limiter."""
-    late = reads_late(shape, output)
-    releases = any(WINDOWS[name].batch for name in shape.window_names)
-    having = shape.having is not None
-    rows = RowForm(shape.kind, output.which, shape.plan.selector, bool(shape.levels), late, having, releases)
+    late = reads_late(steps, output)
+    releases = any(WINDOWS[name].batch for name in steps.window_names)
+    having = steps.having is not None
+    rows = RowForm(steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases)
     namespace["limiter"] = Form(output, rows, _Rows(namespace), namespace).limiter

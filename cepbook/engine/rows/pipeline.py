@@ -11,8 +11,8 @@ from functools import partial
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.items import Items
-from cepbook.engine.rows.shape import Stage
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.steps import Keep
 from cepbook.engine.rows.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.rows.windows.chain import Chain, Windows
 from cepbook.engine.rows.windows.combined import Union, intersection
@@ -33,23 +33,23 @@ class Pipeline:
     def __init__(self, code: Code, iterable_unbound: bool) -> None:
         self.code = code
         self.source = code.source
-        self.shape = code.shape
+        self.steps = code.steps
         self.iterable_unbound = iterable_unbound
-        self.derived = code.shape.plan.derived
+        self.derived = code.steps.derived
         self.operands: list[str] = []  # code for the arriving event, of the stage that was written last
         self.first_operands: list[str] = []
-        self._priors = self._prior_slots() if self.shape.priors else None
+        self._priors = self._prior_slots() if self.steps.priors else None
 
     @property
     def span(self) -> Span:
         """Where the windows stand that events arrive at; the source of a statement without windows."""
-        windows = self.shape.stages[0].windows
-        return windows[0].span.to(windows[-1].span) if windows else self.shape.source.span
+        windows = self.steps.stages[0].windows
+        return windows[0].span.to(windows[-1].span) if windows else self.steps.source.span
 
     # -------------------------------------------------------------- views
     def view(self) -> str:
         """Code of the statement's view; it reads ``S`` and ``now``."""
-        below, *above = self.shape.stages
+        below, *above = self.steps.stages
         with self._at(self.code.first):
             found = self._views(below)
         if self.derived is None:
@@ -70,7 +70,7 @@ class Pipeline:
         yield
         code.items, code.arrivals = before
 
-    def _views(self, stage: Stage) -> str:
+    def _views(self, stage: Keep) -> str:
         """The windows of one stage: those under ``groupwin``, then those behind ``merge``."""
         self.operands = []
         names = [spec.name for spec in stage.windows]
@@ -94,7 +94,7 @@ class Pipeline:
             self.source.line(f"return {inner}")
     @property
     def _remembers_last(self) -> bool:
-        return self.iterable_unbound and not self.shape.fully
+        return self.iterable_unbound and not self.steps.fully
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
         views = [self._window(spec) for spec in specs]
@@ -110,7 +110,7 @@ class Pipeline:
         window = WINDOW_FORMS[spec.name]
         at = self.code.items.first_operand + len(self.operands)
         self.operands += window.operands(self.code, spec)
-        if self.shape.runs_along and window.along is not None:
+        if self.steps.runs_along and window.along is not None:
             return window.along(self.code, spec, at)
         return window.make(self.code, spec, at)
 
@@ -145,7 +145,7 @@ class Pipeline:
             for name, position in items.positions.items():
                 source.line(f"p{position} = e[{source.const(name, 'n')}]")
             if self._priors is not None:
-                nothing = " = ".join(f"pr{number}" for number in range(len(self.shape.priors)))
+                nothing = " = ".join(f"pr{number}" for number in range(len(self.steps.priors)))
                 source.line(f"{nothing} = None")
                 with source.block("if posted:"):
                     self._write_priors()
@@ -154,14 +154,14 @@ class Pipeline:
     # -------------------------------------------------------------- prior
     def _prior_slots(self) -> str:
         """The state's part that holds the values of ``prior`` of the last events."""
-        most = max(prior.index for prior in self.shape.priors)
+        most = max(prior.index for prior in self.steps.priors)
         return self.code.slot(f"{self.source.bind('_deque', deque)}(maxlen={most + 1})")
 
     def _write_priors(self) -> None:
         """``pr0`` and so on: the values of the calls of ``prior`` for the arriving event."""
         if self._priors is None:
             return
-        source, priors = self.source, self.shape.priors
+        source, priors = self.source, self.steps.priors
         values = list(dict.fromkeys(prior.value for prior in priors))
         scope = self.code.arriving("now")
         source.line(f"before = {self._priors}")
@@ -173,31 +173,31 @@ class Pipeline:
     def prior(self, e: x.Expr, *, arriving: bool) -> str:
         """Code of a call of ``prior`` for the arriving event or for an unpacked item."""
         assert isinstance(e, x.Prior)
-        return f"{'pr' if arriving else 'qr'}{self.shape.priors.index(e)}"
+        return f"{'pr' if arriving else 'qr'}{self.steps.priors.index(e)}"
 
     # -------------------------------------------------------------- arrival
     @property
     def _fragment(self) -> Fragment | None:
         """What writes arrivals at the one window there is; None where the view is called."""
-        only = self.shape.only
-        if only is None or any(spec.reclaim is not None for spec in self.shape.stages[0].windows):
+        only = self.steps.only
+        if only is None or any(spec.reclaim is not None for spec in self.steps.stages[0].windows):
             return None
         return WINDOW_FORMS[only.name].fragment
 
     @property
     def _passes_by(self) -> bool:
         """Whether there is no window at all."""
-        return len(self.shape.stages) == 1 and not self.shape.stages[0].windows
+        return len(self.steps.stages) == 1 and not self.steps.stages[0].windows
 
     @property
     def reads_now(self) -> bool:
         """Whether the code of arrivals needs engine time in the local ``now``."""
         if self._passes_by:
             return False
-        shape, only = self.shape, self.shape.only
-        if self._fragment is None or only is None or shape.group_keys:
+        steps, only = self.steps, self.steps.only
+        if self._fragment is None or only is None or steps.group_keys:
             return True
-        return (WINDOW_FORMS[only.name].reads_now or not shape.enters_alone) and not shape.starts_with_group
+        return (WINDOW_FORMS[only.name].reads_now or not steps.enters_alone) and not steps.starts_with_group
 
     def item(self, operands: Sequence[str] | None = None) -> str:
         """Write what an arriving event is made into; gives the code of its item. `operands`: those that are at hand."""
@@ -214,7 +214,7 @@ class Pipeline:
         fragment = self._fragment
         operands = self.operands if fragment is None else self._in_locals(self.operands)
         item = self.item(operands)
-        if self.shape.placed:
+        if self.steps.placed:
             self.source.line(f"item = {item}")
             item = "item"
         if self._passes_by:
@@ -224,7 +224,7 @@ class Pipeline:
             self.source.line(f"change = W.arrive({item}, now)", self.span)
             self.armed()
             return CHANGE
-        if not self.shape.group_keys:
+        if not self.steps.group_keys:
             return fragment(Arrival(self, "W", item, operands, swept))
         key, *operands = operands
         self.code.find_or_make("w", "W.by_key", key, f"W.open({key}, now)")
@@ -246,8 +246,8 @@ class Pipeline:
 
     def armed(self, group: tuple[str, str] | None = None) -> None:
         """Write what makes the clock look at the view when it is due; `group` is code of a key and of its view."""
-        source, shape = self.source, self.shape
-        if not shape.ticks:
+        source, steps = self.source, self.steps
+        if not steps.ticks:
             return
         if group is not None:
             key, view = group
@@ -288,15 +288,15 @@ class Arrival:
     @property
     def spec(self) -> WindowSpec:
         """The window."""
-        only = self.pipeline.shape.only
+        only = self.pipeline.steps.only
         assert only is not None
         return only
 
     @property
     def unseen(self) -> bool:
         """Whether nobody looks at what leaves."""
-        shape = self.pipeline.shape
-        return shape.aggregation is None and not shape.wants_remove
+        steps = self.pipeline.steps
+        return steps.aggregation is None and not steps.wants_remove
 
     def parameter(self, attribute: str, e: x.Expr) -> str:
         """Code of a parameter of the window: the constant itself, or the `attribute` of its view."""

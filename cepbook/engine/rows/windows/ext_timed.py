@@ -22,7 +22,7 @@ from cepbook.lang.plan import WindowSpec
 
 def _arrive(arrival: Arriving) -> Posted:
     source, w, length, (stamp,) = arrival.source, arrival.view, fixed(arrival.spec, 1), arrival.operands
-    at = arrival.code.items.first_operand + bool(arrival.code.shape.group_keys)
+    at = arrival.code.items.first_operand + bool(arrival.code.steps.group_keys)
     source.line(f"queue = {w}.items")
     source.line(f"queue.append({arrival.item})")
     before = f"{w}.period.before({stamp})"

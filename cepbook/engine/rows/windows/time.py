@@ -23,7 +23,7 @@ from cepbook.lang.plan import WindowSpec
 
 def _arrive(arrival: Arriving) -> Posted:
     source, w, code = arrival.source, arrival.view, arrival.code
-    lazy, length = code.shape.lazy, fixed(arrival.spec)
+    lazy, length = code.steps.lazy, fixed(arrival.spec)
     span = None if length is None else arrival.parameter("period.length", length)
     source.line(f"queue = {w}.items")
     if lazy:
@@ -68,7 +68,7 @@ class Time(Queue):
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:
-    return f"{code.source.bind('_Time', Time)}({period(code, spec)}, {code.items.time}, {code.shape.lazy})"
+    return f"{code.source.bind('_Time', Time)}({period(code, spec)}, {code.items.time}, {code.steps.lazy})"
 
 
 WINDOW = Window(_view, fragment=_arrive, reads_now=True)

@@ -1,4 +1,13 @@
-"""What a select plan looks like to the code generator: the chain of nodes laid flat, with facts derived from it."""
+"""The physical plan: what a statement does with an event, step by step, as data.
+
+::
+
+    Scan | Match  →  Keep (views)  →  Derive → Keep  →  Where  →  Fold (aggregates)  →  Row  →  Pace (output)  →  Apply
+
+Every step takes what entered and what left, and passes on what that makes. `lowered` makes the steps of a statement's
+plan; the writer (`rows.compile`) makes one program of them, and asks them for facts, never for names. Steps can be
+printed (``%epl show steps``, `rows.describe`).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +15,33 @@ from dataclasses import dataclass
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import CHANGING, Leaving
-from cepbook.errors import Refusal
+from cepbook.errors import Refusal, Span
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
+from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.expr import Expr
+from cepbook.lang.patterns import Pattern
 from cepbook.lang.windows import WINDOWS, WindowRow
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Views over events of one type: those of the source, or the derived ones.
+class Scan:
+    """Events of a type that pass the filter come in."""
+
+    source: p.Source
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Matches of a pattern come in, as events with a property for each tag."""
+
+    source: p.Source
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Views over events of one type, those of the source or the derived ones; without windows events pass by.
 
     `properties` are read of events that arrive, `kept` of items later; `operands` counts what windows compare.
     `keeps_time`: windows read when an item arrived. `by_ordinal`: items are told apart by their number.
@@ -46,26 +72,124 @@ class Stage:
         return any(_is(w, "merge") for w in self.windows)
 
 
-@dataclass(slots=True)
-class Shape:
-    """One single-stream select statement: its stages, and what becomes of their changes.
+@dataclass(frozen=True, slots=True)
+class Derive:
+    """Each change becomes a derived event, and takes the former one back."""
 
-    Rows are made from items of the last stage. `priors` are the calls of ``prior``.
+    node: p.Derived
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What entered or left counts only if `predicate` is true of it."""
+
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Aggregates of each group, moved by what enters and leaves."""
+
+    aggregation: p.Aggregation
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Rows: one for each event, or for each group that changed (`kind`)."""
+
+    projection: p.Projection
+    having: Expr | None
+    kind: p.QueryKind
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The output clause: when rows are delivered, and which."""
+
+    output: p.Output
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """What becomes of rows: they are delivered and inserted into a stream; or variables are set."""
+
+    selector: p.Selector
+    insert: p.Insert | None = None
+    assigned: frozenset[str] = frozenset()
+    drop: bool = False
+
+
+Step = Scan | Match | Keep | Derive | Where | Fold | Row | Pace | Apply
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps of one statement, and the facts that follow from several of them. `span` is its text.
+
+    Rows are made from items of the last of `stages`. A statement that only sets or shows variables has no `row`.
     """
 
-    plan: p.SelectStatement
-    source: p.Source
-    where: Expr | None
-    aggregation: p.Aggregation | None
-    having: Expr | None
-    projection: p.Projection
-    stages: tuple[Stage, ...] = ()
-    priors: tuple[x.Prior, ...] = ()
+    span: Span
+    context: str | None
+    scan: Scan | Match
+    apply: Apply
+    stages: tuple[Keep, ...] = ()
+    derive: Derive | None = None
+    selection: Where | None = None
+    fold: Fold | None = None
+    row: Row | None = None
+    pace: Pace | None = None
+    priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
+
+    @property
+    def all(self) -> tuple[Step, ...]:
+        """The steps in the order in which a change takes them."""
+        below, *above = self.stages or (None,)
+        found = (self.scan, below, self.derive, *above, self.selection, self.fold, self.row, self.pace, self.apply)
+        return tuple(step for step in found if step is not None)
 
     # -------------------------------------------------------------- of the plan
     @property
     def kind(self) -> p.QueryKind:
-        return self.plan.kind
+        return "unaggregated" if self.row is None else self.row.kind
+
+    @property
+    def source(self) -> p.Source:
+        return self.scan.source
+
+    @property
+    def windows(self) -> tuple[p.WindowSpec, ...]:
+        """All windows, first to last."""
+        return tuple(window for stage in self.stages for window in stage.windows)
+
+    @property
+    def derived(self) -> p.Derived | None:
+        return None if self.derive is None else self.derive.node
+
+    @property
+    def where(self) -> Expr | None:
+        return None if self.selection is None else self.selection.predicate
+
+    @property
+    def aggregation(self) -> p.Aggregation | None:
+        return None if self.fold is None else self.fold.aggregation
+
+    @property
+    def having(self) -> Expr | None:
+        return None if self.row is None else self.row.having
+
+    @property
+    def projection(self) -> p.Projection:
+        assert self.row is not None, "the statement has no rows"
+        return self.row.projection
+
+    @property
+    def output(self) -> p.Output | None:
+        return None if self.pace is None else self.pace.output
+
+    @property
+    def selector(self) -> p.Selector:
+        return self.apply.selector
 
     @property
     def properties(self) -> tuple[str, ...]:
@@ -97,11 +221,11 @@ class Shape:
 
     @property
     def wants_insert(self) -> bool:
-        return self.plan.selector != "rstream"
+        return self.selector != "rstream"
 
     @property
     def wants_remove(self) -> bool:
-        return self.plan.selector != "istream"
+        return self.selector != "istream"
 
     @property
     def fully(self) -> bool:
@@ -111,8 +235,8 @@ class Shape:
     @property
     def delivers(self) -> p.Selector:
         """Which rows are delivered: a snapshot has insert rows only, whatever the stream selector is."""
-        output = self.plan.output
-        return "istream" if output is not None and output.which == "snapshot" else self.plan.selector
+        output = self.output
+        return "istream" if output is not None and output.which == "snapshot" else self.selector
 
     # -------------------------------------------------------------- windows
     @property
@@ -139,7 +263,7 @@ class Shape:
     @property
     def timed(self) -> bool:
         """Whether the clock may change what the statement's windows hold or release, or when it delivers."""
-        output = self.plan.output
+        output = self.output
         output_timed = output is not None and output.kind in ("time", "at", "when")
         return output_timed or any(row.timed for row in self._rows)
 
@@ -170,7 +294,7 @@ class Shape:
     @property
     def _steady(self) -> bool:
         """Whether rows depend on nothing but events and aggregates of what the window holds, and nothing can fail."""
-        if self.plan.output is not None or self.levels or self._reads(x.Prev, x.Prior, x.InsertStream):
+        if self.output is not None or self.levels or self._reads(x.Prev, x.Prior, x.InsertStream):
             return False
         if self.aggregation is not None and (lower.may_fail(self.where) or self.former_rows_may_fail):
             return False
@@ -273,34 +397,47 @@ class Shape:
     @property
     def output_watched(self) -> tuple[str, ...]:
         """The variables whose changes evaluate the condition of the output clause."""
-        output = self.plan.output
+        output = self.output
         parts = [] if output is None or output.when is None else x.walk(output.when)
         return tuple(dict.fromkeys(e.name for e in parts if isinstance(e, x.Variable)))
 
 
-def shape_of(plan: p.SelectStatement) -> Shape:
-    """Lay the chain of `plan` flat.
+def lowered(plan: p.StatementPlan) -> Steps:
+    """The steps of a statement that runs.
 
     Errors: Refusal for what the row engine does not know.
     """
+    if isinstance(plan, p.SelectStatement):
+        return _of_select(plan)
+    if isinstance(plan, p.OnSetStatement):
+        return Steps(plan.span, plan.context, _scan(plan.source), Apply(plan.selector, None, plan.assigned))
+    return Steps(plan.span, None, Scan(p.Source("", None, None)), Apply("irstream"))
+
+
+def _scan(source: p.Source) -> Scan | Match:
+    return Scan(source) if source.pattern is None else Match(source, source.pattern)
+
+
+def _of_select(plan: p.SelectStatement) -> Steps:
     node: p.RowNode = plan.root.input
-    having = where = None
-    aggregation: p.Aggregation | None = None
+    having: Expr | None = None
+    found = Steps(plan.span, plan.context, _scan(plan.source), Apply(plan.selector, plan.insert, plan.assigned, plan.drop))
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):
-        aggregation, node = node, node.input
+        found.fold, node = Fold(node), node.input
     if isinstance(node, p.Selection):
-        where, node = node.predicate, node.input
+        found.selection, node = Where(node.predicate), node.input
     streams: list[p.Windowed | p.Derived] = []
     while not isinstance(node, p.Source):
         if not isinstance(node, (p.Windowed, p.Derived)):
             raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
         streams.append(node)
         node = node.input
-    shape = Shape(plan, node, where, aggregation, having, plan.root)
-    _fill_in_stages(shape, streams)
-    return shape
+    found.row = Row(plan.root, having, plan.kind)
+    found.pace = None if plan.output is None else Pace(plan.output)
+    _keep(found, streams)
+    return found
 
 
 def _is(window: p.WindowSpec, name: str) -> bool:
@@ -309,25 +446,26 @@ def _is(window: p.WindowSpec, name: str) -> bool:
 
 def _remembers(call: p.AggregateCall) -> bool:
     """Whether the value depends on events that are not in the window any more."""
-    return call.ever or call.name in ("leaving", "rate")
+    return call.ever or AGGREGATES[call.name].remembers
 
 
-def _fill_in_stages(shape: Shape, streams: list[p.Windowed | p.Derived]) -> None:
-    after = _after_window(shape)
+def _keep(steps: Steps, streams: list[p.Windowed | p.Derived]) -> None:
+    after = _after_window(steps)
     parts = [part for e in after if e is not None for part in x.walk(e)]
-    shape.priors = tuple(dict.fromkeys(part for part in parts if isinstance(part, x.Prior)))
+    steps.priors = tuple(dict.fromkeys(part for part in parts if isinstance(part, x.Prior)))
     derived = next((node for node in streams if isinstance(node, p.Derived)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
-    wildcard = shape.projection.wildcard
+    wildcard = steps.projection.wildcard
     if derived is None:
         below = windowed[0] if windowed else None
-        shape.stages = (_stage(below, [shape.source.filter], after, wildcard, 0, shape.placed),)
+        steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, steps.placed),)
         return
+    steps.derive = Derive(derived)
     below = windowed[-1] if windowed and windowed[-1] is derived.input else None
     above = windowed[0] if streams[0] is not derived and windowed else None
     derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
-    shape.stages = (
-        _stage(below, [shape.source.filter, *derives], [], False, len(derives), True),
+    steps.stages = (
+        _stage(below, [steps.source.filter, *derives], [], False, len(derives), True),
         _stage(above, [], after, wildcard, 0, True),
     )
 
@@ -339,7 +477,7 @@ def _stage(
     wildcard: bool,
     more: int,
     by_ordinal: bool,
-) -> Stage:
+) -> Keep:
     windows = () if node is None else node.windows
     rows = [WINDOWS[w.name] for w in windows]
     later = list(after)
@@ -352,7 +490,7 @@ def _stage(
     timestamps = any(part.name.endswith("_timestamp") for part in parts)
     several = sum(row.kind != "grouping" for row in rows) > 1
     merged = any(_is(window, "merge") for window in windows)
-    return Stage(
+    return Keep(
         windows,
         node is not None and node.union,
         tuple(lower.properties(*arriving, *later)),
@@ -364,11 +502,11 @@ def _stage(
     )
 
 
-def _after_window(shape: Shape) -> list[Expr | None]:
-    found: list[Expr | None] = [shape.where, shape.having, *shape.keys]
-    found += _of_calls(shape.calls)
-    found += [column.value for column in shape.projection.columns]
-    found += [e for e, _ in shape.projection.order_by]
+def _after_window(steps: Steps) -> list[Expr | None]:
+    found: list[Expr | None] = [steps.where, steps.having, *steps.keys]
+    found += _of_calls(steps.calls)
+    found += [column.value for column in steps.projection.columns]
+    found += [e for e, _ in steps.projection.order_by]
     return found
 
 
