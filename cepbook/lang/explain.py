@@ -1,7 +1,8 @@
 """The printed form of every stage between text and running statement.
 
-``ast`` what was written, ``plan`` what it means, ``rewritten`` the plan after the rewrites; ``python`` (the generated
-code) and ``coverage`` (which engine runs it and why) come from the engines, as callables over the rewritten plan.
+``ast`` what was written, ``plan`` what it means, ``rewritten`` the plan after the rewrites; ``steps`` (what a statement
+does with an event), ``python`` (the generated code) and ``coverage`` (which engine runs it and why) come from the
+engines, as callables over the rewritten plan.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cepbook.lang.explain_plan import show_plan
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.rewrite import rewrite
 
-STAGES = ("ast", "plan", "rewritten", "python", "coverage")
+STAGES = ("ast", "plan", "rewritten", "steps", "python", "coverage")
 
 Printer = Callable[[ModulePlan], str]
 

@@ -79,7 +79,7 @@ def _select(statement: plan.SelectStatement) -> list[str]:
         lines.append(f"  in context {statement.context}")
     lines.extend(_node(statement.root, "  ", []))
     if statement.output is not None:
-        lines.extend(_output(statement.output))
+        lines.extend(show_output(statement.output))
     gives = f"  gives {_event_type(statement.output_type)}"
     if statement.insert is not None:
         creates = ", created here" if statement.insert.creates else ""
@@ -95,7 +95,7 @@ def _assignment(assignment: plan.Assignment) -> str:
     return f"{assignment.variable}{element} = {show_expr(assignment.value)}"
 
 
-def _output(output: plan.Output) -> list[str]:
+def show_output(output: plan.Output) -> list[str]:
     """The clause, and below it its assignments."""
     words = ["  output"]
     if output.after is not None:
@@ -133,7 +133,7 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
         case plan.Selection():
             return [f"{indent}where {show_expr(node.predicate)}", *_node(node.input, indent + "  ", calls)]
         case plan.Windowed():
-            windows = " ".join(_window(w) for w in node.windows)
+            windows = " ".join(show_window(w) for w in node.windows)
             kind = "union of windows" if node.union else "window"
             return [f"{indent}{kind} {windows}", *_node(node.input, indent + "  ", calls)]
         case plan.Derived():
@@ -165,7 +165,7 @@ def _project(node: plan.Projection, indent: str) -> list[str]:
     return lines + _node(node.input, indent + "  ", calls)
 
 
-def _window(window: plan.WindowSpec) -> str:
+def show_window(window: plan.WindowSpec) -> str:
     calls = [show_call(c) for c in window.calls]
     order = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in window.criteria]
     return f"{window.name}({', '.join([*(show_expr(a, calls) for a in window.args), *order, *window.options])})"

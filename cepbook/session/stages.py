@@ -10,12 +10,14 @@ from functools import partial
 from cepbook.engine.clock import Clock
 from cepbook.engine.compiler import Compiled, compile_plan, options_of
 from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import explain as stages
 from cepbook.lang.plan import ModulePlan, SelectStatement
 from cepbook.spark.placement import Pipeline, pipeline, place
 
+_LOCALS = re.compile(r"\b[pqab]\d+(?:_\d+)?\b")
 _NUMBERED = re.compile(r"[cn]\d+")
 
 
@@ -42,7 +44,11 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     if statement is not None and stage == "python":
         return _source(statement.program)
     text = name_or_epl if statement is None else statement.epl
-    printers = {"python": partial(_python, runtime), "coverage": partial(_coverage, runtime)}
+    printers = {
+        "steps": partial(_steps, runtime),
+        "python": partial(_python, runtime),
+        "coverage": partial(_coverage, runtime),
+    }
     catalog = runtime.catalog.copy()
     if statement is not None and statement.kind == "create variable":  # its text declares what is there already
         for name in statement.output_type.properties:
@@ -55,6 +61,12 @@ def _python(runtime: Runtime, plan: ModulePlan) -> str:
     return "\n\n".join(_source(program) for program in compiled.programs.values())
 
 
+def _steps(runtime: Runtime, plan: ModulePlan) -> str:
+    """The physical plan of each statement that runs."""
+    found = _compiled(runtime, plan).programs
+    return "\n\n".join(describe(name, program) for name, program in found.items()) or "no statement that runs"
+
+
 def _compiled(runtime: Runtime, plan: ModulePlan) -> Compiled:
     clock = Clock(runtime.now)
     return compile_plan(plan, runtime.catalog, clock, runtime.config, runtime.functions, runtime.variables)
@@ -63,11 +75,15 @@ def _compiled(runtime: Runtime, plan: ModulePlan) -> Compiled:
 def _source(program: Program) -> str:
     """The generated module, what its rows are, and the table of the constants and names that its text refers to."""
     columns = "dicts" if program.row_columns is None else f"tuples of {', '.join(program.row_columns)}"
+    read = set(_LOCALS.findall(program.text))
+    names = [f"#   {name} = {what}" for name, what in program.legend.items() if name in read]
+    constants = [f"#   {name} = {value!r}" for name, value in program.constants.items() if _NUMBERED.fullmatch(name)]
     head = [f"# rows are {columns}"]
-    table = [f"#   {name} = {value!r}" for name, value in program.constants.items() if _NUMBERED.fullmatch(name)]
-    if table:
-        head.append("# constants (c…) and names of properties (n…), bound by reference:")
-    return "\n".join((*head, *table, "", program.text))
+    if names:
+        head += ["# locals: p… of the arriving event, q… of a kept one, a… and b… the cells of aggregates:", *names]
+    if constants:
+        head += ["# constants (c…) and names of properties (n…), bound by reference:", *constants]
+    return "\n".join((*head, "", program.text))
 
 
 def _coverage(runtime: Runtime, plan: ModulePlan) -> str:

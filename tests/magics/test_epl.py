@@ -148,7 +148,7 @@ def test_marble_with_rows(trades: Notebook) -> None:
 
 def test_list_and_show(trades: Notebook) -> None:
     assert "all" in trades.run("%epl list") and "all" in trades.run("%epl")
-    for stage in ("ast", "plan", "rewritten", "python", "coverage"):
+    for stage in ("ast", "plan", "rewritten", "steps", "python", "coverage"):
         assert trades.run(f"%epl show {stage} all").strip()
 
 

@@ -107,7 +107,7 @@ def test_statements_of_variables_are_listed_and_keep_rows(cep: Workbench) -> Non
     assert frame.loc[["lim", "cv"], "kind"].tolist() == ["create variable", "create variable"]
     assert cep.keeps_rows("set") and cep.to_frame("set").values.tolist() == [[7]]
     assert cep.to_frame("cv").values.tolist() == [[1]]
-    for stage in ("ast", "plan", "rewritten", "python"):
+    for stage in ("ast", "plan", "rewritten", "steps", "python"):
         assert "n" in cep.explain("cv", stage) and "lim" in cep.explain("set", stage)
 
 

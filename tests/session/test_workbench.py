@@ -658,7 +658,7 @@ def test_partitions_and_statements(cep: Workbench) -> None:
     assert list(Workbench().statements().columns) == list(listed.columns)
 
 
-@pytest.mark.parametrize("stage", ["ast", "plan", "rewritten", "python", "coverage"])
+@pytest.mark.parametrize("stage", ["ast", "plan", "rewritten", "steps", "python", "coverage"])
 def test_explain(cep: Workbench, stage: str) -> None:
     cep.run(SUMS)
     before = picture(cep)

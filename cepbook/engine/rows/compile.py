@@ -8,7 +8,7 @@ only has while anybody listens.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -18,10 +18,11 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
-from cepbook.engine.rows.general import GeneralCode
+from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps, lowered
+from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
 
@@ -47,6 +48,8 @@ class Program:
     row_columns: tuple[str, ...] | None
     watched: tuple[Cell, ...] = ()  # variables whose changes evaluate the condition of a window
     output_watched: tuple[Cell, ...] = ()  # and those of the output clause
+    legend: dict[str, str] = field(default_factory=dict)  # what the locals of its text stand for
+    notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
     pattern: PatternProgram | None = None  # whose matches are the events
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
@@ -81,6 +84,8 @@ def compile_select(
         steps, source.text, namespace, source.spans, writer.columns, constants, source.bound, writer.code.row_columns
     )
     program.watched, program.output_watched = watched, output_watched
+    program.legend = legend(writer.code)
+    program.notes = notes(writer.code, writer.body.arrivals)
     program.pattern = None if pattern is None else pattern.program(namespace)
     return program
 
@@ -339,7 +344,7 @@ class _Writer:
         code.append_row("found", q)
 
 
-def _body(code: Code, iterable_unbound: bool) -> GeneralCode:
+def _body(code: Code, iterable_unbound: bool) -> StatementCode:
     if code.steps.output is not None:
         return LimitedCode(code, code.steps.output, iterable_unbound)
-    return GeneralCode(code, iterable_unbound)
+    return StatementCode(code, iterable_unbound)

@@ -14,17 +14,17 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code, aggregates_in, shown
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.general import GeneralCode
 from cepbook.engine.rows.output import Form
 from cepbook.engine.rows.output.collect import Late, RowForm, Rows
 from cepbook.engine.rows.output.lowering import write_output
 from cepbook.engine.rows.steps import Steps
+from cepbook.engine.rows.writer import StatementCode
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Output
 from cepbook.lang.windows import WINDOWS
 
 
-class LimitedCode(GeneralCode):
+class LimitedCode(StatementCode):
     """Writes the functions of one statement over views and a limiter."""
 
     def __init__(self, code: Code, output: Output, iterable_unbound: bool) -> None:
@@ -33,6 +33,11 @@ class LimitedCode(GeneralCode):
         self._limiter = code.slot("limiter(P, now)")
         self._counts_keys = output.which == "first" and self.steps.grouped
         self.source.bind("_NEVER", NEVER)
+
+    @property
+    def arrivals(self) -> str:
+        """As of all, but nothing is written into the statement."""
+        return "arrivals call the view: what it answers goes through the output clause"
 
     @property
     def reads_now(self) -> bool:

@@ -180,9 +180,18 @@ class Pipeline:
     def _fragment(self) -> Fragment | None:
         """What writes arrivals at the one window there is; None where the view is called."""
         only = self.steps.only
-        if only is None or any(spec.reclaim is not None for spec in self.steps.stages[0].windows):
-            return None
-        return WINDOW_FORMS[only.name].fragment
+        return None if only is None or self.objection is not None else WINDOW_FORMS[only.name].fragment
+
+    @property
+    def objection(self) -> str | None:
+        """Why arrivals call the view; None where they are written into the statement."""
+        steps, only = self.steps, self.steps.only
+        if only is None:
+            several = "windows stand behind each other" if self.derived is None else "it makes derived events"
+            return None if self._passes_by else "several windows decide" if len(steps.stages) == 1 else several
+        if any(spec.reclaim is not None for spec in steps.stages[0].windows):
+            return "groups are forgotten by their age"
+        return None if WINDOW_FORMS[only.name].fragment is not None else f"{only.name} has no fragment"
 
     @property
     def _passes_by(self) -> bool:

@@ -421,7 +421,8 @@ def _scan(source: p.Source) -> Scan | Match:
 def _of_select(plan: p.SelectStatement) -> Steps:
     node: p.RowNode = plan.root.input
     having: Expr | None = None
-    found = Steps(plan.span, plan.context, _scan(plan.source), Apply(plan.selector, plan.insert, plan.assigned, plan.drop))
+    applied = Apply(plan.selector, plan.insert, plan.assigned, plan.drop)
+    found = Steps(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):

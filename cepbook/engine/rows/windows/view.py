@@ -1,4 +1,4 @@
-"""Data windows as objects, for statements that are more than one plain window: see `rows.general`.
+"""Data windows as objects, for statements that are more than one plain window: see `rows.writer`.
 
 An item is a tuple: its ordinal (unique in the statement, ascending), engine time of arrival if a window reads it, the
 operands that windows compare (keys, timestamps, sort keys), then what rows read. A view answers an arrival or a timer

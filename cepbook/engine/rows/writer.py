@@ -34,7 +34,7 @@ class Place(Enum):
     LEAVING = auto()
 
 
-class GeneralCode(ChangeCode):
+class StatementCode(ChangeCode):
     """Writes the functions of one statement: it asks views what an arrival or a timer changes.
 
     A window may hand over a *fragment*, source of its arrivals, which then stands in the statement's own code and works
@@ -109,6 +109,12 @@ class GeneralCode(ChangeCode):
         return self._previous[e]
 
     # -------------------------------------------------------------- arrival
+    @property
+    def arrivals(self) -> str:
+        """How arrivals are written, and why, for people."""
+        reason = self.pipeline.objection
+        return "arrivals are written into the statement" if reason is None else f"arrivals call the view: {reason}"
+
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """What an event does that passed the filter."""
         source = self.source

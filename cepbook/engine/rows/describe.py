@@ -1,0 +1,105 @@
+"""Steps as text, for people: ``%epl show steps``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cepbook.engine.rows.cells import Leaving
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.steps import Apply, Derive, Fold, Keep, Match, Pace, Row, Scan, Step, Steps, Where
+from cepbook.lang.explain_plan import show_call, show_expr, show_output, show_window
+from cepbook.lang.explain_trees import show_pattern
+from cepbook.lang.expr import KeyRef
+from cepbook.lang.plan import Column
+from cepbook.lang.windows import WINDOWS
+
+_WIDTH = 9
+_LEAVING = {
+    Leaving.NEVER: "no event leaves",
+    Leaving.IN_ORDER: "the oldest event leaves first",
+    Leaving.ANYHOW: "any event may leave",
+}
+
+
+def describe(name: str, program: Program) -> str:
+    """The steps of a program, each with its facts: what is kept, how events leave, where state is, and why."""
+    steps = program.steps
+    lines = [name]
+    for step in steps.all:
+        head, *facts = _shown(step, steps)
+        lines.append(f"  {type(step).__name__.lower():{_WIDTH}}{head}")
+        lines += [f"  {'':{_WIDTH}}{fact}" for fact in facts]
+        if isinstance(step, Keep) and step is steps.stages[0]:
+            lines += [f"  {'':{_WIDTH}}{fact}" for fact in program.notes]
+    lines.append(f"  {'state':{_WIDTH}}{_state(steps)}")
+    return "\n".join(lines)
+
+
+def _shown(step: Step, steps: Steps) -> Iterator[str]:
+    calls = [show_call(call) for call in steps.calls]
+    match step:
+        case Scan(source):
+            where = "" if source.filter is None else f" where {show_expr(source.filter)}"
+            yield (source.event_type or "nothing: one row for each context partition") + where
+            if steps.stages and steps.properties:
+                yield f"reads {', '.join(steps.properties)}"
+        case Match(_, pattern):
+            yield from show_pattern(pattern, show_expr)
+        case Keep():
+            yield from _kept(step, steps)
+        case Derive(node):
+            yield f"{node.name}: a derived event for each change"
+        case Where(predicate):
+            yield show_expr(predicate)
+        case Fold(aggregation):
+            keys = f" by {', '.join(map(show_expr, aggregation.keys))}" if aggregation.keys else ""
+            yield f"{', '.join(dict.fromkeys(calls)) or 'groups'}{keys}"
+            yield "made anew from each batch" if steps.resets else _LEAVING[steps.leaving]
+        case Row(projection, having, kind):
+            columns = ["*"] * projection.wildcard + [_column(c, steps, calls) for c in projection.columns]
+            yield f"{', '.join(columns)} ({kind.replace('_', ' ')})"
+            if projection.order_by:
+                order = (f"{show_expr(e, calls)}{' desc' if down else ''}" for e, down in projection.order_by)
+                yield f"order by {', '.join(order)}"
+            if projection.limit is not None:
+                yield f"limit {show_expr(projection.limit)}"
+            if having is not None:
+                yield f"having {show_expr(having, calls)}"
+        case Pace(output):
+            yield from (line.strip().removeprefix("output ") for line in show_output(output))
+        case Apply(selector, insert, assigned):
+            into = "" if insert is None else f", {insert.selector} into {insert.target}"
+            sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"
+            yield f"delivers {selector}{into}{sets}"
+
+
+def _kept(step: Keep, steps: Steps) -> Iterator[str]:
+    if not step.windows:
+        yield "nothing: events pass by"
+        return
+    how = " (union)" if step.union else " (intersection)" if len(step.holding) > 1 else ""
+    yield f"{' '.join(map(show_window, step.windows))}{how}"
+    if steps.lazy:
+        yield "nobody sees events expire: dropped when somebody looks, one period later at the latest"
+    elif any(WINDOWS[w.name].timed for w in step.windows):
+        yield "the view says when it is due; the clock advances it then"
+    if steps.runs_along:
+        yield "only aggregates show: no event is kept, groups are swapped when the batch is released"
+
+
+def _column(column: Column, steps: Steps, calls: list[str]) -> str:
+    value = column.value
+    shown = show_expr(steps.keys[value.index] if isinstance(value, KeyRef) else value, calls)
+    return shown if shown == column.name else f"{column.name} = {shown}"
+
+
+def _state(steps: Steps) -> str:
+    parts = ["the partition"] * (steps.context is not None)
+    parts += ["the matcher of the pattern"] * isinstance(steps.scan, Match)
+    if steps.row is not None:
+        parts += ["the view"] * bool(steps.stages[0].windows or steps.derive)
+    if steps.fold is not None:
+        parts.append("a list of cells for each group" if steps.grouped else "one list of cells")
+    if steps.pace is not None:
+        parts.append("the limiter of the output clause")
+    return ", ".join(parts) or "none of its own"
