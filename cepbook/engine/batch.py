@@ -223,9 +223,8 @@ class Batch:
                 if context.name in opened or (name in targets and name in self.types):
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
-                if any(
-                    s.steps.context == context.name and s.steps.source.nothing for s in self._runtime.statements.values()
-                ):
+                steps = [s.steps for s in self._runtime.statements.values()]
+                if any(each.context == context.name and each.source.nothing for each in steps):
                     return f"context `{context.name}` has a statement without a from-clause"
                 if context.watched:
                     return f"context `{context.name}` has a partition listener, which is called as things happen"
