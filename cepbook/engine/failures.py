@@ -20,6 +20,7 @@ class Failures:
         self.recorded: deque[StatementError] = deque(maxlen=_KEPT)
         self.listeners: list[ErrorListener] = []
         self._unraised: list[Exception] = []
+        self.raised: Exception | None = None  # the last one
 
     @property
     def waiting(self) -> bool:
@@ -50,6 +51,7 @@ class Failures:
         """Raise the first failure that no listener was told of."""
         if self._unraised:
             first, self._unraised = self._unraised[0], []
+            self.raised = first
             if isinstance(first, StatementError):
                 raise first from first.cause
             raise first

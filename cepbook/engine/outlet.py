@@ -118,6 +118,11 @@ class Outlet:
             self._held[1].extend(insert or ())
             self._held[2].extend(remove or ())
 
+    @property
+    def holding(self) -> bool:
+        """Whether rows are held."""
+        return self._held is not None
+
     def release(self) -> None:
         """Deliver what was held."""
         held, self._held = self._held, None

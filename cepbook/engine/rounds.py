@@ -17,7 +17,7 @@ from cepbook.engine.delta import Row
 from cepbook.engine.failures import Failures
 from cepbook.engine.filters import Handler
 from cepbook.engine.ports import Holder
-from cepbook.engine.timers import NEVER
+from cepbook.engine.timers import NEVER, Entry, Timers
 from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
 
 _MOST_DERIVED = 1_000_000  # events that one event may lead to
@@ -68,7 +68,7 @@ class Rounds:
 
     def broke(self, failure: BaseException) -> None:
         """Something that is no failure of user code escaped in the middle of a round."""
-        if isinstance(failure, Interrupted | CepbookError):
+        if isinstance(failure, Interrupted | CepbookError) or failure is self._failures.raised:
             return
         if self._broken is None:
             self._broken = failure
@@ -87,6 +87,11 @@ class Rounds:
         if failure is not None:
             self.broke(failure)
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing waits: no rows that are held, no derived events, no failures."""
+        return not (self.queue or self._held or self._failures.waiting)
+
     # -------------------------------------------------------------- what statements do in a round
     def held(self, statement: Holder) -> None:
         """`statement` holds rows until everybody has seen the present event (or instant)."""
@@ -102,9 +107,10 @@ class Rounds:
     def fire(self, t: int) -> None:
         """Set the clock to `t` and run what is due. What an exception keeps from being run stays armed."""
         self.check()
-        self._clock.now = t
-        due = self._clock.take_due(t)
+        due: list[tuple[Timers, list[Entry]]] = []
         try:
+            self._clock.now = t
+            due = self._clock.take_due(t)
             while due:
                 timers, entries = due[0]
                 try:
@@ -124,13 +130,13 @@ class Rounds:
         try:
             self._release()
             self._derive()
+            if raising:
+                self._failures.raise_unraised()
+            elif self._failures.waiting:
+                self.look_again()
         except BaseException as failure:
             self.broke(failure)
             raise
-        if raising:
-            self._failures.raise_unraised()
-        elif self._failures.waiting:
-            self.look_again()
 
     def _derive(self) -> None:
         queue, derived, wanted = self.queue, 0, 0

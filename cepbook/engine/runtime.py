@@ -311,26 +311,27 @@ class Runtime:
         With `at` (ms) the clock first advances to the event's time, unless it is there or past it already.
         Errors: EventError for an unknown type; StatementError when a statement failed and nobody listens for errors.
         """
-        if at is not None:
-            clock = self.clock
-            if at > clock.now:
-                if at < clock.due:
-                    clock.now = at
-                else:
-                    self._fire(at, raising=False)
         try:
-            self._routes[type_name](event)
-        except Exception as failure:  # noqa: BLE001 - attributed to its statement
-            if type_name in self._routes:
-                self._caught(failure)
-            else:
-                self._route(type_name)
-                self.send(type_name, event)
+            if at is not None:
+                clock = self.clock
+                if at > clock.now:
+                    if at < clock.due:
+                        clock.now = at
+                    else:
+                        self._fire(at, raising=False)
+            try:
+                self._routes[type_name](event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                if type_name in self._routes:
+                    self._caught(failure)
+                else:
+                    self._route(type_name)
+                    self.send(type_name, event)
+            if self._queue:
+                self.rounds.drain()
         except BaseException as failure:
             self.rounds.broke(failure)
             raise
-        if self._queue:
-            self.rounds.drain()
 
     def sender(self, type_name: str, *, time: str | None = None) -> Callable[[dict[str, Any]], None]:
         """`send` with the routing resolved once; stays valid when statements come and go.
@@ -343,31 +344,33 @@ class Runtime:
 
         def send(event: dict[str, Any]) -> None:
             try:
-                routes[type_name](event)
-            except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                self._caught(failure)
+                try:
+                    routes[type_name](event)
+                except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                    self._caught(failure)
+                if queue:
+                    self.rounds.drain()
             except BaseException as failure:
                 self.rounds.broke(failure)
                 raise
-            if queue:
-                self.rounds.drain()
 
         def send_at(event: dict[str, Any]) -> None:
             now = event[time]  # type: ignore[index]
-            if now > clock.now:
-                if now < clock.due:
-                    clock.now = now
-                else:
-                    self._fire(now, raising=False)
             try:
-                routes[type_name](event)
-            except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                self._caught(failure)
+                if now > clock.now:
+                    if now < clock.due:
+                        clock.now = now
+                    else:
+                        self._fire(now, raising=False)
+                try:
+                    routes[type_name](event)
+                except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                    self._caught(failure)
+                if queue:
+                    self.rounds.drain()
             except BaseException as failure:
                 self.rounds.broke(failure)
                 raise
-            if queue:
-                self.rounds.drain()
 
         return send if time is None else send_at
 
@@ -469,9 +472,10 @@ class Runtime:
 
     def _fire(self, t: int, *, raising: bool = True) -> None:
         """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
-        self.rounds.fire(t)
-        if self._queue:
-            self.rounds.drain(raising=raising)
+        with self.rounds:
+            self.rounds.fire(t)
+            if self._queue:
+                self.rounds.drain(raising=raising)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:
