@@ -112,8 +112,8 @@ class Outlet:
 
     def _hold(self, time: int, insert: Rows, remove: Rows) -> None:
         if self._held is None:
+            self._host.held(self)  # first: a fault between the two must not leave rows that nobody releases
             self._held = time, list(insert or ()), list(remove or ())
-            self._host.held(self)
         else:
             self._held[1].extend(insert or ())
             self._held[2].extend(remove or ())

@@ -116,12 +116,12 @@ class Rounds:
                 try:
                     timers.run(t, entries)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    _back(timers, entries)
                     timers.failed(failure)
                 del due[0]
         except BaseException as failure:
             for timers, entries in due:
-                for at, path in entries:
-                    timers.arm(path, min(at, timers.at(path)))
+                _back(timers, entries)
             self.broke(failure)
             raise
 
@@ -182,6 +182,13 @@ class Rounds:
                 statement.release()
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
                 statement.failed(failure)
+                statement.release()  # if it did not come so far
+
+
+def _back(timers: Timers, entries: list[Entry]) -> None:
+    """Arm again what may not have been run. Where it was, nothing is due and nothing will happen."""
+    for due, path in entries:
+        timers.arm(path, min(due, timers.at(path)))
 
 
 def in_full(steps: Iterable[Callable[[], object]]) -> BaseException | None:

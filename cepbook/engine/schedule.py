@@ -28,6 +28,10 @@ class Timed(Protocol):
 
     outlet: Outlet
 
+    @property
+    def now(self) -> int:
+        """Engine time."""
+
     def failed(self, failure: Exception) -> None:
         """A failure at run time."""
 
@@ -92,6 +96,15 @@ class Schedule(Timers):
         if self._matching is not None:
             found.append((PATTERN, self._matching.due(state)))
         return found
+
+    def mend(self, states: Iterable[Any]) -> None:
+        """Arm what is due in `states` later than now and has no timer, because a failure came between."""
+        now = self._statement.now
+        for state in states:
+            for place, due in self.dues(state):
+                if now < due < min(NEVER, self.at((_id_of(state), place))):
+                    self._arm_part(due, state, None, place)
+        self._moved()
 
     def missing(self, now: int) -> list[str]:
         """What of the states is due later than `now` and has no timer: nothing, if all is well."""

@@ -24,6 +24,7 @@ from cepbook.lang.plan import CreateVariableStatement, OnSetStatement, SelectSta
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
 Delivering = SelectStatement | OnSetStatement | CreateVariableStatement
+_FEW = 1000  # states
 
 
 class Statement:
@@ -70,6 +71,11 @@ class Statement:
             self.timed.match_with(self._matching)
         program.namespace.update(failed=self.failed, out=None, push=None, slot=0)
         program.namespace.pop("stopped", None)
+
+    @property
+    def now(self) -> int:
+        """Engine time."""
+        return self._runtime.clock.now
 
     @property
     def properties(self) -> dict[str, str]:
@@ -342,8 +348,28 @@ class Statement:
             self._runtime.report(StatementError(self.name, shown, pattern.span, OverflowError(fact)))
 
     def failed(self, failure: Exception) -> None:
-        """Report a run-time failure, pointing at the EPL that the failing line was made from."""
+        """Report a run-time failure, pointing at the EPL that the failing line was made from.
+
+        Timers that it may have kept from being armed are armed.
+        """
+        self.timed.mend(self._shaken_by(failure))
         self._runtime.report(self.error(failure))
+
+    def _shaken_by(self, failure: Exception) -> list[Any]:
+        """The states that a failure may have left in the middle of something: that in which generated code raised it.
+
+        Where that is not known, all, unless they are so many that failures would cost more than events.
+        """
+        if self.context is None:
+            return [] if self.state is None else [self.state]
+        trace, found = failure.__traceback__, None
+        while trace is not None:
+            if trace.tb_frame.f_globals is self.program.namespace:
+                found = trace.tb_frame.f_locals.get("S", found)
+            trace = trace.tb_next
+        if found is None:
+            return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
+        return [] if found[0] is None or found[0].ended else [found]
 
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""
