@@ -28,6 +28,7 @@ from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import Routes, route, unwatched
+from cepbook.engine.rows.support import copied
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
@@ -135,8 +136,9 @@ class Runtime:
         return tuple((v.name, v.type, self._variables[v.name].given, v.constant) for v in found.values())
 
     def get_variable(self, name: str) -> Any:
-        """The present value of a variable. Errors: UsageError with the nearest known name."""
-        return known("variable", name, self._variables).value
+        """The present value of a variable, of an array a copy. Errors: UsageError with the nearest known name."""
+        found = known("variable", name, self._variables)
+        return found.value if found.type.of is None else copied(found.value)
 
     def set_variable(self, name: str, value: object) -> None:
         """Assign a variable: statements read the new value from now on. None is null.
@@ -508,7 +510,7 @@ class Runtime:
         """The live partitions of a context, by id: built-in properties, and under ``statements`` who uses them."""
         found = self.context(context)
         names = [s.name for s in found.statements if s is not None]
-        return [{**properties, "statements": names} for properties in found.describe()]
+        return [{**copied(properties), "statements": list(names)} for properties in found.describe()]
 
     def end_partition(self, context: str, id_: int) -> None:
         """End a partition by hand, as a condition of its context would: output when terminated, then it is forgotten.

@@ -82,6 +82,26 @@ def test_a_function_that_changes_its_arguments_changes_nothing_else() -> None:
     assert seen[0] == (event("a", 1), ["a"])
 
 
+def test_who_looks_at_partitions_partial_matches_and_variables_changes_nothing() -> None:
+    runtime, _ = started(
+        "create variable int[] numbers = {1, 2}; create context C initiated by E as e terminated after 1 min;"
+        "@name('s') context C select context.e.k as k, numbers[0] as n from E;"
+        "@name('p') select a.k as k from pattern [every a=E -> E(k = 'end' and a.x = 1)]"
+    )
+    deltas = Deltas()
+    runtime.statement("s").add_sink(deltas)
+    runtime.add_partition_listener("C", lambda notice: spoil(notice.properties))
+    runtime.send("E", event("a", 1))
+    spoil(runtime.partitions("C"))
+    spoil(runtime.state("p"))
+    spoil(runtime.get_variable("numbers"))
+    found = Deltas()
+    runtime.statement("p").add_sink(found)
+    runtime.send("E", event("end", 2))
+    assert {"k": "a", "n": 1} in [row for delta in deltas for row in delta.insert or ()]
+    assert [delta.insert for delta in found] == [[{"k": "a"}]]
+
+
 # ---------------------------------------------------------------- who is told
 def test_everybody_is_told_of_the_same_deliveries() -> None:
     runtime, statement = started("@name('s') select irstream k, x from E#length(1)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from cepbook.engine.rows.support import copied
 from cepbook.errors import StatementError, cause_text
 
 Kind = Literal["activated", "deactivated", "allocated", "deallocated"]
@@ -12,7 +13,8 @@ Kind = Literal["activated", "deactivated", "allocated", "deallocated"]
 
 class Notice(NamedTuple):
     """A context was activated or deactivated (its first statement came, its last one went), or a partition was
-    allocated or deallocated: then `partition` is its id, and `properties` are its built-in ones. `time` is engine time.
+    allocated or deallocated: then `partition` is its id, and `properties` are its built-in ones, copied for each
+    listener. `time` is engine time.
     """
 
     kind: Kind
@@ -58,7 +60,7 @@ class Notices:
         """Call the listeners of a context of which `wanted` holds; one that fails is reported and stops nothing."""
         for listener in self._of[notice.context]:
             try:
-                listener(notice)
+                listener(notice._replace(properties=copied(notice.properties)))
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self.failed(notice.context, failure, "a partition listener of context")
 

@@ -12,6 +12,7 @@ from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
 from cepbook.engine.patterns.index import Function
 from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
 from cepbook.engine.patterns.timers import Timer, Within
+from cepbook.engine.rows.support import copied
 from cepbook.engine.state import State
 from cepbook.lang import expr as x
 
@@ -177,7 +178,7 @@ class Matcher(State):
         """What the pattern is waiting for, in order of start, the first `most`.
 
         Plain data: ``waiting_for`` (a piece of the pattern), ``since``, ``until`` (when it ends by itself, None: never)
-        and ``events``, what matched before it by tag.
+        and ``events``, copies of what matched before it by tag.
         """
         leaves: list[tuple[int, int, Started, dict[str, Any]]] = []
         open_ = [] if self.root is None else [(self.root, NEVER)]
@@ -198,7 +199,7 @@ class Matcher(State):
         own = shown["until"]
         ends = until if own is None else min(until, own)
         tags = zip(self.program.tags, node.begin, strict=True)
-        events = {tag: value for tag, value in tags if value is not None}
+        events = {tag: copied(value) for tag, value in tags if value is not None}
         return {**shown, "until": None if ends >= NEVER else ends, "events": events}
 
     # -------------------------------------------------------------- events
