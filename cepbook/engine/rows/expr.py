@@ -341,10 +341,10 @@ def _between(scope: Scope, e: x.Between) -> str:
         inside = f"{in_range}({v}, {low}, {high}, {e.include_low}, {e.include_high})"
         if not e.ordered:
             inside = f"({inside} or {in_range}({v}, {high}, {low}, {e.include_low}, {e.include_high}))"
-    test = f"not {inside}" if e.negated else inside
-    if e.negated and not inside.startswith(("(", "_")):
-        test = f"not ({inside})"
-    return "(" + " and ".join([*checks, test]) + ")"
+    if not e.negated:
+        return "(" + " and ".join([*checks, inside]) + ")"
+    own, bounds = checks[: nullable(e.operand)], checks[nullable(e.operand) :]  # what is null lies outside null bounds
+    return "(" + " and ".join([*own, f"not ({' and '.join([*bounds, inside])})"]) + ")"
 
 
 def _ascending(low: x.Expr, high: x.Expr) -> bool:

@@ -126,6 +126,7 @@ def in_list(value: Any, options: Sequence[Any]) -> bool | None:
         elif isinstance(option, (list, dict, tuple)):
             if value in option:
                 return True
+            undecided = undecided or None in option
         elif value == option:
             return True
     return None if undecided else False
@@ -162,6 +163,8 @@ def convert(value: Any, to: Type) -> Any:
     name = to.name
     if name == "string":
         return text(value)
+    if name == "byte" and isinstance(value, str):
+        return wrap(_decoded(value), 8)
     if name in BITS:
         return _saturated(value, BITS[name]) if isinstance(value, float) else wrap(_whole(value), BITS[name])
     if name == "biginteger":
@@ -174,6 +177,8 @@ def convert(value: Any, to: Type) -> Any:
         return value if isinstance(value, Decimal) else Decimal(str(value))
     if name == "boolean":
         return value.strip().lower() == "true" if isinstance(value, str) else bool(value)
+    if name == "char" and isinstance(value, str):
+        return value[:1] or None
     return value
 
 
@@ -191,6 +196,19 @@ def _saturated(value: float, bits: int) -> int:
     limit = 1 << (max(32, bits) - 1)
     whole = limit - 1 if value >= limit else -limit if value < -limit else int(value)
     return wrap(whole, bits)
+
+
+def _decoded(text: str) -> int:
+    """A whole number as Java's decode reads it: ``0x1F`` and ``#1F`` are hexadecimal, ``017`` is octal."""
+    found = _DECODED.fullmatch(text.strip())
+    if found is None:
+        return _whole(text)
+    sign, hexadecimal, octal = found.groups()
+    number = int(hexadecimal, 16) if hexadecimal else int(octal, 8)
+    return -number if sign == "-" else number
+
+
+_DECODED = re.compile(r"([+-]?)(?:(?:0[xX]|#)([0-9a-fA-F]+)|0([0-7]+))")
 
 
 def _whole(value: Any) -> int:

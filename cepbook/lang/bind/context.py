@@ -203,6 +203,12 @@ def _keyed(name: str, node: ast.KeyedContext, module: Module) -> tuple[ContextTy
     if named and any(on.alias is not None for on in node.initiated_by):
         fact = "names of events stand either in `partition by` or in `initiated by`"
         module.problems.add("wrong-parameter", fact, named[0].span)
+    aliases = [item.alias for item in named]
+    for item in named:
+        if aliases.count(item.alias) > 1:
+            module.problems.add("duplicate-name", f"`{item.alias}` names two streams", item.span)
+            spec = KeyedContextSpec(streams, span=node.span)
+            return life.context, c.Keyed(spec, tuple(initiated), None, span=node.span)
     kind = None if node.terminated_by is None else node.terminated_by.kind
     for item in named:
         names = {item.alias or "": t.event_of(item.stream.type_name)}

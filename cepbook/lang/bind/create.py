@@ -40,6 +40,10 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
         if found is not None:
             _merge(properties, found.properties, node.span, module)
             supertypes.extend(s for s in (name, *found.supertypes) if s not in supertypes)
+            for former, own in zip(times, (found.time_property, found.end_time_property), strict=True):
+                if former is not None and own is not None and former != own:
+                    fact = f"both `{former}` and `{own}` are inherited as the timestamp"
+                    module.problems.add("duplicate-name", fact, node.span)
             times = [times[0] or found.time_property, times[1] or found.end_time_property]
     _columns(node, properties, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]

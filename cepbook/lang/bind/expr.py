@@ -181,6 +181,9 @@ def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.Expr:
     for option in options:
         element = x.Const(option.type.of, None) if option.type.of is not None and left.type.of is None else option
         _check_comparison(node.op, left, element, option.span, scope)
+    orders = node.op not in ("=", "!=")
+    if orders and node.quantifier == "all" and any(isinstance(o, x.Const) and o.value is None for o in options):
+        return x.Const(t.BOOLEAN, None, span=node.span)
     args = (x.Const(t.STRING, node.op, span=node.span), left, *options)
     return x.Call(t.BOOLEAN, f"quantified {node.quantifier}", args, span=node.span)
 
@@ -235,6 +238,8 @@ def _like(node: ast.Like, scope: Scope) -> x.Expr:
             "type-mismatch", f"`{word}` needs a string or a number, found {describe(operand.type)}", operand.span
         )
     for text in (pattern, escape):
+        if text is escape and isinstance(text, x.Const) and text.value is None:
+            scope.problems.fail("wrong-parameter", f"the escape character of `{word}` is null", text.span)
         if text is not None and text.type not in (*TEXTUAL, *LOOSE):
             scope.problems.fail(
                 "type-mismatch", f"the pattern of `{word}` must be a string, found {describe(text.type)}", text.span
@@ -269,7 +274,7 @@ def _case(node: ast.Case, scope: Scope) -> x.Expr:
             _check_comparison("=", operand, value, when.span, scope)
             condition = x.Is(t.BOOLEAN, *alike(operand, value), False, span=when.span)
         branches.append((condition, bind_expr(then, scope)))
-    default = bind_expr(node.default, scope) if node.default is not None else None
+    default = bind_expr(node.default, scope) if node.default is not None else _empty(branches, node.span)
     results = [value for _, value in branches] + ([default] if default is not None else [])
     type_ = common([r.type for r in results])
     if type_ is None:
@@ -281,6 +286,14 @@ def _case(node: ast.Case, scope: Scope) -> x.Expr:
         coerce(default, type_) if default is not None else None,
         span=node.span,
     )
+
+
+def _empty(branches: Sequence[tuple[x.Expr, x.Expr]], span: Span) -> x.Expr | None:
+    """What ``case`` without else gives where its results are structs: one with null columns."""
+    fields = branches[0][1].type.fields
+    if fields is None:
+        return None
+    return x.StructOf(branches[0][1].type, tuple((n, x.Const(t.NULL, None)) for n, _ in fields), span=span)
 
 
 def _array(node: ast.ArrayLiteral, scope: Scope) -> x.Expr:

@@ -53,9 +53,12 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> GroupBy:
 def _sets(item: _Item, keys: list[x.Expr], scope: Scope) -> _Sets:
     """The grouping sets of one item; new keys are added to `keys`."""
     if isinstance(item, ast.GroupingSets):
+        plain = [_keys(part, keys, scope) for part in item.items if isinstance(part, ast.Expr)]
+        _refuse_doubles(plain, "grouping sets", item.span, scope)
         return [found for part in item.items for found in _sets(part, keys, scope)]
     if isinstance(item, ast.Rollup):
         parts = [_keys(part, keys, scope) for part in item.items]
+        _refuse_doubles(parts, item.kind, item.span, scope)
         sizes = range(len(parts), -1, -1)
         if item.kind == "rollup":
             return [_joined(parts[:size]) for size in sizes]
@@ -63,11 +66,19 @@ def _sets(item: _Item, keys: list[x.Expr], scope: Scope) -> _Sets:
     return [_keys(item, keys, scope)]
 
 
+def _refuse_doubles(parts: Sequence[tuple[int, ...]], where: str, span: Span, scope: Scope) -> None:
+    """The same keys twice, in any order."""
+    if len({frozenset(part) for part in parts}) < len(parts):
+        scope.problems.add("invalid-group-by", f"the same key twice in {where}", span)
+
+
 def _keys(item: ast.Expr, keys: list[x.Expr], scope: Scope) -> tuple[int, ...]:
     """The indexes of a key, or of the keys of ``(a, b)``, which count as one."""
     if isinstance(item, ast.Tuple_):
         return _joined([_keys(element, keys, scope) for element in item.elements])
     key = bind_expr(item, scope)
+    if isinstance(key, x.Const) and key.type != ERROR:
+        scope.problems.add("invalid-group-by", "a constant is no group by key", item.span)
     if key not in keys:
         keys.append(key)
     return (keys.index(key),)
@@ -113,8 +124,18 @@ def shape(written: Shape, scope: Scope, span: Span) -> Shape:
         if lean.having is not None and _reads_event(lean.having):
             return replace(written, kind="aggregated")
         return replace(lean, kind="fully_aggregated", order_by=())  # one row has no order
+    if any(_reads_event(e) for e, _ in lean.order_by) or (_in_having(lean) and not _selects_aggregates(lean)):
+        return replace(written, kind="aggregated_grouped")  # a row per event
     _check_grouped(lean, scope)
     return replace(lean, kind="fully_aggregated_grouped")
+
+
+def _in_having(lean: Shape) -> bool:
+    return lean.having is not None and _reads_event(lean.having)
+
+
+def _selects_aggregates(lean: Shape) -> bool:
+    return any(isinstance(part, x.AggregateRef) for column in lean.columns for part in x.walk(column.value))
 
 
 def _leveled(lean: Shape, scope: Scope, span: Span) -> Shape:

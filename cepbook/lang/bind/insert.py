@@ -79,6 +79,9 @@ def _renamed(
             "wrong-parameter", f"number of columns: {len(node.columns)} listed, {len(columns)} selected", node.span
         )
         return None
+    for name in dict.fromkeys(node.columns):
+        if node.columns.count(name) > 1:
+            module.problems.add("duplicate-name", f"column `{name}` occurs twice", node.span)
     return tuple(Column(name, c.value, span=c.span) for name, c in zip(node.columns, columns, strict=True))
 
 
@@ -91,7 +94,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
     found: dict[str, Column] = {}
     selected = {column.name for column in columns}
     extra = [f"`{name}`" for name in given if name not in target.properties and name not in selected]
-    if extra:
+    if extra and not columns:  # beside columns a wildcard gives what the target has
         module.problems.add("unknown-property", f"no {_properties_text(extra)} in `{target.name}`", span)
     for name, column in given.items():
         type_ = target.properties.get(name)
@@ -100,6 +103,10 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
         if type_ is None:
             hint = did_you_mean(name, target.properties)
             module.problems.add("unknown-property", f"no property `{name}` in `{target.name}`", column.span, hint)
+        elif column.value.type.fields is not None and _struct_problem(column, type_, module):
+            continue
+        elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
+            found[name] = Column(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
         elif not assignable(column.value.type, type_) and not event_fits(column.value.type, type_, module):
             module.problems.add(
                 "type-mismatch",
@@ -125,6 +132,22 @@ def _properties_text(names: Sequence[str]) -> str:
 
 def _properties(source: EventType | None) -> Sequence[tuple[str, Type]]:
     return tuple(source.properties.items()) if source is not None else ()
+
+
+def _struct_problem(column: Column, type_: Type, module: Module) -> bool:
+    """Whether a struct has columns that the nested event type lacks, or of other types: reported."""
+    event = (type_.of or type_).event
+    found = module.catalog.event_types.get(event or "")
+    wanted = {} if found is None else found.properties
+    for name, given in (column.value.type.fields or ()) if found is not None else ():
+        if name not in wanted:
+            module.problems.add("unknown-property", f"no property `{name}` in `{event}`", column.span)
+            return True
+        if not assignable(given, wanted[name]) and not event_fits(given, wanted[name], module):
+            fact = f"property `{name}` of `{event}` is {describe(wanted[name])}, selected is {describe(given)}"
+            module.problems.add("type-mismatch", fact, column.span)
+            return True
+    return False
 
 
 def event_fits(source: Type, target: Type, module: Module) -> bool:

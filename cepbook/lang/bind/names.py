@@ -167,7 +167,7 @@ def statement_context(name: str | None, span: Span, module: Module) -> tuple[Con
 
 
 def check_context(context: ContextType | None, node: ast.Node, span: Span, module: Module) -> None:
-    """A keyed or hash context must list an event type that the statement reads anywhere (invalid_keyed_statement)."""
+    """A keyed, hash or category context must list an event type that the statement reads anywhere."""
     if context is not None:
         names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
         if names and all(name in module.catalog.event_types for name in names):
@@ -176,7 +176,8 @@ def check_context(context: ContextType | None, node: ast.Node, span: Span, modul
 
 def _check_listed(context: ContextType, names: Sequence[str], span: Span, module: Module) -> None:
     listed = context.event_types
-    if context.kind in ("keyed", "hash") and not any(module.catalog.is_a(name, of) for name in names for of in listed):
+    known = any(module.catalog.is_a(name, of) for name in names for of in listed)
+    if context.kind in ("keyed", "hash", "category") and not known:
         shown, only = (", ".join(f"`{name}`" for name in dict.fromkeys(some)) for some in (names, listed))
         fact = f"context `{context.name}` does not partition {shown}, only {only}"
         module.problems.add("wrong-context", fact, span)

@@ -260,6 +260,9 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[A
     bound = bind_expr(node, own)
     if bound.type == ERROR:
         raise Refused(what)
+    folded = fold(bound)
+    if isinstance(folded, x.Const) and folded.value is None:
+        scope.problems.fail("wrong-parameter", f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
     _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope)
     return bound, tuple(own.calls)

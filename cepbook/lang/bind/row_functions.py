@@ -162,4 +162,6 @@ def _grouping(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Ex
         if key not in scope.grouping_keys:
             scope.problems.fail("wrong-parameter", f"the parameter of `{name}` is no group by key", arg.span)
         keys.append(scope.grouping_keys.index(key))
+    if len(set(keys)) < len(keys):
+        scope.problems.fail("wrong-parameter", f"the same key twice in `{name}`", step.span)
     return x.Grouping(t.INT, tuple(keys), span=step.span)

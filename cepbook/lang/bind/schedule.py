@@ -36,7 +36,11 @@ def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.S
         date = _date(given["date"], value, scope) if "date" in given else None
         period: x.Expr | None = None
         if "period" in given:
-            period = duration(value(given["period"]), "the period of `timer:schedule`", scope)
+            bound = value(given["period"])
+            if bound.type != ERROR and not isinstance(bound, x.Period):
+                fact = "the period of `timer:schedule` must be a time period, found a number"
+                scope.problems.fail("wrong-parameter", fact, node.span, "such as 10 seconds")
+            period = duration(bound, "the period of `timer:schedule`", scope)
         once: x.Expr = x.Const(t.INT, 1, span=node.span)
         count = _repetitions(given["repetitions"], value, scope) if "repetitions" in given else once
     except Refused:
@@ -74,7 +78,7 @@ def _date(node: ast.Expr, value: _Value, scope: Scope) -> x.Expr:
         return _instant(text, node.span, scope)
     if bound.type == ERROR:
         raise Refused("date")
-    if bound.type not in (t.LONG, t.INT):
+    if bound.type not in (t.LONG, t.INT) or isinstance(bound, x.Period):
         fact = f"the date of `timer:schedule` must be a text or long, found {describe(bound.type)}"
         scope.problems.fail("wrong-parameter", fact, node.span, "a constant such as '2024-03-04T09:00:00Z'")
     return bound

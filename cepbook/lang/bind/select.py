@@ -201,7 +201,7 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
     plain: list[plan.Column] = []
     whole: list[plan.Column] = []
     flat: list[plan.Column] = []
-    wildcard = False
+    wildcard = wins = False  # columns win over those of ``e.*``
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in node.items:
         if item.eventbean:
@@ -218,19 +218,23 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
             wildcard = True
             if item.stream is not None:
                 _stream_position(item.stream, item.span, scope)
+                wins = True
         else:
             position = _stream_position(item.stream, item.span, scope)
             event_type = scope.streams[position].event_type if position is not None else None
             type_ = t.event_of(event_type.name) if event_type is not None else ERROR
             whole.append(plan.Column(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
     columns = (*flat, *plain, *whole)
-    _check_names(columns, wildcard, scope)
+    _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard
 
 
 def _tag(name: str, scope: Scope) -> x.Prop | None:
-    """The tag `name` of a pattern's matches."""
+    """The tag `name` of a pattern's matches, or the nested event that is property `name` of the stream."""
     for position, stream in enumerate(scope.streams):
+        nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
+        if nested is not None and nested.event is not None and not any(s.answers_to(name) for s in scope.streams):
+            return x.Prop(nested, position, name)
         if stream.event_type is not None and stream.event_type.name == MATCH_TYPE and not stream.answers_to(name):
             type_ = stream.event_type.properties.get(name)
             if type_ is not None:

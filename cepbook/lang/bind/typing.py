@@ -50,9 +50,27 @@ def common(types: Sequence[Type]) -> Type | None:
             found = t.STRING
         elif t.OBJECT in (found, type_):
             found = t.OBJECT
+        elif found.fields is not None and type_.fields is not None:
+            joined = _common_struct(found.fields, type_.fields)
+            if joined is None:
+                return None
+            found = joined
         else:
             return None
     return found
+
+
+_Fields = tuple[tuple[str, Type], ...]
+
+
+def _common_struct(some: _Fields, others: _Fields) -> Type | None:
+    """The type of structs with the same columns, in any order."""
+    columns = dict(others)
+    if [name for name, _ in some if name not in columns] or len(some) != len(others):
+        return None
+    joined = [(name, common((type_, columns[name]))) for name, type_ in some]
+    fields = tuple((name, type_) for name, type_ in joined if type_ is not None)
+    return t.struct_of(fields) if len(fields) == len(joined) else None
 
 
 def python_kind(type_: Type) -> str:

@@ -126,6 +126,12 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 "such as #groupwin(key)#length(5)#merge(key)",
             )
+        elif "merge" in before and node.name in WINDOWS and not any(map(_is_derived, [*before, node.name])):
+            scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span)
+
+
+def _is_derived(name: str) -> bool:
+    return name in WINDOWS and WINDOWS[name].derived
 
 
 def _is_batch(name: str) -> bool:
@@ -164,6 +170,9 @@ def _bind_window(
     if row.derived:
         _add_derived(bind_derived(row.name, given, found.groups, scope, node.span), found, reclaim, scope)
     elif row.name == "merge":
+        keys = next((spec.args for spec in found.below if spec.name == "groupwin"), None)
+        if keys is not None and set(keys) != set(given.args):
+            scope.problems.fail("wrong-parameter", "`merge` names other keys than its `groupwin`", node.span)
         found.groups = ()
         if found.derived is None:
             found.add(WindowSpec("merge", (), span=node.span))

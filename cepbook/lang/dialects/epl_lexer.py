@@ -234,7 +234,8 @@ class EplLexer(Lexer):
                 name, value = kind, raw.text
             else:
                 name, value = signs.get(kind, "UNKNOWN"), raw.text
-                if kind == "." and "DOT_NS" in accepts and i + 2 < count and tokens[i + 2].kind == ":":
+                colon = kind == "." and i + 2 < count and tokens[i + 2].kind == ":"
+                if colon and "DOT_NS" in accepts and not _in_range(tokens, i):
                     name, value, end, taken = "DOT_NS", following.text, tokens[i + 2].end, 3
                 elif kind == "," and "_COMMA_CONTEXT" in accepts and _opens_context(tokens, i + 1):
                     name, end, taken = "_COMMA_CONTEXT", following.end, 2
@@ -289,6 +290,18 @@ class EplLexer(Lexer):
 
 CONTEXT_STARTS = frozenset(("as", "start", "initiated", "partition", "coalesce", "group", "context"))
 END = Raw("end", "", 0, 0)
+
+
+def _in_range(tokens: tuple[Raw, ...], i: int) -> bool:
+    """Whether the brackets around `i` are those of ``x in [low:high]``: there a colon ends the low bound."""
+    depth = 0
+    while i > 0 and depth <= 0:
+        i -= 1
+        depth += (tokens[i].kind in _OPENING) - (tokens[i].kind in _CLOSING)
+    return depth > 0 and i > 0 and tokens[i - 1].text.lower() == "in" and tokens[i + 1].text.lower() != "select"
+
+
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def _opens_context(tokens: tuple[Raw, ...], i: int) -> bool:

@@ -292,6 +292,10 @@ class StatementReader(ContextReader):
             )
         return text
 
+    def null_column(self, node: Node) -> ast.ColumnDef:
+        name, *annotations = node.children
+        return ast.ColumnDef(plain(name), "null", annotations=self.annotations(annotations), span=span_of(node))
+
     def aggregate_column(self, node: Node) -> ast.ColumnDef:
         name, function, call, *annotations = node.children
         args, distinct, wildcard, named = self.arguments(call)

@@ -61,19 +61,25 @@ def _flatten(options: tuple[object, ...]) -> Iterator[object]:
 
 
 def _any(op: str, value: object, *options: object) -> bool | None:
-    """Null options do not count; null when none is left."""
-    found = [option for option in _flatten(options) if option is not None]
-    if value is None or not found:
+    """True as soon as one comparison is, else null beside a null option; orders pass over null options."""
+    found = list(_flatten(options))
+    known = [option for option in found if option is not None]
+    if value is None or not known:
         return None
-    return any(COMPARISONS[op](value, option) for option in found)
+    if any(COMPARISONS[op](value, option) for option in known):
+        return True
+    return None if len(known) < len(found) and op in ("=", "!=") else False
 
 
 def _all(op: str, value: object, *options: object) -> bool | None:
-    """Null when an option is null or none is given."""
+    """False as soon as one comparison is, else null beside a null option."""
     found = list(_flatten(options))
-    if value is None or not found or any(option is None for option in found):
+    known = [option for option in found if option is not None]
+    if value is None or not found:
         return None
-    return all(COMPARISONS[op](value, option) for option in found)
+    if not all(COMPARISONS[op](value, option) for option in known):
+        return False
+    return None if len(known) < len(found) else True
 
 
 GENERAL = (
