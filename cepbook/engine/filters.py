@@ -27,7 +27,7 @@ _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long
 class Subscriber:
     """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index.
 
-    With `drops` (``@Drop``) an event that it takes is not shown to subscribers of lower priority.
+    With `drops` (``@Drop``) an event that it takes is not shown to others of its priority and of lower ones.
     """
 
     order: Order
@@ -200,22 +200,19 @@ def _in_one_round(first: Handler, second: Handler, failed: Callable[[Exception],
 
 def _dropping(ordered: list[Subscriber], failed: Callable[[Exception], None], contexts: int) -> Handler:
     """With ``@Drop`` it counts who took the event: takers say so themselves, and one that failed on it took it."""
-    takers = [(s.order[0], s.checked, s.drops) for s in ordered]
+    takers = [(s.checked, s.drops) for s in ordered]
     blank: Rounds = [None] * contexts
 
     def dispatch(event: Any) -> None:
         given = (event, blank.copy()) if blank else (event,)
-        dropped_below: int | None = None
-        for priority, handler, drops in takers:
-            if dropped_below is not None and priority > dropped_below:
-                return
+        for handler, drops in takers:
             try:
                 taken = handler(*given)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 taken = True
                 failed(failure)
             if taken and drops:
-                dropped_below = priority
+                return
 
     return dispatch
 

@@ -48,7 +48,7 @@ class Reading(NamedTuple):
     """How a statement takes events of a type in a state, ``take(event, state)``: true if it took the event.
 
     `checked` tests the whole filter, `matched` relies on `condition`, which the filter index may use, having been
-    tested. With `drops` (``@Drop``) an event that it takes is kept from statements of lower priority.
+    tested. With `drops` (``@Drop``) an event that it takes is kept from statements of its priority and lower ones.
     """
 
     checked: Callable[[Any, Any], object]

@@ -21,6 +21,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import CreateVariableStatement, OnSetStatement, SelectStatement
 
+_BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
 Delivering = SelectStatement | OnSetStatement | CreateVariableStatement
@@ -279,7 +280,7 @@ class Statement:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""
         if not self.reads(type_name):
             return None
-        drops = self.steps.apply.drop
+        drops = self.steps.apply.drop and self._runtime.config.prioritized
         if self._matching is None:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
             return Reading(on_event, on_match, self.condition(type_name), drops)
@@ -292,10 +293,11 @@ class Statement:
         if reading is None:
             return []
         checked, matched, condition, drops = reading
+        order = (self.order[0], _BEFORE_PEERS) if drops else self.order
         if self._matching is None:
-            return [Subscriber(self.order, condition, checked, matched, drops)]
+            return [Subscriber(order, condition, checked, matched, drops)]
         take = _in_state(checked, self.state)
-        found = [Subscriber(self.order, condition, take, take, drops)]
+        found = [Subscriber(order, condition, take, take, drops)]
         looks = self._matching.looker(self._types(type_name))
         if looks is not None:
             look = _in_state(looks, self.state)
@@ -391,5 +393,3 @@ class Statement:
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:
     return lambda event: take(event, state)
-
-

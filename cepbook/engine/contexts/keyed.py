@@ -13,7 +13,7 @@ from typing import Any
 from cepbook.engine.contexts.context import Columnar
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.contexts.roster import Roster
+from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.ports import Host, Member, Reading
@@ -151,7 +151,8 @@ class KeyedContext:
             found.append(Subscriber(self.order, None, looks, looks))
         for member, reading in readers:
             takes = [self._takes(member, listed, place, take) for take in (reading.checked, reading.matched)]
-            found.append(Subscriber(member.order, reading.condition, takes[0], takes[1], reading.drops))
+            order = place_of(member, reading, self.order)
+            found.append(Subscriber(order, reading.condition, takes[0], takes[1], reading.drops))
         return found
 
     def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> Partition:
@@ -183,7 +184,7 @@ class KeyedContext:
                 rounds[place] = partition
             elif key is not OUTSIDE:
                 made = self.allocate(key, keys)
-                rounds[place] = Shown([m for m, reading in readers if m.guarded(reading.checked, event, made)])
+                rounds[place] = Shown(shown(readers, event, made))
 
         return on_event
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.filters import Order
 from cepbook.engine.ports import Member, Reading
 
 
@@ -54,7 +56,23 @@ class Roster:
                 statement.end(partition, self._clock.now)
 
     def readers(self, type_name: str) -> list[tuple[Member, Reading]]:
-        """Who reads events of a type, and how, by priority and deployment."""
-        statements = sorted((each for each in self.members if each is not None), key=lambda s: s.order)
-        found = ((statement, statement.reading(type_name)) for statement in statements)
-        return [(statement, reading) for statement, reading in found if reading is not None]
+        """Who reads events of a type, and how, by priority (there ``@Drop`` first) and deployment."""
+        found = ((each, each.reading(type_name)) for each in self.members if each is not None)
+        readers = [(statement, reading) for statement, reading in found if reading is not None]
+        return sorted(readers, key=lambda each: (each[0].order[0], not each[1].drops, each[0].order))
+
+
+def place_of(member: Member, reading: Reading, context: Order) -> Order:
+    """The place of a statement of the context at `context`: with ``@Drop`` ahead of others, but behind the context."""
+    return context if reading.drops and context < member.order and context[0] == member.order[0] else member.order
+
+
+def shown(readers: Iterable[tuple[Member, Reading]], event: Any, partition: Partition) -> list[Member]:
+    """Show an event to statements in a partition; who took it, as far as nobody dropped it."""
+    took: list[Member] = []
+    for member, reading in readers:
+        if member.guarded(reading.checked, event, partition):
+            took.append(member)
+            if reading.drops:
+                break
+    return took

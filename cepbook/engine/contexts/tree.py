@@ -16,7 +16,7 @@ from cepbook.engine.contexts.levels import Level, levels, visible
 from cepbook.engine.contexts.node import Branch, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.contexts.roster import Roster
+from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tables import Tables
@@ -140,7 +140,7 @@ class Tree:
         found = [Subscriber(self.order, None, looks, looks)]
         for member, reading in readers:
             takes = self._takes(member, type_name, place, reading.checked)
-            found.append(Subscriber(member.order, None, takes, takes, reading.drops))
+            found.append(Subscriber(place_of(member, reading, self.order), None, takes, takes, reading.drops))
         return found
 
     def _takes(self, member: Member, type_name: str, place: int, take: Callable[[Any, Any], object]) -> Handler:
@@ -177,8 +177,8 @@ class Tree:
         for partition in self._older(round_):
             self._show_behind(partition, round_)
         round_.over = True
-        for partition, shown in round_.late:
-            self._show(partition, shown, self._readers_of(shown.type_name))
+        for partition, late in round_.late:
+            self._show(partition, late, self._readers_of(late.type_name))
 
     def _targets(self, round_: Round, slot: int) -> Sequence[Partition]:
         """The partitions, by id, in which the statement at `slot` is to see the event of `round_`.
@@ -230,9 +230,7 @@ class Tree:
         self._show(partition, round_, behind)
 
     def _show(self, partition: Partition, round_: Round, readers: Iterable[tuple[Member, Reading]]) -> None:
-        for statement, reading in readers:
-            if statement.guarded(reading.checked, round_.event, partition):
-                round_.took.append(statement)
+        round_.took += shown(readers, round_.event, partition)
 
     # -------------------------------------------------------------- partitions
     def open(self, node: Node) -> None:
