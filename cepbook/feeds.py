@@ -235,6 +235,27 @@ class Feed:
         """All kept deliveries, oldest first."""
         return self.since(0).deliveries
 
+    def saved(self) -> list[Any]:
+        """All that it keeps and has counted, as plain data; a feed of the same statement can `load` it."""
+        self._count()
+        counters = [self._next, self._total_insert, self._total_remove, self._dropped]
+        with self._lock:
+            return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
+
+    def load(self, saved: list[Any]) -> None:
+        """Go on from what another feed had `saved`. Errors: UsageError when its rows have other columns."""
+        names, counters, segments = saved
+        if names != self.names:
+            raise UsageError(f"a feed of other columns: {names}, not {self.names}")
+        with self._lock:
+            self._settle()
+            found = [_Segment(*segment) for segment in segments]
+            self._segments = deque((segment, segment.deliveries, segment.rows) for segment in found)
+            self._kept = sum(segment.deliveries for segment in found)
+            self._rows = sum(segment.rows for segment in found)
+            self._next, self._total_insert, self._total_remove, self._dropped = counters
+            self._trim_exactly()
+
     def clear(self) -> None:
         """Forget the kept deliveries and set all counters to zero except the numbering, so cursors stay valid."""
         with self._lock:

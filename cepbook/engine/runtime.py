@@ -557,7 +557,7 @@ class Runtime:
 
         Errors: SnapshotError for what is no snapshot, is damaged, or was made by a version with other state.
         """
-        return restored(cls, data, functions)
+        return restored(cls, data, functions)[0]
 
     # -------------------------------------------------------------- errors
     @property

@@ -43,6 +43,12 @@ DROP_OPTIONS = (
     .add("names", nargs="*", help="statements, event types, contexts, variables; with all that was deployed together")
     .add("--cascade", action="store_true", help="drop what depends on them, too")
 )
+SAVE_OPTIONS = (
+    Options("%epl save")
+    .add("file", help="the file; it is replaced only when all is written")
+    .add("--feeds", action="store_true", help="save what the feeds hold, too")
+)
+LOAD_OPTIONS = Options("%epl load").add("file", help="what `%epl save` wrote; what is deployed here goes")
 SPARK_OPTIONS = _with_spark(Options("%epl spark").add("statements", nargs="*", help="statements; default: all"))
 
 
@@ -209,6 +215,20 @@ def rewind(host: Host, rest: list[str]) -> object:
     return text("all statements are in their first state; the clock is at its start")
 
 
+def save(host: Host, rest: list[str]) -> object:
+    options = SAVE_OPTIONS.parse_words(rest)
+    host.workbench.save(options.file, feeds=options.feeds)
+    count = len(host.workbench.runtime.statements)
+    return text(f"saved {count} statement{'' if count == 1 else 's'} at {host.workbench.clock} in {options.file}")
+
+
+def load(host: Host, rest: list[str]) -> object:
+    options = LOAD_OPTIONS.parse_words(rest)
+    host.workbench.load(options.file)
+    names = ", ".join(host.workbench.runtime.statements) or "no statements"
+    return text(f"loaded {names}; the clock is at {host.workbench.clock}")
+
+
 def on_spark(host: Host, rest: list[str]) -> object:
     options = SPARK_OPTIONS.parse_words(rest)
     return _kept(host, options, _on_spark(host, options, "%epl spark")(host.workbench, options.statements))
@@ -236,6 +256,8 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "set": set_variable,
     "rewind": rewind,
     "reset": reset,
+    "save": save,
+    "load": load,
     "spark": on_spark,
     "help": show_help,
 }
@@ -260,6 +282,8 @@ COMMAND = Command(
         "%epl set VARIABLE = VALUE",
         "%epl rewind",
         "%epl reset",
+        "%epl save [--feeds] FILE",
+        "%epl load FILE",
         "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,… [--time COLUMN] [--into VARIABLE]",
         "%epl help [TOPIC]",
     ),

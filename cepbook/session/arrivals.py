@@ -94,6 +94,7 @@ class Arrivals:
         self._stops: deque[tuple[int, int, bool]] = deque(maxlen=KEPT)
         self._assigned: deque[Happening] = deque(maxlen=KEPT)
         self._born: dict[str, Born] = {}
+        self._forgotten: Place | None = None
 
     # ---- writing
 
@@ -140,9 +141,13 @@ class Arrivals:
         """Since when there is a deployment."""
         return self._born[deployment.id]
 
+    def forget(self) -> None:
+        """What happened before is not known: the state was loaded."""
+        self._forgotten = self._number(), 0
+
     def lost(self, types: Collection[str]) -> Place | None:
         """The place before which not all events of `types`, or not all clock stops, are known; None: all are."""
-        places: list[Place] = []
+        places: list[Place] = [] if self._forgotten is None else [self._forgotten]
         for name in types:
             sent, tail = self._sent.get(name), self._replayed.get(name)
             if sent is not None and len(sent) == KEPT:

@@ -34,6 +34,7 @@ from cepbook.session.selectors import Selector, rows_of, selected
 from cepbook.session.sources import Late, Wanted, by_type, open_source, time_column
 from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
+from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
 from cepbook.session.tables import changes_of, frame_of
 from cepbook.session.timeline import Timeline, timeline_of
 from cepbook.session.validate import EventCheck, find_type
@@ -188,7 +189,7 @@ class Workbench:
         """
         with self._lock, self._stage.undisturbed():
             self._end_replay()
-            self._stage.restart(self._first_state())
+            self._stage.restart(first_state(self.runtime, self._start))
             self._checks = {}
 
     def _end_replay(self) -> None:
@@ -516,36 +517,34 @@ class Workbench:
         """
         with self._lock:
             twin = Workbench(start=self._start, feed_capacity=self._capacity, config=self._config)
-            twin._stage = Stage(self._first_state(), twin._lock, self._capacity)
+            twin._stage = Stage(first_state(self.runtime, self._start), twin._lock, self._capacity)
             twin._functions = dict(self._functions)
             twin._owned = dict(self._owned)
             twin._stage.follow()
         return twin
 
-    def _first_state(self) -> Runtime:
-        """A runtime of the same functions, event types and statements, nothing having happened.
+    # ---- saving
 
-        Variables have the values that they were given from outside.
+    def save(self, path: Path, *, feeds: bool = False) -> None:
+        """Write into a file: modules, event types, variables, the clock, the state of statements; feeds on request.
+
+        Listeners and Python functions are not saved. Raises SnapshotError for an event that holds an object of another
+        kind than EPL has, UsageError when the file cannot be written; the file is then what it was.
         """
-        fresh = Runtime(self._config, start=self._start)
-        catalog, deployments = self.runtime.catalog, self.runtime.deployments
-        for name, fn in self.runtime.functions.items():
-            fresh.register_function(name, fn, returns=catalog.functions[name])
-        from_epl = {name for deployment in deployments.values() for name in deployment.event_types}
-        for event_type in catalog.event_types.values():
-            if event_type.name not in from_epl:
-                fresh.define(event_type)
-        given = {name: (of, value, constant) for name, of, value, constant in self.runtime.given_variables()}
-        of_epl = {name for deployment in deployments.values() for name in deployment.variables}
-        for name, (of, value, constant) in given.items():
-            if name not in of_epl:
-                fresh.define_variable(name, of, value, constant=constant)
-        for deployment in deployments.values():
-            fresh.deploy(deployment.plan, deployment_id=deployment.id)
-            for name in deployment.variables:
-                if fresh.get_variable(name) != given[name][1]:  # to windows, any assignment is news
-                    fresh.set_variable(name, given[name][1])
-        return fresh
+        with self._lock:
+            write_file(path, saved(self._stage, self._start, self._owned, feeds=feeds))
+
+    def load(self, path: Path) -> None:
+        """Become the workbench that was saved. What was deployed here goes, listeners stay with the statements' names.
+
+        The functions that it had must be registered. Raises UsageError for a file that cannot be read, SnapshotError
+        for one that is damaged, of another version, or needs other functions; then nothing has changed.
+        """
+        with self._lock, self._stage.undisturbed():
+            runtime, extra = loaded(read_file(path), self._functions)
+            self._end_replay()
+            self._start, self._config, self._checks = extra["start"], runtime.config, {}
+            self._owned = resume(self._stage, runtime, extra)
 
     # ---- Spark
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -126,6 +127,21 @@ def test_rewind(trades: Notebook) -> None:
     assert trades.cep.clock.ms == 0 and trades.cep.changes("all").empty
     assert trades.run('%%events\nTrade symbol="B"').splitlines()[-1].split()[-3:] == ["B", "null", "null"]
     assert "takes no argument" in trades.error("%epl rewind now")
+
+
+def test_save_and_load(trades: Notebook, tmp_path: Path) -> None:
+    trades.run('%%events\n@1000\nTrade symbol="A" price=1.5')
+    file = tmp_path / "trades of today.cep"
+    assert trades.run(f"%epl save '{file}'").startswith("saved 1 statement at ")
+    trades.run("%epl reset")
+    assert trades.run(f"%epl load '{file}'").startswith("loaded all; the clock is at ")
+    assert trades.cep.clock.ms == 1000 and trades.deployed()["statements"] == ["all"]
+    assert trades.cep.changes("all").empty
+    trades.run(f"%epl save --feeds '{file}'")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert "damaged" in trades.error(f"%epl load '{file}'")
+    assert "cannot be read: No such file" in trades.error("%epl load nowhere.cep")
+    assert "file" in trades.error("%epl save")
 
 
 def test_marble_with_rows(trades: Notebook) -> None:

@@ -13,7 +13,7 @@ given         the nodes of these values (see `graph`)
 modules       the deployments, in order: id, EPL text, names of the statements
 parts, classes, nodes   the tables of `graph`
 state         the parts that hold state: path, and by field what stands for its value
-extra         what the caller wants kept with it
+extra         what stands for what the caller wants kept with it: of a workbench its cells and feeds
 ============  ==========================================================================================
 
 Timers are state like any other: entries of heaps that refer to states, in the order in which they were set, so that
@@ -38,9 +38,10 @@ from cepbook.engine.snapshot.parts import Parts
 from cepbook.errors import CompileError, SnapshotError, UsageError
 
 R = TypeVar("R")
+Functions = Mapping[str, Callable[..., Any]]
 
 
-def document_of(runtime: Any) -> dict[str, Any]:
+def document_of(runtime: Any, extra: Any = None) -> dict[str, Any]:
     """All of a runtime between two events, as JSON. Errors: SnapshotError for a value that cannot be saved."""
     runtime.rounds.check()
     _refuse_within_rounds()
@@ -64,16 +65,21 @@ def document_of(runtime: Any) -> dict[str, Any]:
             state.append([path, {name: writer.value(getattr(part, name)) for name in part.SAVED}])
         except Unknown as unknown:
             raise SnapshotError(f"{_owner(parts, path)} holds {unknown}, which cannot be saved") from None
-    return {**found, "parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes, "state": state}
+    try:
+        kept = writer.value(extra)
+    except Unknown as unknown:
+        raise SnapshotError(f"a feed holds {unknown}, which cannot be saved") from None
+    tables = {"parts": writer.parts, "classes": writer.classes, "nodes": writer.nodes}
+    return {**found, **tables, "state": state, "extra": kept}
 
 
-def snapshot(runtime: Any) -> bytes:
-    """All of a runtime as a file. Errors: SnapshotError for a value that cannot be saved."""
-    return packed(document_of(runtime))
+def snapshot(runtime: Any, extra: Any = None) -> bytes:
+    """All of a runtime as a file, and `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
+    return packed(document_of(runtime, extra))
 
 
-def restored(make: Callable[..., R], data: bytes, functions: Mapping[str, Callable[..., Any]]) -> R:
-    """The runtime of a snapshot. `make` makes an empty one of a configuration and a ``start``.
+def restored(make: Callable[..., R], data: bytes, functions: Functions) -> tuple[R, Any]:
+    """The runtime of a snapshot, and its ``extra``. `make` makes an empty one of a configuration and a ``start``.
 
     Errors: SnapshotError for what is no snapshot, is damaged, needs other functions, or has another program here.
     """
@@ -82,10 +88,10 @@ def restored(make: Callable[..., R], data: bytes, functions: Mapping[str, Callab
     _register(runtime, document, functions)
     try:
         _deploy(runtime, document)
-        _fill(runtime, document)
+        extra = _filled(runtime, document)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
-    return runtime
+    return runtime, extra
 
 
 def _config(document: Mapping[str, Any]) -> Config:
@@ -96,7 +102,7 @@ def _config(document: Mapping[str, Any]) -> Config:
     return Config(**document["config"])
 
 
-def _register(runtime: Any, document: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> None:
+def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -> None:
     """Register the functions that the modules of a snapshot may call. Errors: SnapshotError naming those missing."""
     missing = [name for name, _ in document["functions"] if name not in functions]
     if missing:
@@ -106,8 +112,8 @@ def _register(runtime: Any, document: Mapping[str, Any], functions: Mapping[str,
         runtime.register_function(name, functions[name], returns=type_of(returns))
 
 
-def _fill(runtime: Any, document: Mapping[str, Any]) -> None:
-    """Give a runtime, whose modules are deployed, its state."""
+def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
+    """Give a runtime, whose modules are deployed, its state; the ``extra``."""
     parts = Parts(runtime)
     if parts.fingerprint != document["fingerprint"]:
         raise SnapshotError(
@@ -130,6 +136,7 @@ def _fill(runtime: Any, document: Mapping[str, Any]) -> None:
         if hasattr(part, "resumed"):
             part.resumed()
     runtime.rewired()
+    return reader.value(document["extra"])
 
 
 def _refuse_within_rounds() -> None:
