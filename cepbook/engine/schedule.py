@@ -198,6 +198,7 @@ class Schedule(Timers):
                 shown = sides if arrange is None else [arrange(side) or [] for side in sides]
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
+                forced = False  # what failed is not told as nothing
                 continue
             insert += shown[0]
             remove += shown[1]

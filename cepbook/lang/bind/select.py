@@ -282,7 +282,13 @@ def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -
 def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) -> tuple[tuple[x.Expr, bool], ...]:
     # Its aggregates are computed with those of the select-clause.
     own = replace(scope, aliases={column.name: column.value for column in columns})
-    return tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
+    found = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
+    for item, (value, _) in zip(node.order_by, found, strict=True):
+        if value.type.of is not None or value.type.name in ("event", "map", "struct"):
+            hint = "name one of its properties" if value.type.of is None else None
+            fact = f"rows cannot be ordered by a value of type {value.type}"
+            scope.problems.add("no-order", fact, item.expr.span, hint)
+    return found
 
 
 def _limit(node: ast.Select, module: Module) -> tuple[x.Expr | None, x.Expr | None]:
