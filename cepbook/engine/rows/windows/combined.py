@@ -13,20 +13,16 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.view import Change, Collecting, Item, View
 
 
-def _refusing(views: Sequence[View]) -> list[View]:
-    """Those of `views` that may refuse an item."""
-    return [view for view in views if type(view).accepts is not View.accepts]
-
-
 class _Combined(View):
     """Several views; it wants to be advanced when the first of them does."""
 
-    __slots__ = ("refusing", "views")
+    __slots__ = ("refusing", "taking", "views")
 
     def __init__(self, views: Sequence[View]) -> None:
         super().__init__()
         self.views = views
-        self.refusing = _refusing(views)
+        self.refusing = [view for view in views if view.refuses]
+        self.taking = [view for view in views if not view.refuses]
         self._look()
 
     def _look(self) -> None:
@@ -47,8 +43,15 @@ class _All(_Combined):
 
     __slots__ = ()
 
-    def accepts(self, item: Item, now: int) -> bool:
-        return all(view.accepts(item, now) for view in self.refusing)
+    def _refused(self, item: Item, now: int) -> bool:
+        """Whether a view refuses the item. All that may do so are shown it, and those that took it give it back."""
+        taken = [view for view in self.refusing if view.arrive(item, now) is not None]
+        if len(taken) == len(self.refusing):
+            return False
+        for view in taken:
+            view.discard(item)
+        self._look()
+        return True
 
     def discard(self, item: Item) -> None:
         for view in self.views:
@@ -65,10 +68,10 @@ class Intersection(_All):
     __slots__ = ()
 
     def arrive(self, item: Item, now: int) -> Change | None:
-        if self.refusing and not self.accepts(item, now):
+        if self.refusing and self._refused(item, now):
             return None
         left: dict[int, Item] = {}
-        for view in self.views:
+        for view in self.taking:
             change = view.arrive(item, now)
             if change is not None:
                 for gone in change[1]:
@@ -108,10 +111,11 @@ class BatchIntersection(_All):
         self.others = others
 
     def arrive(self, item: Item, now: int) -> Change | None:
-        if self.refusing and not self.accepts(item, now):
+        if self.refusing and self._refused(item, now):
             return None
-        for view in self.others:
-            self._trim(view.arrive(item, now))
+        for view in self.taking:
+            if view is not self.batch:
+                self._trim(view.arrive(item, now))
         change = self.batch.arrive(item, now)
         self._posted(change)
         return change
@@ -159,21 +163,16 @@ class Union(_Combined):
         self.items: dict[int, Item] = {}
         self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, where there are any
 
-    def accepts(self, item: Item, now: int) -> bool:
-        return any(view.accepts(item, now) for view in self.views)
-
     def arrive(self, item: Item, now: int) -> Change | None:
-        views = self.views
-        if self.refusing:
-            views = [view for view in views if view.accepts(item, now)]
-            if not views:
-                return None
+        refused = sum(view.arrive(item, now) is None for view in self.refusing)
+        if refused == len(self.views):
+            return None
         ordinal = item[0]
         self.items[ordinal] = item
-        if len(views) < len(self.views):
-            self.without[ordinal] = len(self.views) - len(views)
+        if refused:
+            self.without[ordinal] = refused
         left: list[Item] = []
-        for view in views:
+        for view in self.taking:
             change = view.arrive(item, now)
             if change is not None and change[1]:
                 self._dropped(change[1], left)

@@ -17,13 +17,11 @@ class FirstLength(Queue):
     """The view of ``firstlength``. A place that becomes free is filled again."""
 
     __slots__ = ("size",)
+    refuses = True
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
-
-    def accepts(self, item: Item, now: int) -> bool:
-        return len(self) < self.size
 
     def arrive(self, item: Item, now: int) -> Change | None:
         if len(self) >= self.size:

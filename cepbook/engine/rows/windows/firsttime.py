@@ -19,13 +19,11 @@ class FirstTime(Queue):
     """The view of ``firsttime``."""
 
     __slots__ = ("end",)
+    refuses = True
 
     def __init__(self, end: int) -> None:
         super().__init__()
         self.end = end
-
-    def accepts(self, item: Item, now: int) -> bool:
-        return now < self.end
 
     def arrive(self, item: Item, now: int) -> Change | None:
         if now >= self.end:

@@ -18,9 +18,7 @@ class FirstUnique(Unique):
     """The view of ``firstunique``."""
 
     __slots__ = ()
-
-    def accepts(self, item: Item, now: int) -> bool:
-        return item[self.at] not in self.by_key
+    refuses = True
 
     def arrive(self, item: Item, now: int) -> Change | None:  # type: ignore[override]
         if item[self.at] in self.by_key:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.state import State
@@ -28,17 +28,15 @@ class View(State):
 
     __slots__ = ("armed", "due", "place")
 
+    refuses: ClassVar[bool] = False  # whether it may refuse items; such a view drops none when it takes one
+
     def __init__(self) -> None:
         self.due = NEVER
         self.armed = NEVER
         self.place = 0  # among the views of a groupwin, in order of creation
 
-    def accepts(self, item: Item, now: int) -> bool:
-        """Whether the window takes the item at all; only windows that keep the first events ever say no."""
-        return True
-
     def arrive(self, item: Item, now: int) -> Change | None:
-        """Put an item in."""
+        """Put an item in; the change that this posts. None of a view that `refuses`: it does not take the item."""
         raise NotImplementedError
 
     def advance(self, now: int) -> Change | None:
