@@ -110,7 +110,7 @@ class Schedule(Timers):
         """What of the states is due later than `now` and has no timer: nothing, if all is well."""
         found: list[str] = []
         for _, state in self._statement.states():
-            for place, due in self.dues(state):
+            for place, due in () if state is None else self.dues(state):  # None: it has stopped
                 path = _id_of(state), place
                 if now < due < min(NEVER, self.at(path)):
                     found.append(f"{path} is due at {due}, armed for {self.at(path)}")

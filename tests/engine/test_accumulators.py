@@ -59,10 +59,10 @@ def test_mean_deviations_of_values_that_leave_anyhow(size: int) -> None:
             exact = [Fraction(v) for v in held]
             mean = sum(exact) / len(exact)
             expected = float(sum(abs(v - mean) for v in exact) / len(exact))
-            assert deviations.mean_deviation() == pytest.approx(expected, rel=1e-12)
+            assert deviations.value() == pytest.approx(expected, rel=1e-12)
     for value in held:
         deviations.leave(value)
-    assert deviations.mean_deviation() is None
+    assert deviations.value() is None
 
 
 def test_values_that_are_no_numbers_come_and_go() -> None:
@@ -71,10 +71,10 @@ def test_values_that_are_no_numbers_come_and_go() -> None:
         for value in (1.0, odd, 3.0):
             spread.enter(value)
             deviations.enter(value)
-        assert math.isnan(spread.sample() or 0) and math.isnan(deviations.mean_deviation() or 0)
+        assert math.isnan(spread.sample() or 0) and math.isnan(deviations.value() or 0)
         spread.leave(odd)
         deviations.leave(odd)
-        assert spread.population() == 1.0 and deviations.mean_deviation() == 1.0
+        assert spread.population() == 1.0 and deviations.value() == 1.0
 
 
 def test_deviations_beyond_the_range_are_infinite() -> None:
@@ -83,7 +83,7 @@ def test_deviations_beyond_the_range_are_infinite() -> None:
         spread.enter(value)
         deviations.enter(value)
     assert spread.population() == math.inf
-    assert deviations.mean_deviation() == math.inf
+    assert deviations.value() == math.inf
 
 
 def test_what_never_entered_may_leave() -> None:
@@ -93,7 +93,7 @@ def test_what_never_entered_may_leave() -> None:
     ranked.leave(3)
     deviations.leave(5.0)
     deviations.leave(1.0)
-    assert ranked.all() == ["a"] and deviations.mean_deviation() == 0.0
+    assert ranked.all() == ["a"] and deviations.value() == 0.0
 
 
 def test_rates() -> None:

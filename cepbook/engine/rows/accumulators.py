@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from sortedcontainers import SortedList
 
@@ -156,7 +157,7 @@ class Deviations(State):
             self.total <<= more
         return whole << self.bits - bits
 
-    def mean_deviation(self) -> float | None:
+    def value(self) -> float | None:
         """The mean absolute deviation from the mean; None without values."""
         if self.odd:
             return math.nan
@@ -320,3 +321,15 @@ def compensated(total: float, lost: float, spilled: list[int]) -> float:
         return float(Fraction(total) + Fraction(lost) + halves * int(_HALF))
     except OverflowError:
         return math.inf if halves > 0 else -math.inf
+
+
+class Accumulator(Protocol):
+    """An aggregate by itself: values that are not null enter and leave."""
+
+    def enter(self, value: Any, /) -> None: ...
+    def leave(self, value: Any, /) -> None: ...
+    def value(self) -> Any: ...
+
+
+# Aggregates that are an accumulator and no more, by name
+ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {"avedev": Deviations}

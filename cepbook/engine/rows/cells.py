@@ -82,12 +82,13 @@ KINDS = {
     # orders and statistics
     "sorted": Kind(("{c}.add({v})",), ("{c}.discard({v})",)),
     "spread": Kind(("{c}.enter({v})",), ("{c}.leave({v})",)),
-    "deviations": Kind(("{c}.enter({v})",), ("{c}.leave({v})",)),
     "ranked": Kind(("{c}.enter({k}, {v}, {o})",), ("{c}.leave({o})",), nulls=True, by_ordinal=True),
     # time
     "arrivals": Kind(("{c}.enter({v})",)),
     "flow": Kind(("{c}.enter({v}, {w})",), ("{c}.leave({v}, {w})",)),
     "gone": Kind((), ("{c} = True",), nulls=True, assigned=True),
+    # aggregates that are an accumulator and no more
+    **{name: Kind(("{c}.enter({v})",), ("{c}.leave({v})",)) for name in accumulators.ACCUMULATORS},
 }
 
 
