@@ -8,6 +8,7 @@ reference: a jump over several timer points evaluates each timer once, at the ta
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 
 from cepbook.engine.timers import NEVER, Entry, Order, Queue, Timers
 
@@ -62,8 +63,14 @@ class Clock(Queue[Order]):
         """
         found: list[tuple[Timers, list[Entry]]] = []
         while self.due <= t:
-            timers = self._owners[self._heap[0][1]]
-            found.append((timers, timers.take(t)))
+            _, order = heappop(self._heap)
+            del self._when[order]
+            timers = self._owners[order]
+            found.append((timers, Queue.take(timers, t)))
+            if timers.due < NEVER:
+                self._when[order] = timers.due
+                heappush(self._heap, (timers.due, order))
+            self._settle()
         if len(found) > 1:
             found.sort(key=_order)
             if any(timers.leads for timers, _ in found):

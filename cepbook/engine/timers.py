@@ -53,6 +53,12 @@ class Queue(State, Generic[P]):
 
     def arm(self, path: P, due: int) -> None:
         """`path` is due at `due` and at no other time; `NEVER`: not at all."""
+        if not self._heap:  # the commonest: an owner with one timer, which was taken
+            if due < NEVER:
+                self._when[path] = due
+                self._heap.append((due, path))
+                self.due = min(self.due, due)
+            return
         before = self._when.get(path, NEVER)
         if before == due:
             return
