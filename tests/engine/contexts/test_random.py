@@ -13,7 +13,7 @@ from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.patterns.matcher import Matcher
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import StatementError
-from tests.engine.contexts.test_trees import SCHEMA, SELECTS, level
+from tests.engine.contexts.test_trees import SCHEMA, SELECTS, fits, level
 from tests.engine.histories import Event, Recorder, slices
 
 MORE = [
@@ -37,7 +37,8 @@ class Drawn:
         nested = ", ".join(f"context L{i} {each}" for i, each in enumerate(levels))
         self.start = draw.choice([0, 1_709_539_200_000, 1_706_659_259_123])
         parts = [f"create context C {levels[0] if len(levels) == 1 else nested}"]
-        for number, select in enumerate(draw.sample(SELECTS + MORE, 3)):
+        selects = draw.sample(SELECTS + MORE, 3)
+        for number, select in enumerate(select if fits(select, parts[0]) else SELECTS[0] for select in selects):
             priority = draw.choice(["", "", "@priority(1) ", "@priority(-1) ", "@drop @priority(2) "])
             parts.append(f"@name('s{number}') {priority}context C {select}")
         parts.insert(draw.randrange(1, 4), "@name('outside') select id, v from D")
