@@ -33,7 +33,7 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
     values = [e for a in plan.assignments for e in (a.index, a.value) if e is not None]
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
-    scope = scope_in(source).at(props=props, event="e")
+    scope = scope_in(source).at(props=lower.placed(props), events={0: "e"})
     parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
     for function in ("on_event", "on_match"):
         with source.function(function, *parameters):

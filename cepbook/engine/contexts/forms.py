@@ -276,7 +276,7 @@ class _Writer:
         names = lower.properties(*exprs) if parameters.startswith("e") else []
         props = {name: f"p{i}" for i, name in enumerate(names)}
         now = "now" if "now" in parameters else "clock.now"
-        scope = self._scope_in(source).at(props=props, event="e", partition="P", now=now)
+        scope = self._scope_in(source).at(props=lower.placed(props), events={0: "e"}, partition="P", now=now)
         with source.block(f"def condition({parameters}):"):
             for name, local in props.items():
                 source.line(f"{local} = e.get({source.const(name, 'n')})")

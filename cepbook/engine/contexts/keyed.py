@@ -299,7 +299,7 @@ def compile_locators(spec: KeyedContextSpec, scope_in: lower.ScopeIn) -> Locator
 def _locator(stream: KeyedStream, scope_in: lower.ScopeIn) -> Locate:
     source = Source()
     names = lower.properties(stream.filter, *stream.keys)
-    scope = scope_in(source).at(props={name: f"p{i}" for i, name in enumerate(names)}, event="e")
+    scope = scope_in(source).at(props=lower.placed({name: f"p{i}" for i, name in enumerate(names)}), events={0: "e"})
     source.bind("OUTSIDE", OUTSIDE)
     with source.block("def locate(e):"):
         for i, name in enumerate(names):

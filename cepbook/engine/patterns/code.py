@@ -39,8 +39,8 @@ class PatternCode:
         self.source: Source = scope.source
         self.tags = tuple(pattern.match_type.properties)
         self._positions = {tag: i for i, tag in enumerate(self.tags)}
-        places = {tag: f"m[{i}]" for tag, i in self._positions.items()}
-        self._scope = scope.at(others={p.MATCH: places}, partition="P", now="now", event="e")
+        self._tagged = lower.placed({tag: f"m[{i}]" for tag, i in self._positions.items()}, p.MATCH)
+        self._scope = scope.at(props=self._tagged, partition="P", now="now", events={p.EVENT: "e"})
         self._prefix = prefix
         self._count = 0
         self._parts = [split(atom.filter) for atom in pattern.atoms]
@@ -94,7 +94,7 @@ class PatternCode:
 
     def _reading(self, exprs: Sequence[x.Expr]) -> Scope:
         """Properties of the event into locals."""
-        names = _event_properties(exprs)
+        names = lower.properties(*exprs, at=p.EVENT)
         keys = [(f"p{i}", self.source.const(name, "n")) for i, name in enumerate(names)]
         if keys:
             with self.source.block("try:"):
@@ -103,7 +103,12 @@ class PatternCode:
             with self.source.block("except KeyError:"):
                 for target, key in keys:
                     self.source.line(f"{target} = e.get({key})")
-        return self._scope.at(props={name: f"p{i}" for i, name in enumerate(names)})
+        return self._with(names)
+
+    def _with(self, names: Sequence[str]) -> Scope:
+        """The scope in which properties of the event are locals."""
+        own = {name: f"p{i}" for i, name in enumerate(names)}
+        return self._scope.at(props={**self._tagged, **lower.placed(own, p.EVENT)})
 
     def _returning(self, exprs: Sequence[x.Expr], code: Callable[[Scope], str], span: Span) -> Callable[[], Function]:
         return self._function(exprs, lambda scope: self.source.line(f"return {code(scope)}", span), span)
@@ -174,12 +179,12 @@ class PatternCode:
         exprs = [e for parts in conditions for e in parts]
         if not all(conditions) or any(isinstance(q, _OF_THE_MOMENT) for e in exprs for q in x.walk(e)):
             return None
-        names = _event_properties(exprs)
+        names = lower.properties(*exprs, at=p.EVENT)
         if not names:
             return None
         name, source = f"{self._prefix}_pick_{self._count}", self.source
         self._count += 1
-        scope = self._scope.at(props={name: f"p{i}" for i, name in enumerate(names)})
+        scope = self._with(names)
         wanted = " or ".join(lower.truth(scope, _all(parts)) for parts in conditions)
         with source.block(f"def {name}(columns):"):
             columns = ", ".join(f"columns[{source.const(name, 'n')}]" for name in names)
@@ -344,12 +349,6 @@ def _all(exprs: Sequence[x.Expr]) -> x.Expr:
     if len(exprs) == 1:
         return first
     return x.Logic(BOOLEAN, "and", tuple(exprs), span=first.span)
-
-
-def _event_properties(exprs: Sequence[x.Expr]) -> list[str]:
-    """Names of the properties of the arriving event that are read, in order of first use."""
-    parts = [part for e in exprs for part in x.walk(e)]
-    return list(dict.fromkeys(q.name for q in parts if isinstance(q, x.Prop) and q.stream == p.EVENT))
 
 
 def _shown(e: x.Expr) -> str:

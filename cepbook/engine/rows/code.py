@@ -190,7 +190,7 @@ class Code:
     def _whole(self, scope: Scope) -> str:
         """Code of a row that has all of the event."""
         columns = [self._column(scope, c, f"{self.source.const(c.name, 'n')}: ") for c in self.steps.projection.columns]
-        return "{" + ", ".join([f"**{scope.event}", *columns]) + "}" if columns else scope.event or "e"
+        return "{" + ", ".join([f"**{scope.events[0]}", *columns]) + "}" if columns else scope.events.get(0, "e")
 
     def _values_of(self, scope: Scope) -> str:
         return ", ".join(self._column(scope, c) for c in self.steps.projection.columns)

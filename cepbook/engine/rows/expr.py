@@ -27,12 +27,15 @@ class Cell(Protocol):
     listeners: list[Callable[[], None]]
 
 
+Place = tuple[int, str]  # (input of the statement, property)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where the parts of an expression are found at the place that the code is written for.
 
-    `props` maps property names of the stream to code, `others` those of other streams (tags of a match),
-    `event` is the whole event, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
+    `props` maps (input, property) to code: two inputs with a property of one name never meet. `events` are the whole
+    events, by input, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
     the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
     values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
     code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
@@ -40,8 +43,8 @@ class Scope:
     """
 
     source: Source
-    props: Mapping[str, str]
-    event: str | None = None
+    props: Mapping[Place, str]
+    events: Mapping[int, str] = field(default_factory=dict)
     aggregates: Sequence[str] = ()
     keys: Sequence[str] = ()
     partition: str = "S[0]"
@@ -56,7 +59,6 @@ class Scope:
 
     window: Mapping[str, str] = field(default_factory=dict)
     row: Callable[[x.Expr], str] | None = None
-    others: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def at(self, **changes: object) -> Scope:
         """The same scope with other places."""
@@ -182,13 +184,13 @@ def _const(scope: Scope, e: x.Const) -> str:
 
 
 def _prop(scope: Scope, e: x.Prop) -> str:
-    return scope.others[e.stream][e.name] if e.stream in scope.others else scope.props[e.name]
+    return scope.props[e.stream, e.name]
 
 
 def _event(scope: Scope, e: x.EventOf) -> str:
-    if scope.event is None:
+    if e.stream not in scope.events:
         raise Refusal("no-event", "the whole event is not retained here")
-    return scope.event
+    return scope.events[e.stream]
 
 
 def _member(scope: Scope, e: x.Member) -> str:
@@ -504,15 +506,15 @@ _VALUES: dict[type, Callable[..., str]] = {
 }
 
 
-def properties(*exprs: x.Expr | None) -> list[str]:
-    """Names of the stream's properties that the expressions read, in order of first use."""
-    found: dict[str, None] = {}
-    for e in exprs:
-        if e is not None:
-            for part in x.walk(e):
-                if isinstance(part, x.Prop):
-                    found[part.name] = None
-    return list(found)
+def properties(*exprs: x.Expr | None, at: int = 0) -> list[str]:
+    """Names of the properties of the input `at` that the expressions read, in order of first use."""
+    parts = (part for e in exprs if e is not None for part in x.walk(e))
+    return list(dict.fromkeys(part.name for part in parts if isinstance(part, x.Prop) and part.stream == at))
+
+
+def placed(names: Mapping[str, str], at: int = 0) -> dict[Place, str]:
+    """The codes of properties, by name, as those of the input `at`."""
+    return {(at, name): code for name, code in names.items()}
 
 
 def may_fail(*exprs: x.Expr | None) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.expr import Scope, placed
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Keep, Steps
 
@@ -23,6 +23,7 @@ class Items:
     parts: tuple[str, ...]
     properties: tuple[str, ...]
     positions: Mapping[str, int]
+    input: int = 0  # of the statement, whose events these are
 
     @property
     def bare(self) -> bool:
@@ -66,8 +67,8 @@ class Items:
     def scope(self, scope: Scope, *, retained: bool) -> Scope:
         """`scope` for the arriving event or for an unpacked item."""
         if retained:
-            return scope.at(props=self.retained(), event="qe")
-        return scope.at(props=self.arriving(), event="e")
+            return scope.at(props=placed(self.retained(), self.input), events={self.input: "qe"})
+        return scope.at(props=placed(self.arriving(), self.input), events={self.input: "e"})
 
 
 def items_of(steps: Steps, needs_ordinal: bool) -> Items:
