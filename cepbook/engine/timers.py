@@ -74,6 +74,13 @@ class Queue(State, Generic[P]):
         if len(self._heap) > _FEW + 2 * len(self._when):
             self.resumed()
 
+    def pop(self) -> P:
+        """Remove and return the path that is due first."""
+        path = heappop(self._heap)[1]
+        del self._when[path]
+        self._settle()
+        return path
+
     def take(self, upto: int) -> list[tuple[int, P]]:
         """Remove and return what is due at or before `upto`, by time and then by path."""
         found: list[tuple[int, P]] = []

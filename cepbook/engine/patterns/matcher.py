@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 from cepbook.engine.clock import NEVER
@@ -14,10 +13,10 @@ from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
 from cepbook.engine.patterns.timers import Timer, Within
 from cepbook.engine.rows.support import copied
 from cepbook.engine.state import State
+from cepbook.engine.timers import Queue
 from cepbook.lang import expr as x
 
 Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
-_FEW = 64  # stale timers not worth a clean-up
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ class Matcher(State):
         self.partition = partition
         self.limit = limit
         self.atoms = [Atoms(spec, self) for spec in program.atoms]
-        self.timers: list[tuple[int, int]] = []  # (due, serial), also of those that were disarmed
+        self.timers: Queue[int] = Queue()  # by serial
         self.pending: dict[int, Timer] = {}  # by serial
         self.found: list[Found] = []
         self.root: Started | None = None
@@ -160,8 +159,8 @@ class Matcher(State):
     def advance(self, now: int) -> list[Found]:
         """Fire the timers that are due, each once, by time and then start; the matches that this completes."""
         self.now = now
-        while self.due <= now:
-            timer = self.pending.pop(heappop(self.timers)[1])
+        while self.timers.due <= now:
+            timer = self.pending.pop(self.timers.pop())
             timer.serial = 0
             timer.on_time()
         return self._matches() if self.found else []
@@ -169,10 +168,7 @@ class Matcher(State):
     @property
     def due(self) -> int:
         """The time of the next timer."""
-        timers = self.timers
-        while timers and timers[0][1] not in self.pending:
-            heappop(timers)
-        return timers[0][0] if timers else NEVER
+        return self.timers.due
 
     def partials(self, most: int | None = None) -> list[dict[str, Any]]:
         """What the pattern is waiting for, in order of start, the first `most`.
@@ -275,16 +271,14 @@ class Matcher(State):
         self.serial += 1
         timer.serial, timer.due = self.serial, due
         if due < NEVER:
-            heappush(self.timers, (due, self.serial))
+            self.timers.arm(self.serial, due)
             self.pending[self.serial] = timer
 
     def disarm(self, timer: Timer) -> None:
-        """Do not call it; its entry is dropped when it is met, or when such entries are many."""
-        self.pending.pop(timer.serial, None)
+        """Do not call it."""
+        if self.pending.pop(timer.serial, None) is not None:
+            self.timers.arm(timer.serial, NEVER)
         timer.serial = 0
-        if len(self.timers) > _FEW + 2 * len(self.pending):
-            self.timers = [entry for entry in self.timers if entry[1] in self.pending]
-            heapify(self.timers)
 
     # -------------------------------------------------------------- matches
     def _matches(self) -> list[Found]:

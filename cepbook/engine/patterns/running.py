@@ -101,7 +101,7 @@ class Matching:
             matches = matcher.fire(hits, event)
             if matches:
                 self._deliver(matches, state)
-            if matcher.timers and matcher.timers[0][0] < matcher.armed:
+            if matcher.timers.due < matcher.armed:
                 self._arm(matcher, state)
             return bool(hits)
 

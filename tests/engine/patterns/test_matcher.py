@@ -134,7 +134,7 @@ def test_guards_that_ended_early_leave_no_timers() -> None:
     for i in range(5000):
         run.send("A", str(i))
         run.send("B", str(i))
-    assert len(run.matcher.timers) < 200
+    assert len(run.matcher.timers._heap) < 200
     assert run.matcher.size == 1
 
 
