@@ -84,11 +84,10 @@ class Batch:
         Errors: as `Runtime.send`.
         """
         plan, runtime = self._planned(), self._runtime
-        times = list(merge(*(each.times for each in slices)))
-        if not times:
+        if not any(each.times for each in slices):
             return
         with runtime.rounds:
-            failures = self._run(plan, slices, times)
+            failures = self._run(plan, slices)
             try:
                 runtime.raise_unraised()
             except StatementError as failure:
@@ -96,13 +95,15 @@ class Batch:
             if failures:
                 raise failures[0]
 
-    def _run(self, plan: _Plan, slices: Sequence[Slice], times: list[int]) -> list[StatementError]:
+    def _run(self, plan: _Plan, slices: Sequence[Slice]) -> list[StatementError]:
         """Process the events; the failures that nobody listens for."""
         runtime = self._runtime
         if not plan.reasons:
-            Flow(runtime, slices, times[-1]).run(plan.nodes)
-            runtime.clock.now = max(times[-1], runtime.clock.now)
+            last = max(each.times[-1] for each in slices if each.times)
+            Flow(runtime, slices, last).run(plan.nodes)
+            runtime.clock.now = max(last, runtime.clock.now)
             return []
+        times = list(merge(*(each.times for each in slices)))
         if plan.nodes:
             mixed = Mixed(runtime, slices, times, plan.nodes)
             failures = mixed.run(plan.senders, self._wanted, plan.own)

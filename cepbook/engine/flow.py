@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import itemgetter, length_hint
 from typing import Any, Protocol
@@ -116,13 +116,46 @@ class Node:
         return len(self.raw) + len(self.producers) > 1
 
 
-@dataclass(slots=True)
 class Derived:
-    """The events of a type that a statement inserts within a slice, with their keys if they are needed."""
+    """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
 
-    type: str = ""
-    events: list[tuple[int, Row]] = field(default_factory=list)
-    keys: list[Key] = field(default_factory=list)
+    They are kept as records, and made into dicts, or into columns, when a reader asks for them so.
+    """
+
+    __slots__ = ("_events", "_layout", "keys", "records", "type")
+
+    def __init__(
+        self,
+        type_name: str = "",
+        layout: Layout | None = None,
+        records: Sequence[Record] = (),
+        keys: Sequence[Key] = (),
+    ) -> None:
+        self.type = type_name
+        self.records = records
+        self.keys = keys
+        self._layout = layout
+        self._events: list[tuple[int, Row]] | None = None
+
+    @property
+    def events(self) -> list[tuple[int, Row]]:
+        """(time, event) of each."""
+        layout = self._layout
+        if layout is None:
+            return []
+        if self._events is None:
+            self._events = [(record[1], layout.event(layout.row(record))) for record in self.records]
+        return self._events
+
+    def columns(self, names: Iterable[str]) -> Slice | None:
+        """The events as columns; None where the events lack one of these properties."""
+        if self._layout is None or self._layout.columns is None or not self.records:
+            return None
+        places = {name: i for i, name in enumerate(self._layout.columns, 2)}
+        if not places.keys() >= set(names):
+            return None
+        columns = list(zip(*self.records, strict=True))
+        return Slice(self.type, list(columns[1]), {name: list(columns[places[name]]) for name in names})
 
 
 def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node] | str:
@@ -193,9 +226,18 @@ class Flow:
         elif given:
             self._run_columns(node.statement, given[0], out)
         elif produced:
-            self._run_events(node.statement, produced[0].events, produced[0].keys, out)
+            self._run_derived(node.statement, produced[0], out)
         if node.statement.timed.due <= self.last:
             self._catch_up(node.statement, out.expired)(self.last)
+
+    def _run_derived(self, statement: Statement, derived: Derived, out: _Out) -> None:
+        """Where nothing but the events is needed they go on as columns."""
+        plain = statement.context is None and not out.keyed
+        each = derived.columns(statement.program.columns) if plain else None
+        if each is None:
+            self._run_events(statement, derived.events, derived.keys, out)
+        else:
+            self._run_columns(statement, each, out)
 
     def _run_columns(self, statement: Statement, each: Slice, out: _Out) -> None:
         program, partitions = statement.program, None
@@ -284,7 +326,7 @@ class Flow:
         return advance
 
     # -------------------------------------------------------------- other statements
-    def _run_events(self, statement: Statement, events: list[tuple[int, Row]], keys: list[Key], out: _Out) -> None:
+    def _run_events(self, statement: Statement, events: list[tuple[int, Row]], keys: Sequence[Key], out: _Out) -> None:
         clock, timed = self._runtime.clock, statement.timed
         catch_up = self._catch_up(statement, out.expired)
         before = clock.now
@@ -419,13 +461,14 @@ class _Out:
         layout = self._statement.outlet.layout
         wanted = {INSERT, MORE, REMOVE, GONE} if insert.selector == "irstream" else {INSERT, MORE}
         if not self.keyed:
-            return Derived(insert.target, [(r[1], layout.event(layout.row(r))) for r in self.records if r[0] in wanted])
-        found = Derived(insert.target)
+            return Derived(insert.target, layout, [record for record in self.records if record[0] in wanted])
+        found: list[Record] = []
+        keys: list[Key] = []
         for records, (place, phase, steps, way) in zip(deliveries(self.records), self._bases, strict=True):
             for number, record in enumerate(r for r in records if r[0] in wanted):
-                found.events.append((record[1], layout.event(layout.row(record))))
-                found.keys.append((place, phase, steps + 1, (*way, order, number)))
-        return found
+                found.append(record)
+                keys.append((place, phase, steps + 1, (*way, order, number)))
+        return Derived(insert.target, layout, found, keys)
 
 
 def allocating(runtime: Replayed, type_name: str) -> list[tuple[Columnar, str]]:
