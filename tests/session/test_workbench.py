@@ -679,6 +679,10 @@ def test_explain_tells_constants_and_how_a_replay_runs(cep: Workbench) -> None:
         assert "replay   in batches" in cep.explain(name, "coverage")
     cep.on("sums", print)
     assert "replay   event by event: `sums` has a listener" in cep.explain("dear", "coverage")
+    cep.run("@name('other') select price from Tick")
+    cep.run("@name('after') select a.price as p from pattern [every a=Tick -> Tick]")
+    for name in ("other", "after"):  # nothing connects them with `sums`
+        assert "replay   in batches" in cep.explain(name, "coverage")
     assert "decided when it is deployed" in cep.explain("select * from Tick", "coverage")
 
 
