@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cepbook.engine.batch import Batch
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.soundness import flaws
 
@@ -25,24 +27,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """What must hold between two rounds is looked at after every so many events and advances, in all tests."""
+    """What must hold between two rounds is looked at after every so many events, advances and slices, in all tests."""
     for name in ("send", "advance"):
-        setattr(Runtime, name, _watched(getattr(Runtime, name)))
+        setattr(Runtime, name, _watched(getattr(Runtime, name), lambda runtime: runtime))
+    Batch.run = _watched(Batch.run, attrgetter("_runtime"))  # type: ignore[method-assign]
 
 
-def _watched(work: Callable[..., None]) -> Callable[..., None]:
-    calls = depth = 0
+_inside = 0  # calls that are under way: what a listener does is in the middle of a round
+
+
+def _watched(work: Callable[..., None], runtime_of: Callable[[Any], Runtime]) -> Callable[..., None]:
+    calls = 0
 
     @wraps(work)
-    def watched(runtime: Runtime, *args: Any, **options: Any) -> None:
-        nonlocal calls, depth
-        depth += 1
+    def watched(owner: Any, *args: Any, **options: Any) -> None:
+        global _inside
+        nonlocal calls
+        _inside += 1
         try:
-            work(runtime, *args, **options)
+            work(owner, *args, **options)
         finally:
-            depth -= 1
+            _inside -= 1
         calls += 1
-        if depth == 0 and calls % 7 == 0:
-            assert flaws(runtime) == []
+        if not _inside and calls % 7 == 0:
+            assert flaws(runtime_of(owner)) == []
 
     return watched
