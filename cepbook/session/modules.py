@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cepbook.engine.runtime import Deployment
-from cepbook.errors import UsageError
+from cepbook.errors import BindError, Diagnostic, UsageError
 from cepbook.lang import ast
 
 _CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTable, ast.CreateVariable)
@@ -70,3 +70,19 @@ def _conflict(names: frozenset[str], rivals: Iterable[Owned]) -> str:
         f"these names were deployed by other cells: {'; '.join(parts)}\n"
         "  hint: drop them first, or run those cells again without them"
     )
+
+
+def also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError:
+    """The error, with the reason when the module uses what it would replace."""
+    used = sorted(name for name in gone if any(f"`{name}`" in each.message for each in error.diagnostics))
+    if not used:
+        return error
+    why = f"running this replaces the deployment `{target}`, which also declares {quoted(used)}"
+    span = error.diagnostics[0].span
+    hint = "give the statement another name, or run the whole module again"
+    return BindError((*error.diagnostics, Diagnostic("replaced", why, span, hint)), error.source)
+
+
+def quoted(names: Sequence[str]) -> str:
+    """The names in backticks."""
+    return ", ".join(f"`{name}`" for name in names)

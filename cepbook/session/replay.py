@@ -15,14 +15,18 @@ import time as wall
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cepbook.errors import EventError, UsageError
-from cepbook.session.clock import show, unit
+from cepbook.session.clock import Moment, show, unit
 from cepbook.session.merge import Merge, Part
 from cepbook.session.process import Interruptions, Patience
 from cepbook.session.results import Progress, ReplayResult
 from cepbook.session.sources import Late, Source
+from cepbook.session.travel import Travel
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
 
 SLICE = 0.010  # seconds of work between two turns of the event loop
 CALL = 0.002  # seconds of work per call of the engine that the piece size aims at
@@ -77,6 +81,8 @@ class Replay:
         late: Late = "error",
         paused: bool = False,
         stepping: bool = False,
+        travel: Travel | None = None,
+        skip: int = 0,
     ) -> None:
         if speed is not None and not (isinstance(speed, int | float) and speed > 0):
             raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")
@@ -89,11 +95,14 @@ class Replay:
         self._speed = speed
         self._stepping = stepping
         self._late_rule = late
-        if late == "error":
+        if late == "error" and not skip:
             for source in sources:
                 if source.first_time is not None and source.first_time < stage.now:
                     raise _before_clock(source.type_name, source.first_time, stage.now, stage.second)
         self._merge = Merge(self._sources, until)
+        self._taken = 0
+        while self._taken < skip and (parts := self._merge.take(min(skip - self._taken, PIECES[1]))):
+            self._taken += sum(len(part.times) for part in parts)
         self._feed_parts = stage.feeder([source.type_name for source in sources])
         self._events = 0
         self._late = 0
@@ -117,6 +126,9 @@ class Replay:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poked: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
+        self._travel = travel
+        if travel is not None:
+            travel.look(0, 0, stage.now)
         self._start_task()
 
     # ---- looking
@@ -135,6 +147,11 @@ class Replay:
         """Whether an event loop runs the replay, or will."""
         return self._task is not None and not self._task.done()
 
+    def refuse_another(self) -> None:
+        """Errors: UsageError where a second replay would come between its events."""
+        if self.state != "ready" or self.is_scheduled:
+            raise UsageError(f"a replay is {self.state} already\n  hint: await it, or end it with `replaying.stop()`")
+
     @property
     def progress(self) -> Progress:
         """Where the replay is now."""
@@ -151,6 +168,30 @@ class Replay:
         if self._result is None:
             raise UsageError(f"the replay is {self.state}: await it, or call run()")
         return self._result
+
+    def at(self, t: Moment) -> Workbench:
+        """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
+
+        It begins with the last snapshot before `t` and replays what came since, so what was done by hand meanwhile is
+        in it only if a snapshot followed. Its feeds are empty. Raises UsageError for a replay without ``keep``, for an
+        instant at which it was not, and for events that can be read only once.
+        """
+        if self._travel is None:
+            raise UsageError("this replay keeps no snapshots\n  hint: replay(…, keep=10_000), or keep=\"1 day\"")
+        time, kept = self._travel.before(t)
+        workbench, stage = self._travel.load(kept.data)
+        rest = Replay(
+            stage,
+            self._travel.open_sources(time),
+            until=time,
+            limit=None if self._limit is None else self._limit - kept.events,
+            late=self._late_rule,
+            stepping=self._stepping or self._speed is not None,
+            skip=kept.taken,
+        )
+        rest.run()
+        stage.clear_feeds()
+        return workbench
 
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` after every slice and at the end. Returns the function that ends the subscription."""
@@ -359,6 +400,8 @@ class Replay:
             most = min(most, steps)
         if self._limit is not None:
             most = min(most, self._limit - self._events)
+        if self._travel is not None:
+            most = self._travel.room(self._taken, most)
         real_time = self._speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
         visiting = real_time or self._stepping
@@ -390,7 +433,10 @@ class Replay:
         started = wall.perf_counter()
         self._feed_parts(parts)
         self._events += sum(len(part.times) for part in parts)
+        self._taken += taken
         elapsed = wall.perf_counter() - started
+        if self._travel is not None:
+            self._travel.look(self._taken, self._events, self._stage.now)
         if elapsed > CALL:
             self._piece = max(PIECES[0], self._piece // 2)
         elif taken == most == self._piece and elapsed < CALL / 2:
@@ -449,6 +495,8 @@ class Replay:
             if (self._speed is not None or self._stepping) and not self._visit_due_times(self._until):
                 return
             stage.advance_to(self._until)
+        if self._travel is not None:
+            self._travel.look(self._taken, self._events, stage.now)
         self._end = state
         counts, errors = stage.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}

@@ -28,7 +28,7 @@ from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_time, unit
 from cepbook.session.columns import Read, Values, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
-from cepbook.session.validate import EventCheck, EventTypes, as_mapping, is_missing
+from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
 FRAME_CHUNK = 2_000  # rows; measured: fewer cost more per row, more fall out of the processor's cache
@@ -95,6 +95,36 @@ def open_source(given: object, wanted: Wanted) -> Source:
             "expected a DataFrame, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances"
         )
     return EventSource(given, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a replay was given: sources by event type, and how to read them; see `Wanted` and `time_column`."""
+
+    sources: Mapping[str, object]
+    time: str | Mapping[str, str] | None
+    types: EventTypes
+    sort: bool
+    late: Late
+    second: int
+
+    def open(self, until: int | None) -> list[Source]:
+        """The sources, in order. Errors: EventError as `open_source`."""
+        found: list[Source] = []
+        for name, source in self.sources.items():
+            event_type = find_type(name, self.types)
+            column = time_column(event_type, self.time)
+            wanted = Wanted(event_type, column, self.types, self.sort, self.late, until, self.second)
+            found.append(open_source(source, wanted))
+        return found
+
+    def again(self, until: int) -> list[Source]:
+        """The same afresh. Errors: UsageError when one can be read only once."""
+        for name, source in self.sources.items():
+            if isinstance(source, Iterator):
+                hint = "give the replay a list of them"
+                raise UsageError(f"the events of `{name}` can be read only once\n  hint: {hint}")
+        return self.open(until)
 
 
 class FrameSource:

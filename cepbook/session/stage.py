@@ -181,6 +181,11 @@ class Stage:
         self.statement(name)
         return self._feeds[name][1]
 
+    def clear_feeds(self) -> None:
+        """Forget what feeds hold."""
+        for _, feed in self._feeds.values():
+            feed.clear()
+
     def statement(self, name: str) -> Statement:
         """The statement, or a UsageError with the nearest known name."""
         return self.runtime.statement(name)

@@ -14,7 +14,7 @@ from cepbook import spark as bridge
 from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Deployment, Runtime
-from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError, hint_line
+from cepbook.errors import BindError, EventError, StatementError, UsageError, hint_line
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
@@ -24,19 +24,20 @@ from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
-from cepbook.session.modules import Owned, declared, names_of, target_of
+from cepbook.session.modules import Owned, also_gone, declared, names_of, quoted, target_of
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.query import query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector, rows_of, selected
-from cepbook.session.sources import Late, Wanted, by_type, open_source, time_column
+from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
 from cepbook.session.tables import changes_of, frame_of
 from cepbook.session.timeline import Timeline, timeline_of
+from cepbook.session.travel import Travel
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
 
@@ -104,7 +105,7 @@ class Workbench:
                     with self._noting(owned):
                         deployment = self.runtime.redeploy(target, epl)
                 except BindError as error:
-                    raise _also_gone(error, target, gone) from None
+                    raise also_gone(error, target, gone) from None
             again = [
                 s.name
                 for s in self.runtime.statements.values()
@@ -152,7 +153,7 @@ class Workbench:
                 self.runtime.undeploy(deployment.id, cascade=cascade)
             except UsageError as error:
                 others = sorted(names_of(deployment) - {name})
-                together = f"`{name}` was deployed with {_quoted(others)}, and goes with them\n" if others else ""
+                together = f"`{name}` was deployed with {quoted(others)}, and goes with them\n" if others else ""
                 raise UsageError(f"{together}{error}") from None
             finally:
                 self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
@@ -347,6 +348,7 @@ class Workbench:
         late: Late = "error",
         paused: bool = False,
         stepping: bool = False,
+        keep: int | str | timedelta | None = None,
     ) -> Replay:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
@@ -358,25 +360,33 @@ class Workbench:
         `until` ends the replay: later events are left out and the clock advances to it. `limit` is the most events.
         `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
         in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
-        leaves out what goes back in time. `paused` waits for `step` or `resume`. Raises EventError for unknown types,
-        lacking columns, values that do not fit, before any event was sent; iterables are checked as their events come.
+        leaves out what goes back in time. `paused` waits for `step` or `resume`. With `keep` it keeps snapshots on its
+        way, every so many events or every period, for `Replay.at`. Raises EventError for unknown types, lacking
+        columns, values that do not fit, before any event was sent; iterables are checked as their events come.
         """
         if late not in ("error", "drop"):
             raise UsageError(f'late is "error" or "drop", not {late!r}')
         with self._lock:
-            self._refuse_second_replay()
+            if self.replaying is not None:
+                self.replaying.refuse_another()
             end = None if until is None else self._moment(until)
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
-            types = self.runtime.catalog.event_types
-            sources = []
-            for name, source in by_type(events, type).items():
-                event_type = find_type(name, types)
-                column = time_column(event_type, time)
-                wanted = Wanted(event_type, column, types, sort, late, end, self._config.second)
-                sources.append(open_source(source, wanted))
+            types, second = self.runtime.catalog.event_types, self._config.second
+            given = Given(by_type(events, type), time, types, sort, late, second)
+            travel = None
+            if keep is not None:
+                travel = Travel(keep, given.again, self._snapshot, self._travelled, self._moment, second)
             self._replay = Replay(
-                self._stage, sources, until=end, limit=limit, speed=speed, late=late, paused=paused, stepping=stepping
+                self._stage,
+                given.open(end),
+                until=end,
+                limit=limit,
+                speed=speed,
+                late=late,
+                paused=paused,
+                stepping=stepping,
+                travel=travel,
             )
             return self._replay
 
@@ -384,13 +394,6 @@ class Workbench:
     def replaying(self) -> Replay | None:
         """The replay that has not ended yet."""
         return self._replay if self._replay is not None and self._replay.state not in ENDED else None
-
-    def _refuse_second_replay(self) -> None:
-        current = self.replaying
-        if current is not None and (current.state != "ready" or current.is_scheduled):
-            raise UsageError(
-                f"a replay is {current.state} already\n  hint: await it, or end it with `replaying.stop()`"
-            )
 
     # ---- reading
 
@@ -532,7 +535,10 @@ class Workbench:
         kind than EPL has, UsageError when the file cannot be written; the file is then what it was.
         """
         with self._lock:
-            write_file(path, saved(self._stage, self._start, self._owned, feeds=feeds))
+            write_file(path, self._snapshot(feeds=feeds))
+
+    def _snapshot(self, *, feeds: bool = False) -> bytes:
+        return saved(self._stage, self._start, self._owned, feeds=feeds)
 
     def load(self, path: Path) -> None:
         """Become the workbench that was saved. What was deployed here goes, listeners stay with the statements' names.
@@ -541,10 +547,19 @@ class Workbench:
         for one that is damaged, of another version, or needs other functions; then nothing has changed.
         """
         with self._lock, self._stage.undisturbed():
-            runtime, extra = loaded(read_file(path), self._functions)
-            self._end_replay()
-            self._start, self._config, self._checks = extra["start"], runtime.config, {}
-            self._owned = resume(self._stage, runtime, extra)
+            self._become(read_file(path))
+
+    def _become(self, data: bytes) -> None:
+        runtime, extra = loaded(data, self._functions)
+        self._end_replay()
+        self._start, self._config, self._checks = extra["start"], runtime.config, {}
+        self._owned = resume(self._stage, runtime, extra)
+
+    def _travelled(self, data: bytes) -> tuple[Workbench, Stage]:
+        twin = Workbench(feed_capacity=self._capacity)
+        twin._functions = dict(self._functions)
+        twin._become(data)
+        return twin, twin._stage
 
     # ---- Spark
 
@@ -581,18 +596,3 @@ class Workbench:
         count = len(self.runtime.statements)
         clock = clocks.show(self.runtime.now, self._config.second)
         return f"Workbench({count} statement{'' if count == 1 else 's'}, clock {clock})"
-
-
-def _also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError:
-    """The error, with the reason when the module uses what it would replace."""
-    used = sorted(name for name in gone if any(f"`{name}`" in each.message for each in error.diagnostics))
-    if not used:
-        return error
-    why = f"running this replaces the deployment `{target}`, which also declares {_quoted(used)}"
-    span = error.diagnostics[0].span
-    hint = "give the statement another name, or run the whole module again"
-    return BindError((*error.diagnostics, Diagnostic("replaced", why, span, hint)), error.source)
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,80 @@
+"""Time travel: the snapshots that a replay keeps on its way, and the workbench as it was at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from cepbook.errors import UsageError
+from cepbook.session.clock import Moment, duration, show
+from cepbook.session.sources import Source
+from cepbook.session.stage import Stage
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
+
+MOST = 32  # snapshots; beyond that every second one is dropped, and they are taken half as often
+
+
+class Kept(NamedTuple):
+    """A snapshot: how many events had been taken from the sources and how many sent, the clock, the file."""
+
+    taken: int
+    events: int
+    time: int
+    data: bytes
+
+
+class Travel:
+    """The snapshots of one replay: one at its start, then every so many events or every period of event time.
+
+    `open_sources` opens the sources afresh, up to an instant; `save` and `load` are those of the workbench; `moment`
+    reads what the user gives as a time. Errors: UsageError for a `keep` that is neither.
+    """
+
+    def __init__(
+        self,
+        keep: int | str | timedelta,
+        open_sources: Callable[[int], Sequence[Source]],
+        save: Callable[[], bytes],
+        load: Callable[[bytes], tuple[Workbench, Stage]],
+        moment: Callable[[Moment], int],
+        second: int,
+    ) -> None:
+        self._events = isinstance(keep, int) and not isinstance(keep, bool)
+        self._every = keep if isinstance(keep, int) else duration(keep, second)
+        if self._every < 1:
+            raise UsageError(f"a replay keeps a snapshot every so many events or every period, not every {keep!r}")
+        self.open_sources = open_sources
+        self.load = load
+        self._save = save
+        self._moment = moment
+        self._second = second
+        self._kept: list[Kept] = []
+        self._reached = 0
+
+    def room(self, taken: int, most: int) -> int:
+        """How many of the next `most` events may be taken before it is time to look."""
+        return min(most, self._kept[-1].taken + self._every - taken) if self._events else most
+
+    def look(self, taken: int, events: int, now: int) -> None:
+        """The replay has come so far: take a snapshot, if it is time."""
+        self._reached = now
+        if self._kept:
+            last = self._kept[-1]
+            if (taken - last.taken if self._events else now - last.time) < self._every:
+                return
+        self._kept.append(Kept(taken, events, now, self._save()))
+        if len(self._kept) > MOST:
+            self._kept = self._kept[::2]
+            self._every *= 2
+
+    def before(self, at: Moment) -> tuple[int, Kept]:
+        """An instant, and the last snapshot before it. Errors: UsageError when the replay did not come by there."""
+        time = self._moment(at)
+        first = self._kept[0].time
+        if not first <= time <= self._reached:
+            begin, end, given = (show(each, self._second) for each in (first, self._reached, time))
+            raise UsageError(f"the replay has been from {begin} to {end}, and not at {given}")
+        return time, next(kept for kept in reversed(self._kept) if kept.time <= time)

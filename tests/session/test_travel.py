@@ -1,0 +1,120 @@
+"""Time travel: a replay that keeps snapshots gives a second workbench as it was at an instant."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import SnapshotError, UsageError
+
+EPL = """
+create context Each partition by k from A;
+@name('sums') select irstream k, sum(x) as total from A#time(3 sec) group by k;
+@name('each') context Each select count(*) as n from A#length_batch(3);
+@name('every') select count(*) as n from A output every 2 sec;
+@name('pairs') select a.x as p, b.x as q from pattern [every a=A(x > 5) -> b=B(x = a.x)]
+"""
+
+
+def history(seed: int, count: int = 400) -> dict[str, pd.DataFrame]:
+    draw = random.Random(seed)
+    rows: dict[str, list[dict[str, Any]]] = {"A": [], "B": []}
+    time = 0
+    for _ in range(count):
+        time += draw.choice((0, 0, 1, 300, 1000))
+        rows[draw.choice("AAB")].append({"t": time, "k": draw.choice("ab"), "x": draw.randrange(10)})
+    return {name: pd.DataFrame(found) for name, found in rows.items()}
+
+
+def bench(frames: dict[str, pd.DataFrame]) -> Workbench:
+    cep = Workbench()
+    for name, frame in frames.items():
+        cep.define(name, frame, time="t")
+    cep.run(EPL)
+    return cep
+
+
+def seen(cep: Workbench) -> Any:
+    names = list(cep.runtime.statements)
+    held = [(cep.iterate(name), cep.runtime.state(name)) for name in names]
+    return cep.clock, held, repr(cep.partitions("Each")), cep.runtime.next_due
+
+
+def go_on(cep: Workbench) -> Any:
+    """What is delivered later on."""
+    found: list[Any] = []
+    for name in cep.runtime.statements:
+        cep.on(name, lambda delta, name=name: found.append((name, delta)))
+    for i in range(20):
+        cep.send("AB"[i % 2], k="ab"[i % 3 % 2], x=i % 10)
+        cep.advance(by="400 msec")
+    return repr(found)
+
+
+@pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour"])
+@pytest.mark.parametrize("stepping", [False, True])
+def test_as_it_was_at_any_instant(keep: int | str, stepping: bool) -> None:
+    frames = history(1, 250)
+    cep = bench(frames)
+    replay = cep.replay(frames, keep=keep, stepping=stepping)
+    result = replay.run()
+    assert result is not None
+    before, end = seen(cep), cep.clock.ms
+    draw = random.Random(2)
+    for at in (0, *draw.sample(range(end), 2), int(frames["A"]["t"].iloc[50]), end):
+        then, plain = replay.at(at), bench(frames)
+        plain.replay(frames, until=at, stepping=stepping).run()
+        assert seen(then) == seen(plain), at
+        assert go_on(then) == go_on(plain), at
+    assert seen(cep) == before
+
+
+def test_while_it_is_paused_and_with_a_limit() -> None:
+    frames = history(3)
+    cep = bench(frames)
+    replay = cep.replay(frames, keep=10, paused=True, limit=150)
+    replay.step(95)
+    at, plain = cep.clock.ms, bench(frames)
+    plain.replay(frames, until=at - 1).run()
+    assert seen(replay.at(at - 1)) == seen(plain)
+    with pytest.raises(UsageError, match="the replay has been from"):
+        replay.at(at + 1)
+    replay.run()
+    assert replay.at(cep.clock.ms).clock == cep.clock
+
+
+def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = history(4)
+    cep = bench(frames)
+    replay = cep.replay(frames, keep=1)
+    replay.run()
+    travel = replay._travel
+    assert travel is not None and len(travel._kept) <= 33 and travel._kept[0].taken == 0
+    assert travel._kept[-1].taken > 350
+
+
+def test_what_cannot_be() -> None:
+    frames = history(5, 20)
+    cep = bench(frames)
+    with pytest.raises(UsageError, match="not every 0"):
+        cep.replay(frames, keep=0)
+    cep.replay(frames).run()
+    plain = cep.replay(frames, late="drop")
+    plain.run()
+    with pytest.raises(UsageError, match="keeps no snapshots"):
+        plain.at(0)
+    once = Workbench()
+    once.run("create schema E(t long, x int) starttimestamp t; @name('s') select x from E")
+    replay = once.replay(iter([{"t": 1, "x": 1}]), type="E", keep=5)
+    replay.run()
+    with pytest.raises(UsageError, match="can be read only once"):
+        replay.at(1)
+    odd = Workbench()
+    odd.run("create schema E(o object); @name('s') select o from E#keepall")
+    odd.runtime.send("E", {"o": object()})
+    with pytest.raises(SnapshotError):
+        odd.replay([], type="E", time="o", keep=5)
