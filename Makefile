@@ -14,7 +14,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test demo refresh clean env-lab env-test need-python
+.PHONY: help lab test quick demo refresh clean env-lab env-test need-python
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,6 +25,9 @@ lab: env-lab  ## open JupyterLab at the first notebook (more options: LAB_ARGS="
 
 test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
 	@$(VENV_PYTHON) tools/check.py $(STAGES)
+
+quick: env-test  ## run the corpus and the unit tests without long ones (about a minute)
+	@$(VENV_PYTHON) tools/check.py quick
 
 demo: env-lab  ## run the first notebook without a browser and print its result
 	@$(VENV_PYTHON) tools/demo.py $(FIRST)

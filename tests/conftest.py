@@ -1,4 +1,7 @@
-"""Marks by folder: tests below tests/spark and tests/browser run in stages of their own (`tools/check.py`)."""
+"""Marks by folder: tests below tests/spark and tests/browser run in stages of their own (`tools/check.py`).
+
+Property tests, which run hundreds of random histories, are marked as such: the quick stage leaves them out.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         if folder in ("spark", "browser"):
             item.add_marker(folder)
+        if item.get_closest_marker("hypothesis") is not None:
+            item.add_marker("histories")
 
 
 def pytest_sessionstart() -> None:

@@ -24,15 +24,18 @@ STAGES = {
     "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"],
     "browser": [*PYTEST, "tests/browser"],
 }
+# What is worth running after every change; `make test` runs it as a part of "unit".
+QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
 CLOSING = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+|no tests ran) in [\d.]+s.*?=*$")
 
 
 def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float]:
     """Run one stage, passing its output on. Gives (passed, closing line, seconds)."""
-    command = [sys.executable, "-m", *STAGES[name]]
-    if STAGES[name][0] == "pytest" and sys.stdout.isatty():
+    words = (STAGES | QUICK)[name]
+    command = [sys.executable, "-m", *words]
+    if words[0] == "pytest" and sys.stdout.isatty():
         command.append("--color=yes")
-    print(f"\n--- {name}: {' '.join(STAGES[name])}", flush=True)
+    print(f"\n--- {name}: {' '.join(words)}", flush=True)
     start = time.monotonic()
     closing = ""
     with subprocess.Popen(
@@ -68,9 +71,9 @@ def isolated(home: str) -> dict[str, str]:
 
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in STAGES]
+    unknown = [name for name in names if name not in STAGES | QUICK]
     if unknown:
-        print(f"cepbook: no stage {', '.join(unknown)}; there are: {', '.join(STAGES)}", file=sys.stderr)
+        print(f"cepbook: no stage {', '.join(unknown)}; there are: {', '.join(STAGES | QUICK)}", file=sys.stderr)
         return 2
     results = {}
     total: Counter[str] = Counter()

@@ -262,6 +262,11 @@ class Aggregates:
         """Whether `enter` may leave a failure in the local ``broken``, to be raised when the change is complete."""
         return any(argument.risky for argument in self.arguments)
 
+    @property
+    def lasting(self) -> bool:
+        """Whether a value tells of events that have left."""
+        return any(call.ever for call in self.calls)
+
     # -------------------------------------------------------------- code
     def fresh(self) -> str:
         """Code of a list with the cells of an empty group."""

@@ -197,6 +197,8 @@ class ChangeCode:
         }[self.code.steps.kind]
         if self.code.risky:
             self.code.source.line("broken = None")
+        if self.code.steps.grouped and self.code.aggregates.lasting:
+            self.code.source.line("emptied = {}")
         kind()
 
     def _moved(self) -> None:
@@ -310,7 +312,7 @@ class ChangeCode:
             if resets:
                 touch(q)
             else:
-                code.leave_group(q, "k", lambda: touch(q))
+                code.leave_group(q, "k", lambda: touch(q), emptied=True)
 
         if resets:
             source.line("former_groups, groups = groups, {}")
@@ -330,7 +332,7 @@ class ChangeCode:
         def row(rows: str) -> Write:
             def write(q: Scope) -> None:
                 source.line(f"k = {code.key(q)}")
-                code.load_group_or_fresh()
+                code.load_group_or_fresh(emptied=True)
                 self.append_row(rows, q)
 
             return write
@@ -413,7 +415,7 @@ class ChangeCode:
             self._move_groups(touch)
         if steps.wants_insert:
             with source.block("for k in touched:"):
-                code.load_group_or_fresh()
+                code.load_group_or_fresh(emptied=True)
                 self.append_row("ins", self.q)
 
     def _one_touched_group(self, q: Scope) -> None:
@@ -445,7 +447,7 @@ class ChangeCode:
                             code.load_group_or_fresh()
                             self.former_row("rows_before")
                     if not entering:
-                        code.leave_group(q, "k")
+                        code.leave_group(q, "k", emptied=True)
                         return
                     code.open_group("k")
                     cells.enter(q, "o" if q is self.p else "qo")
@@ -460,7 +462,7 @@ class ChangeCode:
             if wants_remove:
                 source.line("rem += rows_before")
             if self.code.steps.wants_insert:
-                code.load_group_or_fresh()
+                code.load_group_or_fresh(emptied=True)
                 self.append_row("ins", self.q)
 
     # -------------------------------------------------------------- batches of which only aggregates show

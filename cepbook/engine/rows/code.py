@@ -272,15 +272,23 @@ class Code:
             if then is not None:
                 then()
 
-    def load_group_or_fresh(self, groups: str = "groups") -> None:
-        """Load the cells of group ``k`` of `groups`, or those of an empty group if it is not there."""
-        self.source.line(f"G = {groups}.get(k)")
+    def load_group_or_fresh(self, groups: str = "groups", *, emptied: bool = False) -> None:
+        """Load the cells of group ``k`` of `groups`, or those of an empty group if it is not there.
+
+        `emptied`: a group that this change has emptied still shows what it knew of all its events ever.
+        """
+        if emptied and self.aggregates.lasting:
+            self.source.line(f"G = {groups}.get(k) or emptied.get(k)")
+        else:
+            self.source.line(f"G = {groups}.get(k)")
         self.aggregates.load(f"{self.aggregates.fresh()} if G is None else G")
 
-    def leave_group(self, scope: Scope, key: str, before: Callable[[], None] | None = None) -> None:
+    def leave_group(
+        self, scope: Scope, key: str, before: Callable[[], None] | None = None, *, emptied: bool = False
+    ) -> None:
         """Take the scope's event out of its (existing) group; an emptied group is forgotten. ``G`` stays its cells.
 
-        `before` is written when the cells are loaded.
+        `before` is written when the cells are loaded. `emptied`: as in `load_group_or_fresh`.
         """
         source = self.source
         self.find_to_leave(key)
@@ -291,7 +299,10 @@ class Code:
         self.aggregates.store("G")
         if self.aggregates.size is not None:
             with source.block(f"if not {self.aggregates.size}:"):
-                source.line(f"del groups[{key}]")
+                if emptied and self.aggregates.lasting:
+                    source.line(f"emptied[{key}] = groups.pop({key})")
+                else:
+                    source.line(f"del groups[{key}]")
 
     def find_to_leave(self, key: str) -> None:
         """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
