@@ -203,7 +203,7 @@ GROUPED = ["", "#keepall", "#length(3)", "#time(1 sec)", "#unique(k, g)", "#leng
 
 @pytest.mark.parametrize("window", GROUPED)
 def test_groups(window: str) -> None:
-    """A group forgets everything, values ever as well, when its last event leaves."""
+    """A group forgets everything, values ever as well, after the delivery in which its last event leaves."""
 
     @settings(max_examples=8)
     @given(histories(("A",), most=25))
@@ -224,9 +224,9 @@ def test_groups(window: str) -> None:
             for key in touched:
                 part = Change(change.time, *([e for e in es if e.values["k"] == key] for es in change[1:]))
                 states[key] = states.get(key, State()).after(part)
+                rows.append({"k": key, **row(window, states[key])})
                 if not states[key].held:
                     states[key] = State(now=change.time)
-                rows.append({"k": key, **row(window, states[key])})
             expected.append((change.time, sorted(map(repr, rounded(comparable(rows))))))
         found = [(time, sorted(map(repr, rounded(insert)))) for time, insert, _ in run.deliveries["s"]]
         assert found == expected

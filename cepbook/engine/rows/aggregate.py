@@ -265,7 +265,7 @@ class Aggregates:
     @property
     def lasting(self) -> bool:
         """Whether a value tells of events that have left."""
-        return any(call.ever for call in self.calls)
+        return any(call.ever or AGGREGATES[call.name].remembers for call in self.calls)
 
     # -------------------------------------------------------------- code
     def fresh(self) -> str:
