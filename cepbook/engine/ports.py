@@ -79,5 +79,8 @@ class Member(Protocol):
     def end(self, partition: Any, now: int) -> None:
         """A partition ends: deliver what is due at its end, and forget the state."""
 
+    def forget(self, partition: Any) -> None:
+        """Forget the state of a partition, without any output."""
+
     def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Any) -> bool:
         """Hand an event to the statement's state in a partition; failures are reported. Whether it took the event."""

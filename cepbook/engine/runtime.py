@@ -29,6 +29,7 @@ from cepbook.engine.ports import Holder
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.rows.support import copied
+from cepbook.engine.snapshot.single import partition_snapshot, restore_partition
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
@@ -546,10 +547,18 @@ class Runtime:
         return found.inspect(self.now, partitions, partials)
 
     # -------------------------------------------------------------- snapshots
-    def snapshot(self) -> bytes:
-        """All but listeners and functions. Errors: SnapshotError naming who holds a value that cannot be saved."""
+    def snapshot(self, partition: tuple[str, int] | None = None) -> bytes:
+        """All but listeners and functions; or one partition, (context, id), of a plain ``partition by``.
+
+        Errors: SnapshotError naming who holds a value that cannot be saved; UsageError for no such partition.
+        """
         self.entered()
-        return snapshot(self)
+        return snapshot(self) if partition is None else partition_snapshot(self, *partition)
+
+    def restore_partition(self, data: bytes) -> int:
+        """Put in a partition that a runtime of the same modules saved; its id. Errors: SnapshotError for what is none."""
+        self.entered()
+        return restore_partition(self, data)
 
     @classmethod
     def restored(cls, data: bytes, functions: Mapping[str, Callable[..., Any]]) -> Runtime:

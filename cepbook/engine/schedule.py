@@ -84,9 +84,13 @@ class Schedule(Timers):
         self.clear()
         self._states.clear()
         for _, state in self._statement.states():
-            for place, due in self.dues(state):
-                if due < NEVER:
-                    self._arm_part(due, state, None, place)
+            self.arm_state(state)
+
+    def arm_state(self, state: Any) -> None:
+        """Make the timers of a state from what it says is due."""
+        for place, due in self.dues(state):
+            if due < NEVER:
+                self._arm_part(due, state, None, place)
 
     def dues(self, state: Any) -> list[tuple[Any, int]]:
         """(place, when it is due) of all parts of a state; `NEVER` for those that are not."""

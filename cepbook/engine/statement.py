@@ -219,14 +219,18 @@ class Statement:
     # -------------------------------------------------------------- the end of a partition
     def end(self, partition: Partition, now: int) -> None:
         """`partition` ends: deliver what the output clause has for its end, and forget the state and its timers."""
-        slot = self.program.namespace["slot"]
         try:
-            found = self.ended(partition.states[slot], now)
+            found = self.ended(partition.states[self.program.namespace["slot"]], now)
             push = self.outlet.push
             if found is not None and push is not None:
                 push(now, *found)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             self.failed(failure)
+        self.forget(partition)
+
+    def forget(self, partition: Partition) -> None:
+        """Forget the state of `partition` and its timers."""
+        slot = self.program.namespace["slot"]
         if self._matching is not None:
             self._matching.end(partition.states[slot])
         partition.states[slot] = None

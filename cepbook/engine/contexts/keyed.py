@@ -166,6 +166,23 @@ class KeyedContext:
         self._roster.opened(partition)
         return partition
 
+    def admit(self, partition: Partition) -> None:
+        """Put in a partition that has its states, in place of the one of its key, under its own id if that is free."""
+        former = self.partitions.pop(partition.place, None)
+        if former is not None:
+            former.ended = True
+            for member in self.statements:
+                if member is not None:
+                    member.forget(former)
+            self._tell("deallocated", former)
+        if any(each.id == partition.id for each in self.partitions.values()):
+            partition.id = self._next_id
+        self._next_id = max(self._next_id, partition.id + 1)
+        found = sorted((*self.partitions.values(), partition), key=lambda each: each.id)
+        self.partitions.clear()
+        self.partitions.update((each.place, each) for each in found)
+        self._tell("allocated", partition)
+
     def _looks(self, listed: str, place: int, readers: Sequence[tuple[Member, Reading]]) -> Handler:
         """What the context does with an event of listed type `listed`: find the partition, or make it.
 

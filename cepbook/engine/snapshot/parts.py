@@ -13,8 +13,10 @@ import json
 from collections import deque
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from cepbook.engine.snapshot.graph import fields_of
 from cepbook.engine.state import NAMES
@@ -38,7 +40,7 @@ class Parts:
         """The part at a path. Errors: KeyError."""
         return self._objects[path]
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The same for the same generated code with the same constants."""
         found = sorted(json.dumps(_identity(namespace)) for namespace in self._namespaces.values())
@@ -66,6 +68,18 @@ class Parts:
                 self.live[path] = value
             if container or kind.__module__.startswith("cepbook.engine"):
                 following.extend((f"{path}.{name}", inner) for name, inner in _inside(kind, value))
+
+
+_known: WeakKeyDictionary[Any, tuple[int, Parts]] = WeakKeyDictionary()
+
+
+def parts_of(runtime: Any) -> Parts:
+    """The parts of a runtime, found once until statements come or go."""
+    version, parts = _known.get(runtime, (-1, None))
+    if parts is None or version != runtime.version:
+        parts = Parts(runtime)
+        _known[runtime] = runtime.version, parts
+    return parts
 
 
 _LEAVES = frozenset((type(None), bool, int, float, str, bytes, Decimal, BuiltinFunctionType))

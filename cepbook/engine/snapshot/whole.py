@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ from cepbook.engine.rounds import Rounds
 from cepbook.engine.snapshot.definitions import event_type_data, event_type_of, type_data, type_of
 from cepbook.engine.snapshot.form import packed, unpacked
 from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
-from cepbook.engine.snapshot.parts import Parts
+from cepbook.engine.snapshot.parts import Parts, parts_of
 from cepbook.errors import CompileError, SnapshotError, UsageError
 
 R = TypeVar("R")
@@ -44,8 +45,8 @@ Functions = Mapping[str, Callable[..., Any]]
 def document_of(runtime: Any, extra: Any = None) -> dict[str, Any]:
     """All of a runtime between two events, as JSON. Errors: SnapshotError for a value that cannot be saved."""
     runtime.rounds.check()
-    _refuse_within_rounds()
-    parts = Parts(runtime)
+    refuse_within_rounds()
+    parts = parts_of(runtime)
     given = Writer(lambda value: None)
     found = {
         "cepbook": version("cepbook"),
@@ -84,14 +85,13 @@ def restored(make: Callable[..., R], data: bytes, functions: Functions) -> tuple
     Errors: SnapshotError for what is no snapshot, is damaged, needs other functions, or has another program here.
     """
     document = unpacked(data)
+    if "modules" not in document:
+        raise SnapshotError("this is the snapshot of one partition")
     runtime = make(_config(document), start=document["now"])
     _register(runtime, document, functions)
-    try:
+    with damaged():
         _deploy(runtime, document)
-        extra = _filled(runtime, document)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
-    return runtime, extra
+        return runtime, _filled(runtime, document)
 
 
 def _config(document: Mapping[str, Any]) -> Config:
@@ -115,11 +115,7 @@ def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -
 def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
     """Give a runtime, whose modules are deployed, its state; the ``extra``."""
     parts = Parts(runtime)
-    if parts.fingerprint != document["fingerprint"]:
-        raise SnapshotError(
-            f"the snapshot was made by cepbook {document['cepbook']}, whose code for these modules is another one "
-            "than here; its state would not fit\n  hint: load it with the version that made it"
-        )
+    check_program(parts, document)
     reader = Reader(document["nodes"], document["classes"], [parts.find(path) for path in document["parts"]])
     if [path for path, _ in document["state"]] != list(parts.live):
         raise SnapshotError("the snapshot has other parts than this version of cepbook")
@@ -139,13 +135,31 @@ def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:
     return reader.value(document["extra"])
 
 
-def _refuse_within_rounds() -> None:
+def refuse_within_rounds() -> None:
     """Errors: SnapshotError when a listener or function asks, while some statements have not seen the event yet."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
         if "__source__" in frame.f_globals or frame.f_globals.get("__name__") == Rounds.__module__:
             raise SnapshotError("a snapshot can be made between two events only, not in a listener or function")
+
+
+def check_program(parts: Parts, document: Mapping[str, Any]) -> None:
+    """Errors: SnapshotError where the state in a document is that of another program."""
+    if parts.fingerprint != document["fingerprint"]:
+        raise SnapshotError(
+            f"the snapshot was made by cepbook {document['cepbook']}, whose code for these modules is another one "
+            "than here; its state would not fit\n  hint: load it with the version that made it"
+        )
+
+
+@contextmanager
+def damaged() -> Iterator[None]:
+    """Within, what a table that makes no sense leads to becomes a SnapshotError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
 
 
 def _types(runtime: Any) -> list[Any]:
