@@ -12,6 +12,8 @@ from cepbook.engine.components import components
 from cepbook.engine.delta import Delta
 from tests.engine.histories import GAPS, KEYS, Event, Run, comparable
 
+pytestmark = pytest.mark.histories
+
 # modules of one component each; {i} keeps their names apart
 POOL = (
     "@name('s{i}') select irstream k, x from A#length(3)",

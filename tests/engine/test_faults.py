@@ -24,7 +24,10 @@ from cepbook.engine.runtime import Runtime
 from cepbook.engine.soundness import flaws
 from cepbook.errors import StatementError
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each fault is injected into a copy of the process")
+pytestmark = [
+    pytest.mark.histories,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="each fault is injected into a copy of the process"),
+]
 
 COUNT = int(os.environ.get("CEPBOOK_FAULTS", "60"))
 SEED = int(os.environ.get("CEPBOOK_SEED", "8"))

@@ -16,6 +16,8 @@ from cepbook.errors import StatementError
 from tests.engine.contexts.test_trees import SCHEMA, SELECTS, fits, level
 from tests.engine.histories import Event, Recorder, slices
 
+pytestmark = pytest.mark.histories
+
 MORE = [
     "select irstream id, sum(v) as t from D group by rollup(id) output snapshot when terminated",
     "select prev(1, v) as p, prior(1, v) as q, v from D#length(2) output first every 20 sec",

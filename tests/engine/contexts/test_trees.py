@@ -13,6 +13,8 @@ from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, StatementError
 
+pytestmark = pytest.mark.histories
+
 SCHEMA = "".join(f"create schema {name}(id string, v int);" for name in "SPED")
 BEGINS = [
     "S",

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 import tests.engine.histories  # noqa: F401 - loads the profile of property tests
 from tests.engine.patterns.matching import Run
 
+pytestmark = pytest.mark.histories
+
 GAPS = (0, 0, 0, 1, 400, 1999, 2000, 2001, 5000)
 
 

@@ -20,6 +20,8 @@ from cepbook.engine.patterns.node import Started
 from cepbook.errors import StatementError
 from tests.engine.histories import Event, Run, comparable
 
+pytestmark = pytest.mark.histories
+
 CONTEXT = "create context Each partition by k from A, k from B, k from C;"
 KEYS = ("a", "b", None)
 GAPS = (0, 0, 0, 1, 500, 999, 1000, 1500, 4000)

@@ -12,12 +12,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cepbook.testing import report
 from cepbook.testing.markdown import Section
 from cepbook.testing.runner import Outcome, run
 from cepbook.testing.scenario import case_sections, parse_case
 from cepbook.testing.sweep import scenario_files
 from tests.engine.snapshot.saving import SavingEngine
+
+pytestmark = pytest.mark.histories
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 GIVEN = os.environ.get("CEPBOOK_CUTS", "")

@@ -22,6 +22,8 @@ from tests.engine.snapshot.saving import again
 from tests.engine.snapshot.test_corpus import SEED
 from tests.engine.statements import Statements
 
+pytestmark = pytest.mark.histories
+
 EACH = 8
 
 

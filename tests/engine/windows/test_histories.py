@@ -28,6 +28,8 @@ from tests.engine.sinks import Deltas
 from tests.engine.windows.references import Change, Event, ExpressionWindow, Skipped
 from tests.engine.windows.texts import build, names_of
 
+pytestmark = pytest.mark.histories
+
 SCHEMA = "create schema E(id int, k string, x int, y int, w int, ts long); create schema Ctl(n int);"
 VARIABLE = "create variable int SIZE = 3; on Ctl set SIZE = n;"
 GAPS = (0, 0, 1, 200, 499, 500, 501, 999, 1000, 1001, 1700, 2000, 3000, 7300)
