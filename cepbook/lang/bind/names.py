@@ -212,6 +212,8 @@ def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) 
     found = simple_type(name)
     if found is not None:
         return found
+    if name == "null":  # a column that is always null
+        return t.NULL
     if name in module.dropped:
         return ERROR
     if name.lower().rpartition(".")[2] in _DATE_TYPES:

@@ -164,6 +164,8 @@ class _Binder:
         for annotation in node.annotations:
             _known_annotation(annotation, (CONSUME,), self.scope)
             if annotation.name.lower() == CONSUME:
+                if annotation.value is None and self.scope.module.text(annotation.span).rstrip().endswith(")"):
+                    self.wrong("`@consume()` without a level", annotation.span, "write @consume or @consume(2)")
                 given = 1 if annotation.value is None else annotation.value
                 if not isinstance(given, int) or isinstance(given, bool) or given < 0:
                     self.wrong("the level of `@consume` must be a whole number, 0 or above", annotation.span)

@@ -211,7 +211,7 @@ def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple
                 name, _, value = part.partition("=")
                 if name.strip().lower() in (AGED, SWEPT):
                     found[name.strip().lower()] = _clock_units(name.strip(), value.strip(), node, module)
-    if AGED not in found:
+    if AGED not in found or 0 in found.values():
         return None
     return found[AGED], found.get(SWEPT, found[AGED])
 
