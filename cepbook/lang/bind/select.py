@@ -29,7 +29,7 @@ from cepbook.lang.bind.names import (
 )
 from cepbook.lang.bind.output import bind_output
 from cepbook.lang.bind.pattern import MATCH_TYPE, bind_pattern
-from cepbook.lang.bind.window import bind_windows, is_derived, reclaim_hint
+from cepbook.lang.bind.window import bind_windows, check_reclaim_hint, is_derived, reclaim_hint
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
 from cepbook.lang.patterns import Pattern
@@ -159,6 +159,8 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
     found: plan.StreamNode | None = None if node.sources else plan.Source(plan.NOTHING, None, None, span=node.span)
     grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
     reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
+    if node.group_by is not None and not grouped:
+        check_reclaim_hint(node.annotations, scope.module)
     for position, source in enumerate(node.sources):
         pattern = patterns[position]
         arriving = _arriving(source, scope.streams[position], pattern, scope)

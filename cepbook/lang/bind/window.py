@@ -216,6 +216,17 @@ def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple
     return found[AGED], found.get(SWEPT, found[AGED])
 
 
+def check_reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> None:
+    """Report bad values of the hint on a grouped statement, where variables may stand, too."""
+    for node in annotations:
+        if node.name.lower() == "hint":
+            text = node.value if node.value is not None else dict(node.values).get("value")
+            for part in str(text).split(","):
+                name, _, value = (word.strip() for word in part.partition("="))
+                if name.lower() in (AGED, SWEPT) and value not in module.catalog.variables:
+                    _clock_units(name, value, node, module)
+
+
 def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) -> int:
     try:
         amount = float(value)
