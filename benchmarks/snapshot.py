@@ -1,8 +1,8 @@
 """What does a snapshot cost: bytes and microseconds per retained event, and per context partition?
 
-Baseline: `pickle` of the same events as a list of tuples, which knows nothing of programs, identities and checksums. Each
-row fills a statement, saves the runtime and makes another of it; the cost of an empty statement is taken off and shown
-in the first row. Times are the best of three.
+Baseline: `pickle` of the same events as a list of tuples, which knows nothing of programs, identities and checksums.
+Each row fills a statement, saves the runtime and makes another of it; the cost of an empty statement is taken off and
+shown in the first row. Times are the best of three.
 
     python benchmarks/snapshot.py [--events 100000] [--partitions 10000]
 """

@@ -556,7 +556,7 @@ class Runtime:
         return snapshot(self) if partition is None else partition_snapshot(self, *partition)
 
     def restore_partition(self, data: bytes) -> int:
-        """Put in a partition that a runtime of the same modules saved; its id. Errors: SnapshotError for what is none."""
+        """Put in a partition that a runtime of the same modules saved; its id. Errors: SnapshotError."""
         self.entered()
         return restore_partition(self, data)
 
