@@ -9,15 +9,20 @@ A changed byte anywhere is refused.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 from cepbook.errors import SnapshotError
 
 VERSION = 1
 _MAGIC = b"cepbook snapshot "
+WRITTEN_BY = version("cepbook")
 _LEVEL = 3  # more takes twice the time for a tenth of the size
 
 
@@ -43,3 +48,17 @@ def unpacked(data: bytes) -> dict[str, Any]:
     except (zlib.error, ValueError) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from error
     return document
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Within, the collector of cycles rests: what is made all stays, and to walk it again and again takes most of the
+    time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

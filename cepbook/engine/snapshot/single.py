@@ -7,12 +7,11 @@ armed anew from what the states say is due.
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.snapshot.form import packed, unpacked
+from cepbook.engine.snapshot.form import WRITTEN_BY, packed, unpacked
 from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
 from cepbook.engine.snapshot.parts import parts_of
 from cepbook.engine.snapshot.whole import check_program, damaged, refuse_within_rounds
@@ -39,7 +38,7 @@ def partition_snapshot(runtime: Any, context: str, id_: int) -> bytes:
         raise SnapshotError(f"partition {id_} of context `{context}` holds {unknown}, which cannot be saved") from None
     return packed(
         {
-            "cepbook": version("cepbook"),
+            "cepbook": WRITTEN_BY,
             "fingerprint": parts.fingerprint,
             "context": context,
             "statements": [None if each is None else each.name for each in found.statements],

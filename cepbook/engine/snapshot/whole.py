@@ -27,13 +27,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from importlib.metadata import version
 from typing import Any, TypeVar
 
 from cepbook.engine.config import Config
 from cepbook.engine.rounds import Rounds
 from cepbook.engine.snapshot.definitions import event_type_data, event_type_of, type_data, type_of
-from cepbook.engine.snapshot.form import packed, unpacked
+from cepbook.engine.snapshot.form import WRITTEN_BY, packed, undisturbed, unpacked
 from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
 from cepbook.engine.snapshot.parts import Parts, parts_of
 from cepbook.errors import CompileError, SnapshotError, UsageError
@@ -49,7 +48,7 @@ def document_of(runtime: Any, extra: Any = None) -> dict[str, Any]:
     parts = parts_of(runtime)
     given = Writer(lambda value: None)
     found = {
-        "cepbook": version("cepbook"),
+        "cepbook": WRITTEN_BY,
         "fingerprint": parts.fingerprint,
         "config": asdict(runtime.config),
         "now": runtime.now,
@@ -76,7 +75,8 @@ def document_of(runtime: Any, extra: Any = None) -> dict[str, Any]:
 
 def snapshot(runtime: Any, extra: Any = None) -> bytes:
     """All of a runtime as a file, and `extra`, plain data. Errors: SnapshotError for a value that cannot be saved."""
-    return packed(document_of(runtime, extra))
+    with undisturbed():
+        return packed(document_of(runtime, extra))
 
 
 def restored(make: Callable[..., R], data: bytes, functions: Functions) -> tuple[R, Any]:
@@ -84,7 +84,11 @@ def restored(make: Callable[..., R], data: bytes, functions: Functions) -> tuple
 
     Errors: SnapshotError for what is no snapshot, is damaged, needs other functions, or has another program here.
     """
-    document = unpacked(data)
+    with undisturbed():
+        return _restored(make, unpacked(data), functions)
+
+
+def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Functions) -> tuple[R, Any]:
     if "modules" not in document:
         raise SnapshotError("this is the snapshot of one partition")
     runtime = make(_config(document), start=document["now"])
