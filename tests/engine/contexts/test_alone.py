@@ -13,6 +13,8 @@ from cepbook.engine.contexts.hashing import bucket, crc32, hash_code
 from cepbook.lang.types import INT, STRING
 from tests.engine.histories import Event, Run, comparable, histories
 
+pytestmark = pytest.mark.histories
+
 SELECTS = [
     "select irstream x, d from A",
     "select irstream count(*) as c, sum(x) as s from A",
