@@ -160,13 +160,22 @@ class Feed:
             self._news()
 
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
-        """Take one delivery of rows, by hand, at clock time `time` (ms)."""
-        whole = self.names is None
-        records: list[Record] = []
-        for rows, first, further in ((insert, _INSERT, _MORE), (remove, _REMOVE, _GONE)):
-            for row in rows or ():
-                records.append((further if records else first, time, *((row,) if whole else row)))
-        self.extend(records or [(_EMPTY, time, *([None] * (1 if self.names is None else len(self.names))))])
+        """Take one delivery of rows, at clock time `time` (ms)."""
+        flat: list[Any] = []
+        mark = _INSERT
+        for row in insert or ():
+            flat += mark, time
+            flat += (row,) if self.names is None else row
+            mark = _MORE
+        mark = _GONE if flat else _REMOVE
+        for row in remove or ():
+            flat += mark, time
+            flat += (row,) if self.names is None else row
+            mark = _GONE
+        pending = self._pending
+        pending += flat or [_EMPTY, time, *([None] * (self._width - 2))]  # in one step, as in `extend`
+        if len(pending) >= self._batch:
+            self._news()
 
     # -------------------------------------------------------------- news
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:

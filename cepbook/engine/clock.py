@@ -8,7 +8,6 @@ reference: a jump over several timer points evaluates each timer once, at the ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
 
 from cepbook.engine.timers import NEVER, Entry, Order, Queue, Timers
 
@@ -63,14 +62,11 @@ class Clock(Queue[Order]):
         """
         found: list[tuple[Timers, list[Entry]]] = []
         while self.due <= t:
-            _, order = heappop(self._heap)
-            del self._when[order]
+            order = self.pop()
             timers = self._owners[order]
             found.append((timers, Queue.take(timers, t)))
             if timers.due < NEVER:
-                self._when[order] = timers.due
-                heappush(self._heap, (timers.due, order))
-            self._settle()
+                self.arm(order, timers.due)
         if len(found) > 1:
             found.sort(key=_order)
             if any(timers.leads for timers, _ in found):

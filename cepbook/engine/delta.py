@@ -13,7 +13,7 @@ So a delivery is a record with an even mark and the records with odd ones that f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 INSERT, MORE, REMOVE, GONE, EMPTY = range(5)
 
@@ -56,6 +56,14 @@ class Sink(Protocol):
 
     def extend(self, records: list[Record], /) -> None:
         """Any other delivery, or the many of a batch, in order."""
+
+
+@runtime_checkable
+class RowSink(Sink, Protocol):
+    """A sink that takes rows as they are, where a delivery is more than one insert row."""
+
+    def push(self, time: int, insert: Rows, remove: Rows, /) -> None:
+        """Any delivery."""
 
 
 Listener = Callable[[Delta], None]

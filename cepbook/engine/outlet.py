@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cepbook.engine.delta import Listener, Out, Ports, Push, Record, Row, Rows, Sink
+from cepbook.engine.delta import Listener, Out, Ports, Push, Record, Row, Rows, RowSink, Sink
 from cepbook.engine.layout import Layout
 from cepbook.engine.ports import Host
 from cepbook.lang.plan import Insert
@@ -136,6 +136,8 @@ class Outlet:
             sink.extend(records)
 
     def _to_sink(self, sink: Sink) -> Ports:
+        if isinstance(sink, RowSink):
+            return Ports(sink.one, sink.push)
         records, extend = self.layout.records, sink.extend
 
         def push(time: int, insert: Rows, remove: Rows) -> None:

@@ -475,10 +475,9 @@ class Runtime:
 
     def _fire(self, t: int, *, raising: bool = True) -> None:
         """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
-        with self.rounds:
-            self.rounds.fire(t)
-            if self._queue:
-                self.rounds.drain(raising=raising)
+        self.rounds.fire(t)
+        if self._queue:
+            self.rounds.drain(raising=raising)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:

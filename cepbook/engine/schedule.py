@@ -17,6 +17,7 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.timers import NEVER, Entry, Order, Timers
 
 WINDOW, OUTPUT, PATTERN = range(3)
+_ONE_VIEW = 0, WINDOW
 _FEW = 64  # ended partitions whose timers are not worth a clean-up
 
 # insert and remove rows of one state
@@ -77,7 +78,7 @@ class Schedule(Timers):
     def _rearm_all(self, due: int, state: Any, window: Any) -> None:
         """The one window of the statement is due after a batch run, which did without timers."""
         self._states[0] = state
-        self.arm((0, WINDOW), due)
+        self.arm(_ONE_VIEW, due)
 
     def rearm(self) -> None:
         """Make all timers anew from the states."""
@@ -139,6 +140,11 @@ class Schedule(Timers):
     # -------------------------------------------------------------- running
     def fire(self, now: int, entries: list[Entry]) -> None:
         """Run timers that are due: at most one delivery, beside what a pattern makes."""
+        if self._expire_all is not None:
+            state = self._states[0]
+            push = self._statement.outlet.push
+            self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _to_nobody))
+            return
         waiting: list[Entry] = []
         for entry in entries:
             if entry[1][1] != PATTERN:
@@ -178,7 +184,7 @@ class Schedule(Timers):
         """`_collected` where all timers are that of one window."""
         found: list[tuple[Rows, Rows]] = []
         state = self._states[0]
-        self.arm((0, WINDOW), expire_all(state, state[1], now, None, lambda _, *sides: found.append(sides)))
+        self.arm(_ONE_VIEW, expire_all(state, state[1], now, None, lambda _, *sides: found.append(sides)))
         return found[0] if found else None
 
     def _tick(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
@@ -213,3 +219,7 @@ class Schedule(Timers):
 
 def _id_of(state: Any) -> int:
     return 0 if state[0] is None else int(state[0].id)
+
+
+def _to_nobody(time: int, insert: Rows, remove: Rows) -> None:
+    """Deliver to nobody."""

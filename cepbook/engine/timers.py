@@ -78,12 +78,20 @@ class Queue(State, Generic[P]):
         """Remove and return the path that is due first."""
         path = heappop(self._heap)[1]
         del self._when[path]
-        self._settle()
+        if self._heap:
+            self._settle()
+        else:
+            self.due = NEVER
         return path
 
     def take(self, upto: int) -> list[tuple[int, P]]:
         """Remove and return what is due at or before `upto`, by time and then by path."""
         found: list[tuple[int, P]] = []
+        if len(self._heap) == 1 and self.due <= upto:  # the commonest
+            found.append(self._heap.pop())
+            self._when.clear()
+            self.due = NEVER
+            return found
         while self.due <= upto:
             entry = heappop(self._heap)
             del self._when[entry[1]]
@@ -157,6 +165,13 @@ class Timers(Queue[Path]):
             self._clock = None
 
     def arm(self, path: Path, due: int) -> None:
+        if not self._heap and due < NEVER:  # the commonest: its one timer was taken
+            self._when[path] = due
+            self._heap.append((due, path))
+            self.due = due
+            if self._clock is not None:
+                self._clock.arm(self.order, due)
+            return
         before = self.due
         super().arm(path, due)
         if self.due != before:
