@@ -475,9 +475,7 @@ class Runtime:
 
     def _fire(self, t: int, *, raising: bool = True) -> None:
         """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
-        self.rounds.fire(t)
-        if self._queue:
-            self.rounds.drain(raising=raising)
+        self.rounds.advance(t, raising=raising)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:

@@ -140,7 +140,7 @@ class Schedule(Timers):
     # -------------------------------------------------------------- running
     def fire(self, now: int, entries: list[Entry]) -> None:
         """Run timers that are due: at most one delivery, beside what a pattern makes."""
-        if self._expire_all is not None:
+        if self._expire_all is not None and self._matching is None:
             state = self._states[0]
             push = self._statement.outlet.push
             self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _to_nobody))
