@@ -224,12 +224,17 @@ def test_properties_of_levels_are_typed() -> None:
     assert isinstance(value.target, x.ContextProp) and value.target.name == "K"
 
 
-def test_keys_of_levels_are_constants_of_the_partition() -> None:
-    found = select(f"{NESTED} context N select symbol, count(*) as c from Tick")
+def test_keys_of_levels_are_read_from_the_event() -> None:
+    keyed = "create context K partition by symbol from Tick;"
+    found = select(f"{keyed} context K select symbol, count(*) as c from Tick")
+    assert found.kind == "fully_aggregated"
+    assert found.root.columns[0].value == x.ContextProp(t.STRING, "key1")
+    for property_ in ("symbol", "volume"):
+        assert select(f"{NESTED} context N select {property_}, count(*) as c from Tick").kind == "aggregated"
+    found = select(f"{NESTED} context N select context.K.key1 as symbol, count(*) as c from Tick")
     assert found.kind == "fully_aggregated"
     value = found.root.columns[0].value
     assert isinstance(value, x.Member) and value.name == "key1"
-    assert select(f"{NESTED} context N select volume, count(*) as c from Tick").kind == "aggregated"
 
 
 # ---------------------------------------------------------------- statements

@@ -139,8 +139,8 @@ def test_union(text: str, union: bool) -> None:
 
 
 def test_merge_has_no_arguments() -> None:
-    found = windows(select("select * from Tick.std:groupwin(symbol).win:length(2).std:merge(symbol).win:time(5)"))
-    assert [spec.name for spec in found] == ["groupwin", "length", "merge", "time"]
+    found = windows(select("select * from Tick.std:groupwin(symbol).win:length(2).std:merge(symbol)"))
+    assert [spec.name for spec in found] == ["groupwin", "length", "merge"]
     assert found[2] == plan.WindowSpec("merge", ())
 
 

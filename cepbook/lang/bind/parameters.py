@@ -261,7 +261,8 @@ def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[A
     if bound.type == ERROR:
         raise Refused(what)
     folded = fold(bound)
-    if isinstance(folded, x.Const) and folded.value is None:
+    wrong = any(part.type == ERROR for part in x.walk(bound))  # which is reported, and no null
+    if isinstance(folded, x.Const) and folded.value is None and not wrong:
         scope.problems.fail("wrong-parameter", f"{what} is always null", node.span)
     untyped = isinstance(bound, x.UserCall) and bound.type == t.OBJECT
     _need(bound.type == t.BOOLEAN or untyped, "boolean", bound, what, scope)
