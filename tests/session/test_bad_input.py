@@ -7,7 +7,9 @@ are what they were. Cases that are told in more detail stand beside what they be
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -99,7 +101,7 @@ CASES: dict[str, Case] = {
     ),
     "run: no text": (lambda cep: cep.run(None), UsageError, ("EPL text, not NoneType",)),  # type: ignore[arg-type]
     "run: nested too deeply for Python's parser": (
-        lambda cep: cep.run(f"select {'+'.join(['qty'] * 400)} as x from Tick"),
+        lambda cep: cep.run(f"select {'qty-(' * 200}qty{')' * 200} as x from Tick"),
         UsageError,
         ("nested too deeply", "insert into"),
     ),
@@ -237,7 +239,27 @@ def test_an_interruption_inside_a_listener_stops_the_replay(cep: Workbench) -> N
     assert going.state == "stopped"
     assert cep.clock.ms == 6_000
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "a"]
-    cep.replay(frame().iloc[1:], type="Tick", time="ts").run()
+    rest = cep.replay(frame().iloc[1:], type="Tick", time="ts")
+    with pytest.raises(UsageError, match="broken off in the middle"):  # `recent` may not have seen the event
+        rest.run()
+    cep.rewind()
+    cep.replay(frame(), type="Tick", time="ts").run()
+    assert cep.to_frame("last3")["symbol"].tolist() == ["a", "b"]
+
+
+def test_ctrl_c_inside_a_listener_pauses_the_replay_behind_the_event(cep: Workbench) -> None:
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    end = cep.on("last3", lambda _: (end(), os.kill(os.getpid(), signal.SIGINT)))
+    going = cep.replay(frame(), type="Tick", time="ts")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            going.run()
+    finally:
+        signal.signal(signal.SIGINT, former)
+    seen = len(cep.to_frame("last3"))
+    assert (going.state, seen) == ("paused", 1 + going.progress.events)
+    assert cep.to_frame("recent")["n"].sum() == seen  # all statements have seen the event
+    going.run()
     assert cep.to_frame("last3")["symbol"].tolist() == ["a", "a", "b"]
 
 

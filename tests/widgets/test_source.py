@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.config import Config
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
@@ -20,6 +21,7 @@ ROWS = {3: [{"symbol": "A", "price": 1.0}], 5: [{"symbol": "B", "price": 2.0}, {
 
 class FakeRuntime:
     now = 1500
+    config = Config()
     catalog = SimpleNamespace(contexts={"PerSymbol": SimpleNamespace(levels=())})
 
     def __init__(self, context: str | None = "PerSymbol") -> None:
@@ -28,7 +30,7 @@ class FakeRuntime:
             name="out",
             epl="select * from Tick",
             output_type=SimpleNamespace(properties=properties),
-            plan=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None)),
+            steps=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None)),
         )
 
     def statement(self, name: str) -> Any:
