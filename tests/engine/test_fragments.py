@@ -1,0 +1,49 @@
+"""A fragment writes what the view's ``arrive`` does: with and without fragments statements say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cepbook.engine.rows.pipeline import Pipeline
+from cepbook.engine.rows.steps import Steps
+from cepbook.engine.rows.windows import WINDOW_FORMS
+from cepbook.engine.runtime import Runtime
+from tests.engine.statements import Statements
+from tests.engine.test_statements import read, started
+
+WRITTEN = "create schema E(k string, x double, at long); @name('s') select irstream k, sum(x) as s from E#{} group by k"
+
+
+def told(seed: int) -> tuple[Any, list[str], Any] | None:
+    """What the statement of `seed` delivers, how it fails, and what it reads at the end; None if it is refused."""
+    draw = Statements(seed)
+    module, events = draw.module(), draw.events()
+    found = started(module)
+    if found is None:
+        return None
+    run, failures = found
+    run.send(events)
+    return run.deliveries, failures, read(run)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_random_statements_with_and_without_fragments(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = range(number * 60, (number + 1) * 60)
+    written = [told(seed) for seed in seeds]
+    monkeypatch.setattr(Pipeline, "objection", property(lambda self: "not in this test"))
+    monkeypatch.setattr(Steps, "runs_along", property(lambda self: False))
+    called = [told(seed) for seed in seeds]
+    assert sum(found is not None for found in written) > 20
+    for seed, one, other in zip(seeds, written, called, strict=True):
+        assert one == other, Statements(seed).module().epl
+
+
+@pytest.mark.parametrize("name", sorted(name for name, form in WINDOW_FORMS.items() if form.fragment is not None))
+def test_a_fragment_stands_in_the_statement(name: str) -> None:
+    parameters = {"keepall": "", "lastevent": "", "unique": "(k)", "ext_timed": "(at, 1 sec)", "length": "(3)"}
+    window = name + parameters.get(name, "(2)" if name == "length_batch" else "(1 sec)" if "time" in name else "")
+    program = Runtime().deploy(WRITTEN.format(window)).statements[0].program
+    assert program.notes[-1] == "arrivals are written into the statement"
+    assert ".arrive(" not in program.text
