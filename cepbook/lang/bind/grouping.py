@@ -53,10 +53,10 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> GroupBy:
 def _sets(item: _Item, keys: list[x.Expr], scope: Scope) -> _Sets:
     """The grouping sets of one item; new keys are added to `keys`."""
     if isinstance(item, ast.GroupingSets):
-        parts = [(part, _sets(part, keys, scope)) for part in item.items]
-        plain = [found[0] for part, found in parts if isinstance(part, ast.Expr)]
+        sets = [(part, _sets(part, keys, scope)) for part in item.items]
+        plain = [found[0] for part, found in sets if isinstance(part, ast.Expr)]
         _refuse_doubles(plain, "grouping sets", item.span, scope)
-        return [each for _, found in parts for each in found]
+        return [each for _, found in sets for each in found]
     if isinstance(item, ast.Rollup):
         parts = [_keys(part, keys, scope) for part in item.items]
         _refuse_doubles(parts, item.kind, item.span, scope)
