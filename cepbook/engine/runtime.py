@@ -321,7 +321,7 @@ class Runtime:
                     if at < clock.due:
                         clock.now = at
                     else:
-                        self._fire(at, raising=False)
+                        self.rounds.advance(at, raising=False)
             try:
                 self._routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
@@ -364,7 +364,7 @@ class Runtime:
                     if now < clock.due:
                         clock.now = now
                     else:
-                        self._fire(now, raising=False)
+                        self.rounds.advance(now, raising=False)
                 try:
                     routes[type_name](event)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
@@ -469,13 +469,9 @@ class Runtime:
         while stepping and due < t:
             if self.rounds.halt:
                 raise Interrupted(f"interrupted: the clock stopped at {clock.now} on its way to {t}")
-            self._fire(due)
+            self.rounds.advance(due)
             due = clock.beyond(due)  # what waits for the next advance, whatever its time, is no reason for one
-        self._fire(t)
-
-    def _fire(self, t: int, *, raising: bool = True) -> None:
-        """Run what is due; without `raising` failures are raised at the end of the next round, that of an event."""
-        self.rounds.advance(t, raising=raising)
+        self.rounds.advance(t)
 
     # -------------------------------------------------------------- reading
     def iterate(self, statement: str) -> list[Row]:

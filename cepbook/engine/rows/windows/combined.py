@@ -164,7 +164,9 @@ class Union(_Combined):
         self.without: dict[int, int] = {}  # ordinal -> number of windows without the event, where there are any
 
     def arrive(self, item: Item, now: int) -> Change | None:
-        refused = sum(view.arrive(item, now) is None for view in self.refusing)
+        refused = 0
+        for view in self.refusing:
+            refused += view.arrive(item, now) is None
         if refused == len(self.views):
             return None
         ordinal = item[0]
