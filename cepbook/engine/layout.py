@@ -46,8 +46,10 @@ class Layout:
 
     def sides(self, delivery: Sequence[Record]) -> tuple[list[Any], list[Any]]:
         """The insert and remove rows of the records of one delivery."""
-        inserted = [self.row(record) for record in delivery if record[0] <= MORE]
-        return inserted, [self.row(record) for record in delivery if record[0] in (REMOVE, GONE)]
+        place = 2 if self.columns is None else slice(2, None)
+        inserted = [record[place] for record in delivery if record[0] <= MORE]
+        removed = [record[place] for record in delivery if REMOVE <= record[0] <= GONE]
+        return inserted, removed
 
     def delta(self, time: int, insert: Rows, remove: Rows) -> Delta:
         """A delivery for user code."""

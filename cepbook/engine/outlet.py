@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cepbook.engine.delta import Listener, Out, Ports, Push, Record, Row, Rows, RowSink, Sink
+from cepbook.engine.delta import INSERT, Listener, Out, Ports, Push, Record, Row, Rows, RowSink, Sink
 from cepbook.engine.layout import Layout
 from cepbook.engine.ports import Host
 from cepbook.lang.plan import Insert
@@ -36,7 +36,7 @@ class Outlet:
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Ports | None = None
-        self._held: tuple[int, list[object], list[object]] | None = None
+        self._held: list[Record] = []  # records of deliveries that are to be one
 
     # -------------------------------------------------------------- who listens
     def add_listener(self, listener: Listener) -> None:
@@ -82,7 +82,8 @@ class Outlet:
 
     def close(self) -> None:
         """The statement stops: nobody is told of anything any more."""
-        self._target = self._held = None
+        self._target = None
+        self._held = []
         self._connect(None)
 
     def _connect(self, ports: Ports | None) -> None:
@@ -108,26 +109,31 @@ class Outlet:
         self._connect(Ports(self._hold_one, self._hold) if kept else self._target)
 
     def _hold_one(self, record: Record) -> None:
-        self._hold(record[1], [self.layout.row(record)], None)
+        if not self._held:
+            self._host.held(self)  # first: a fault between the two must not leave rows that nobody releases
+        self._held.append(record)
 
     def _hold(self, time: int, insert: Rows, remove: Rows) -> None:
-        if self._held is None:
-            self._host.held(self)  # first: a fault between the two must not leave rows that nobody releases
-            self._held = time, list(insert or ()), list(remove or ())
-        else:
-            self._held[1].extend(insert or ())
-            self._held[2].extend(remove or ())
+        if not self._held:
+            self._host.held(self)
+        self._held += self.layout.records(time, insert, remove)
 
     @property
     def holding(self) -> bool:
         """Whether rows are held."""
-        return self._held is not None
+        return bool(self._held)
 
     def release(self) -> None:
         """Deliver what was held."""
-        held, self._held = self._held, None
-        if held is not None and self._target is not None:
-            self._target.push(held[0], held[1] or None, held[2] or None)
+        held, self._held = self._held, []
+        target = self._target
+        if not held or target is None:
+            return
+        if len(held) == 1 and held[0][0] == INSERT:
+            target.out(held[0])
+            return
+        insert, remove = self.layout.sides(held)
+        target.push(held[0][1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
     def deliver_batch(self, records: list[Record]) -> None:

@@ -204,7 +204,10 @@ class Statement:
     def merges(self) -> bool:
         """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
         source, context = self.steps.source, self.context
-        return source.pattern is not None or (context is not None and context.several(source.event_types))
+        if source.pattern is not None or context is None:
+            return source.pattern is not None
+        at_end = self.steps.output is not None or "dues" in self.program.namespace
+        return context.several(source.event_types, at_end)
 
     def _wire(self, ports: Ports | None) -> None:
         """Deliver to `ports`. Event functions have them, as all constants, among their default values."""

@@ -53,8 +53,10 @@ class Context(Protocol):
     def rewired(self) -> None:
         """Event types, statements or listeners changed."""
 
-    def several(self, type_names: Iterable[str]) -> bool:
-        """Whether an event of one of these types may be for several partitions."""
+    def several(self, type_names: Iterable[str], at_end: bool) -> bool:
+        """Whether a statement may deliver several times at once: for partitions that an event of one of these types is
+        for, or, as it delivers with time or at the end of a partition too (`at_end`), while partitions end.
+        """
 
     def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
         """Who is to see events of a type: the context itself, its statements; nobody if the type does not concern it.

@@ -135,8 +135,8 @@ class KeyedContext:
         is_a = self._host.catalog.is_a
         return next((listed for listed in self._streams if is_a(type_name, listed)), None)
 
-    def several(self, type_names: Iterable[str]) -> bool:
-        """Whether an event of one of these types may be for several partitions."""
+    def several(self, type_names: Iterable[str], at_end: bool) -> bool:
+        """Whether an event of one of these types may be for several partitions. None ends but by hand."""
         return any(self.listed(type_name) is None for type_name in type_names)
 
     def subscribers(self, type_name: str, place: int) -> list[Subscriber]:

@@ -26,6 +26,7 @@ from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.timers import Entry, Timers
 from cepbook.errors import StatementError
+from cepbook.lang.contexts import Hash, Keyed
 from cepbook.lang.plan import CreateContextTreeStatement
 
 # of a timer: depth of the level, what begins before what ends, serial
@@ -124,9 +125,12 @@ class Tree:
         return found
 
     # -------------------------------------------------------------- events
-    def several(self, type_names: Iterable[str]) -> bool:
-        """Always: an event may begin partitions, and reach those that were there."""
-        return True
+    def several(self, type_names: Iterable[str], at_end: bool) -> bool:
+        """Unless a level alone divides all these events, and no statement delivers at the end of its nodes: an event
+        may reach several partitions, or begin one and reach another."""
+        level = self._levels
+        divides = level.inner is None and isinstance(level.form.spec, (Keyed, Hash))
+        return not divides or (at_end and level.form.ends is not None) or not all(map(level.stream, type_names))
 
     def subscribers(self, type_name: str, place: int) -> list[Subscriber]:
         """Who is to see events of a type: the context itself, which ends and allocates, and its statements."""
