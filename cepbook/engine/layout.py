@@ -40,6 +40,12 @@ class Layout:
             found += [(GONE, time, *row) for row in remove]
         return found
 
+    def joined(self, held: list[Record]) -> list[Record]:
+        """The records of one delivery made of several of the same time."""
+        if {record[0] for record in held} == {INSERT}:
+            return held[:1] + [(MORE, *record[1:]) for record in held[1:]]
+        return self.records(held[0][1], *self.sides(held))
+
     def row(self, record: Record) -> Any:
         """The row of a record."""
         return record[2] if self.columns is None else record[2:]

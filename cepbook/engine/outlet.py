@@ -36,6 +36,7 @@ class Outlet:
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Ports | None = None
+        self._others: Ports | None = None  # those that are no sinks
         self._held: list[Record] = []  # records of deliveries that are to be one
 
     # -------------------------------------------------------------- who listens
@@ -72,18 +73,18 @@ class Outlet:
 
     def rewire(self) -> None:
         """Somebody came or went."""
-        found = [self._to_sink(sink) for sink in self._sinks]
-        found += [self._to_listener(listener) for listener in self._listeners]
+        others = [self._to_listener(listener) for listener in self._listeners]
         if self._inserts is not None:
-            found.append(Ports(self._insert_one, self._insert))
-        self._target = _fan_out(found)
+            others.append(Ports(self._insert_one, self._insert))
+        self._others = _fan_out(others)
+        self._target = _fan_out([*map(self._to_sink, self._sinks), *others])
         self.hold(self._host.holds)
         self._host.rewired()
 
     def close(self) -> None:
         """The statement stops: nobody is told of anything any more."""
-        self._target = None
-        self._held = []
+        self._target = self._others = None
+        self._held.clear()
         self._connect(None)
 
     def _connect(self, ports: Ports | None) -> None:
@@ -106,17 +107,22 @@ class Outlet:
     def hold(self, holds: bool) -> None:
         """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
         kept = holds and self._target is not None
-        self._connect(Ports(self._hold_one, self._hold) if kept else self._target)
+        self._connect(self._holding() if kept else self._target)
 
-    def _hold_one(self, record: Record) -> None:
-        if not self._held:
-            self._host.held(self)  # first: a fault between the two must not leave rows that nobody releases
-        self._held.append(record)
+    def _holding(self) -> Ports:
+        held, tell, records = self._held, self._host.held, self.layout.records
 
-    def _hold(self, time: int, insert: Rows, remove: Rows) -> None:
-        if not self._held:
-            self._host.held(self)
-        self._held += self.layout.records(time, insert, remove)
+        def out(record: Record) -> None:
+            if not held:
+                tell(self)  # first: a fault between the two must not leave rows that nobody releases
+            held.append(record)
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            if not held:
+                tell(self)
+            held.extend(records(time, insert, remove))
+
+        return Ports(out, push)
 
     @property
     def holding(self) -> bool:
@@ -125,19 +131,23 @@ class Outlet:
 
     def release(self) -> None:
         """Deliver what was held."""
-        held, self._held = self._held, []
+        held = self._held.copy()
+        self._held.clear()
         target = self._target
         if not held or target is None:
             return
         if len(held) == 1 and held[0][0] == INSERT:
             target.out(held[0])
             return
-        insert, remove = self.layout.sides(held)
-        target.push(held[0][1], insert or None, remove or None)
+        if self._sinks:
+            self.deliver_batch(self.layout.joined(held))
+        if self._others is not None:
+            insert, remove = self.layout.sides(held)
+            self._others.push(held[0][1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
     def deliver_batch(self, records: list[Record]) -> None:
-        """Hand the deliveries of a replayed slice to the sinks."""
+        """Hand the records of whole deliveries to the sinks: of one, or of a replayed slice."""
         for sink in self._sinks:
             sink.extend(records)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from cepbook.engine.clock import Clock
@@ -82,5 +82,5 @@ class Member(Protocol):
     def forget(self, partition: Any) -> None:
         """Forget the state of a partition, without any output."""
 
-    def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Any) -> bool:
-        """Hand an event to the statement's state in a partition; failures are reported. Whether it took the event."""
+    def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[Any]) -> bool:
+        """Hand an event to the statement's states in partitions; failures are reported. Whether one took the event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -147,7 +147,7 @@ class Statement:
     def opened(self, partition: Partition) -> None:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:
-            self.guarded(self.program["on_event"], {}, partition)
+            self.guarded(self.program["on_event"], {}, (partition,))
 
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition, by id; id None without a context."""
@@ -273,15 +273,19 @@ class Statement:
         return found
 
     # -------------------------------------------------------------- events
-    def guarded(self, take: Callable[[Any, Any], object], event: Any, partition: Partition) -> bool:
-        """Hand `event` to the statement's state in `partition`; a failure is reported and stops nothing."""
-        if partition.ended:  # by hand, in a listener of a statement before
-            return False
-        try:
-            return bool(take(event, partition.states[self.program.namespace["slot"]]))
-        except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.failed(failure)
-            return True
+    def guarded(self, take: Callable[[Any, Any], object], event: Any, partitions: Iterable[Partition]) -> bool:
+        """Hand `event` to the statement's states in `partitions`; a failure is reported and stops nothing."""
+        slot, took = self.program.namespace["slot"], False
+        for partition in partitions:
+            if partition.ended:  # by hand, in a listener of a statement before
+                continue
+            try:
+                if take(event, partition.states[slot]):
+                    took = True
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self.failed(failure)
+                took = True
+        return took
 
     def reading(self, type_name: str) -> Reading | None:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""

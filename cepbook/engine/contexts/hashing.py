@@ -9,13 +9,14 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from cepbook.lang.java import text, wrap
 from cepbook.lang.types import Type
 
 _INT, _LONG = 32, 64
+_SHORT = 64  # characters
 _CHAR = bytes.fromhex(  # how Java writes an object of this type
     "aced0005737200136a6176612e6c616e672e436861726163746572348b47d96b1a267802000143000576616c75657870"
 )
@@ -62,8 +63,7 @@ def _java_hash(name: str, value: Any) -> int:
     if isinstance(value, bool):
         return 1231 if value else 1237
     if isinstance(value, str):
-        units = struct.unpack(f">{len(value.encode('utf-16-be')) // 2}H", value.encode("utf-16-be"))
-        return _combined(units, 0)
+        return _of_short_text(value) if len(value) <= _SHORT else _of_text(value)
     if name == "long":
         return _folded(value)
     if name == "biginteger":
@@ -83,6 +83,17 @@ def _java_hash(name: str, value: Any) -> int:
     if isinstance(value, (list, tuple)):
         return _combined([0 if v is None else _java_hash("", v) for v in value], 1)
     return _java_hash("string", text(value))
+
+
+def _of_text(value: str) -> int:
+    """Of its units of 16 bits."""
+    if value.isascii():
+        return _combined(value.encode(), 0)
+    data = value.encode("utf-16-be")
+    return _combined(struct.unpack(f">{len(data) // 2}H", data), 0)
+
+
+_of_short_text = lru_cache(4096)(_of_text)  # keys come again and again
 
 
 def _combined(hashes: Sequence[int], start: int) -> int:

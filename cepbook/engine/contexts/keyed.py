@@ -234,10 +234,7 @@ class KeyedContext:
         partitions = self.partitions
 
         def on_event(event: Any, _rounds: Rounds) -> object:
-            took = False
-            for partition in list(partitions.values()):
-                took |= member.guarded(take, event, partition)
-            return took
+            return member.guarded(take, event, list(partitions.values()))
 
         return on_event
 

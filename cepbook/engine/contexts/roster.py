@@ -71,7 +71,7 @@ def shown(readers: Iterable[tuple[Member, Reading]], event: Any, partition: Part
     """Show an event to statements in a partition; who took it, as far as nobody dropped it."""
     took: list[Member] = []
     for member, reading in readers:
-        if member.guarded(reading.checked, event, partition):
+        if member.guarded(reading.checked, event, (partition,)):
             took.append(member)
             if reading.drops:
                 break

@@ -17,11 +17,11 @@ class Round:
 
     Partitions with an id from `first` on arose by it: statements have been shown in them what they are to see of it,
     and those in `took` took it. While it `defers`, such partitions are kept in `late`, each with what is to be shown in
-    it, until the older ones have been shown it; then it is `over`. `targets` are the partitions in which statements are
-    to see it, once that was asked. `looks` has what it means to each level.
+    it, until the older ones have been shown it. `targets` are the partitions in which statements are to see it, once that
+    is known. `looks` has what it means to each level.
     """
 
-    __slots__ = ("defers", "event", "first", "late", "looks", "over", "targets", "took", "type_name")
+    __slots__ = ("defers", "event", "first", "late", "looks", "targets", "took", "type_name")
 
     def __init__(self, type_name: str, event: Any, first: int) -> None:
         self.type_name = type_name
@@ -30,7 +30,6 @@ class Round:
         self.took: list[Member] = []
         self.late: list[tuple[Partition, Round]] = []
         self.defers = False
-        self.over = False
         self.targets: Sequence[Partition] | None = None
         self.looks: dict[int, Look] = {}
 

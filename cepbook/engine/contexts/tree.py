@@ -137,9 +137,12 @@ class Tree:
         readers = self._readers_of(type_name)
         if self._root is None or not (readers or self._levels.concerns(type_name)):
             return []
+        concerned = self._levels.concerns(type_name)
 
         def looks(event: Any, rounds: Rounds) -> None:
-            rounds[place] = self._look(type_name, event)
+            round_ = rounds[place] = Round(type_name, event, self._next_id)
+            if concerned:
+                self._look(round_)
 
         found = [Subscriber(self.order, None, looks, looks)]
         for member, reading in readers:
@@ -151,53 +154,46 @@ class Tree:
         """What hands an event to a statement, in all partitions that it belongs to."""
         slot = self._roster.members.index(member)
         ahead = member.order < self.order
+        older, guarded = self._older, member.guarded
+        correlated = member.correlation is not None and not self._levels.selects(type_name)
 
         def on_event(event: Any, rounds: Rounds) -> object:
             round_: Round = Round(type_name, event, NEVER) if ahead else rounds[place]
-            took = member in round_.took
-            for partition in self._targets(round_, slot):
-                took |= member.guarded(take, event, partition)
-            return took
+            targets = self._correlated(round_, slot) if correlated else None
+            if targets is None:
+                targets = round_.targets
+                if targets is None:
+                    targets = round_.targets = older(round_)
+            took = guarded(take, event, targets)
+            return took or member in round_.took
 
         return on_event
 
-    def _look(self, type_name: str, event: Any) -> Round:
+    def _look(self, round_: Round) -> None:
         """What the context does with an event, at its own place in the order: end partitions, allocate others.
 
         Statements are shown the event in the partitions that it allocates, here and now.
         """
-        round_ = Round(type_name, event, self._next_id)
-        if self._root is not None and self._levels.concerns(type_name):
+        if self._root is not None:
             try:
                 self._root.on_event(round_)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self.failed(failure)
             if round_.late:
                 self._show_late(round_)
-        return round_
 
     def _show_late(self, round_: Round) -> None:
         """Show an event in the partitions that were there, and then in those of inner levels that it allocated."""
         for partition in self._older(round_):
             self._show_behind(partition, round_)
-        round_.over = True
+        round_.targets = ()
         for partition, late in round_.late:
             self._show(partition, late, self._readers_of(late.type_name))
 
-    def _targets(self, round_: Round, slot: int) -> Sequence[Partition]:
-        """The partitions, by id, in which the statement at `slot` is to see the event of `round_`.
-
-        Those that its filter excludes by a key may be left out.
-        """
-        if round_.over:
-            return ()
-        if not self._levels.selects(round_.type_name):
-            correlated = self._tables.find(slot, round_.event)
-            if correlated is not None:
-                return _before(round_, correlated)
-        if round_.targets is None:
-            round_.targets = self._older(round_)
-        return round_.targets
+    def _correlated(self, round_: Round, slot: int) -> Sequence[Partition] | None:
+        """The partitions, by id, that the filter of the statement at `slot` does not exclude by a key; None: all."""
+        found = None if round_.targets == () else self._tables.find(slot, round_.event)
+        return None if found is None else _before(round_, found)
 
     def _older(self, round_: Round) -> Sequence[Partition]:
         """The partitions that an event belongs to, of those that it did not allocate, by id."""
