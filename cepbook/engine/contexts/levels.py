@@ -55,6 +55,7 @@ class Level:
         self.kind = type(form.spec).__name__.lower()
         self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
         self._concerns: dict[str, bool] = {}
+        self._selects: dict[str, bool] = {}
         self._streams: dict[str, Stream | None] = {}
 
     def branch(self, parent: Node | None) -> Branch:
@@ -64,15 +65,17 @@ class Level:
     def rewired(self) -> None:
         """Event types changed."""
         self._concerns.clear()
+        self._selects.clear()
         self._streams.clear()
 
     def stream(self, type_name: str) -> Stream | None:
         """The listed stream that events of `type_name` are of; None: they do not tell the level's nodes apart."""
-        if type_name not in self._streams:
+        try:
+            return self._streams[type_name]
+        except KeyError:
             is_a = self.tree.is_a
             found = (s for s in self.form.streams if is_a(type_name, s.event_type))
-            self._streams[type_name] = next(found, None)
-        return self._streams[type_name]
+            return self._streams.setdefault(type_name, next(found, None))
 
     def look(self, round_: Round) -> Look:
         """What an event means to the level: found once for an event, however many branches ask."""
@@ -91,8 +94,11 @@ class Level:
 
     def selects(self, type_name: str) -> bool:
         """Whether this level or one below it tells its nodes apart by events of the type."""
-        below = self.inner is not None and self.inner.selects(type_name)
-        return below or self.stream(type_name) is not None
+        found = self._selects.get(type_name)
+        if found is None:
+            below = self.inner is not None and self.inner.selects(type_name)
+            found = self._selects[type_name] = below or self.stream(type_name) is not None
+        return found
 
     def concerns(self, type_name: str) -> bool:
         """Whether events of the type may allocate or end nodes, here or below."""

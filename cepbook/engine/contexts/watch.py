@@ -110,15 +110,19 @@ class EventWatch(Watch):
 
     def on_event(self, round_: Round, among: Node | None = None) -> list[tuple[Node, Match]]:
         form, event = self.form, round_.event
-        if not self.tree.is_a(round_.type_name, form.event_type):
+        if round_.type_name != form.event_type and not self.tree.is_a(round_.type_name, form.event_type):
             return []
         owners: Iterable[Node] = self.owners
         if among is not None:
             owners = (among,)
         elif form.key is not None:
             owners = self._of_key(form.key[0], event)
-        found = owners if form.test is None else [owner for owner in owners if self._holds(form.test, event, owner)]
-        return [(owner, Match(dict.fromkeys(form.names, event), True)) for owner in found]
+        test, holds = form.test, self._holds
+        return [
+            (owner, Match(dict.fromkeys(form.names, event), True))
+            for owner in owners
+            if test is None or holds(test, event, owner)
+        ]
 
     def _of_key(self, key: Value, event: Any) -> Iterable[Node]:
         """The owners of an event's key; where it fails the event ends none, and may begin others."""
