@@ -11,9 +11,6 @@ from cepbook.engine.rows.support import copied
 from cepbook.lang.types import Type
 
 
-_FURTHER = (MORE,)
-
-
 class Layout:
     """`columns` are those of the rows of a statement; None with a wildcard, then rows are dicts.
 
@@ -42,12 +39,6 @@ class Layout:
         if remove:
             found += [(GONE, time, *row) for row in remove]
         return found
-
-    def joined(self, held: list[Record]) -> list[Record]:
-        """The records of one delivery made of several of the same time."""
-        if {record[0] for record in held} == {INSERT}:
-            return held[:1] + [_FURTHER + record[1:] for record in held[1:]]
-        return self.records(held[0][1], *self.sides(held))
 
     def row(self, record: Record) -> Any:
         """The row of a record."""

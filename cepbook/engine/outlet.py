@@ -36,7 +36,6 @@ class Outlet:
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Ports | None = None
-        self._others: Ports | None = None  # those that are no sinks
         self._held: list[Record] = []  # records of deliveries that are to be one
 
     # -------------------------------------------------------------- who listens
@@ -73,17 +72,17 @@ class Outlet:
 
     def rewire(self) -> None:
         """Somebody came or went."""
-        others = [self._to_listener(listener) for listener in self._listeners]
+        found = [self._to_sink(sink) for sink in self._sinks]
+        found += [self._to_listener(listener) for listener in self._listeners]
         if self._inserts is not None:
-            others.append(Ports(self._insert_one, self._insert))
-        self._others = _fan_out(others)
-        self._target = _fan_out([*map(self._to_sink, self._sinks), *others])
+            found.append(Ports(self._insert_one, self._insert))
+        self._target = _fan_out(found)
         self.hold(self._host.holds)
         self._host.rewired()
 
     def close(self) -> None:
         """The statement stops: nobody is told of anything any more."""
-        self._target = self._others = None
+        self._target = None
         self._held.clear()
         self._connect(None)
 
@@ -138,16 +137,13 @@ class Outlet:
             return
         if len(held) == 1 and held[0][0] == INSERT:
             target.out(held[0])
-            return
-        if self._sinks:
-            self.deliver_batch(self.layout.joined(held))
-        if self._others is not None:
+        else:
             insert, remove = self.layout.sides(held)
-            self._others.push(held[0][1], insert or None, remove or None)
+            target.push(held[0][1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
     def deliver_batch(self, records: list[Record]) -> None:
-        """Hand the records of whole deliveries to the sinks: of one, or of a replayed slice."""
+        """Hand the deliveries of a replayed slice to the sinks."""
         for sink in self._sinks:
             sink.extend(records)
 

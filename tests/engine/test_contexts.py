@@ -94,3 +94,40 @@ def test_all_nan_are_one_key(terminated: str) -> None:
     assert len(runtime.partitions("Each")) == len(runtime.partitions("Two")) == 1
     runtime.send("E", {"x": float("nan"), "n": 9})
     assert len(runtime.partitions("Each")) == (0 if terminated else 1)
+
+
+# ---------------------------------------------------------------- one event, one delivery
+ENDING = "partition by k from E terminated after 1 sec"
+
+
+@pytest.mark.parametrize(
+    ("context", "rest", "merges"),
+    [
+        ("coalesce by hash_code(k) from E granularity 10", "from E", False),
+        (ENDING, "from E", False),
+        (ENDING, "from E#length(2)", False),
+        (ENDING, "from E output snapshot when terminated", True),
+        (ENDING, "from E#time(1 sec)", True),
+        ("initiated by E as s terminated after 1 sec", "from E", True),
+        ("context A coalesce by hash_code(k) from E granularity 10, context B partition by k from E", "from E", True),
+    ],
+)
+def test_rows_are_held_where_a_statement_may_deliver_several_times(context: str, rest: str, merges: bool) -> None:
+    runtime = Runtime()
+    schemas = "create schema E(k string);"
+    statement = runtime.deploy(f"{schemas} create context C {context}; context C select count(*) as n {rest}")
+    assert statement.statements[0].merges is merges
+
+
+def test_partitions_that_end_in_one_advance_make_one_delivery() -> None:
+    runtime = Runtime()
+    deployment = runtime.deploy(
+        f"create schema E(k string); create context C {ENDING};"
+        "context C select k from E#keepall output snapshot when terminated"
+    )
+    found: list[Any] = []
+    deployment.statements[0].add_listener(found.append)
+    runtime.send("E", {"k": "a"}, 0)
+    runtime.send("E", {"k": "b"}, 200)
+    runtime.advance(5000)
+    assert [delta.insert for delta in found] == [[{"k": "a"}, {"k": "b"}]]

@@ -17,8 +17,8 @@ class Round:
 
     Partitions with an id from `first` on arose by it: statements have been shown in them what they are to see of it,
     and those in `took` took it. While it `defers`, such partitions are kept in `late`, each with what is to be shown in
-    it, until the older ones have been shown it. `targets` are the partitions in which statements are to see it, once that
-    is known. `looks` has what it means to each level.
+    it, until the older ones have been shown it. `targets` are the partitions in which statements are to see it, once
+    that is known. `looks` has what it means to each level.
     """
 
     __slots__ = ("defers", "event", "first", "late", "looks", "targets", "took", "type_name")
