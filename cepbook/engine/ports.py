@@ -79,6 +79,9 @@ class Member(Protocol):
     def end(self, partition: Any, now: int) -> None:
         """A partition ends: deliver what is due at its end, and forget the state."""
 
+    def settle(self) -> None:
+        """The context failed, maybe while timers of the statement were armed: make them right."""
+
     def forget(self, partition: Any) -> None:
         """Forget the state of a partition, without any output."""
 

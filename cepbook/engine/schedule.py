@@ -106,10 +106,10 @@ class Schedule(Timers):
         """Arm what is due in `states` later than now and has no timer, because a failure came between."""
         now = self._statement.now
         for state in states:
-            for place, due in self.dues(state):
+            for place, due in () if state is None else self.dues(state):  # None: it has ended
                 if now < due < min(NEVER, self.at((_id_of(state), place))):
                     self._arm_part(due, state, None, place)
-        self._moved()
+        self.settle()
 
     def missing(self, now: int) -> list[str]:
         """What of the states is due later than `now` and has no timer: nothing, if all is well."""

@@ -231,6 +231,10 @@ class Statement:
             self.failed(failure)
         self.forget(partition)
 
+    def settle(self) -> None:
+        """A failure elsewhere may have come while timers were armed: the clock knows of all that is due."""
+        self.timed.settle()
+
     def forget(self, partition: Partition) -> None:
         """Forget the state of `partition` and its timers."""
         slot = self.program.namespace["slot"]

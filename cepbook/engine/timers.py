@@ -53,20 +53,22 @@ class Queue(State, Generic[P]):
 
     def arm(self, path: P, due: int) -> None:
         """`path` is due at `due` and at no other time; `NEVER`: not at all."""
+        # The heap before `_when`: a failure between the two leaves an entry of no use, and loses none.
         if not self._heap:  # the commonest: an owner with one timer, which was taken
             if due < NEVER:
-                self._when[path] = due
                 self._heap.append((due, path))
+                self._when[path] = due
                 self.due = min(self.due, due)
             return
         before = self._when.get(path, NEVER)
         if before == due:
+            self.due = min(self.due, due)  # later only where a failure came between
             return
         if due >= NEVER:
             del self._when[path]
         else:
-            self._when[path] = due
             heappush(self._heap, (due, path))
+            self._when[path] = due
         if due < self.due:
             self.due = due
         elif before == self.due:
@@ -189,6 +191,11 @@ class Timers(Queue[Path]):
 
     def keep(self, wanted: Callable[[Path], bool]) -> None:
         super().keep(wanted)
+        self._moved()
+
+    def settle(self) -> None:
+        """A failure may have come in the middle of a change: what is due first is found again, and the clock told."""
+        self._settle()
         self._moved()
 
     def _moved(self) -> None:

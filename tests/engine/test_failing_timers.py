@@ -8,6 +8,8 @@ import pytest
 
 from cepbook.engine.batch import Slice
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.soundness import flaws
+from cepbook.engine.timers import Timers
 from cepbook.errors import StatementError
 from tests.engine.sinks import Deltas
 
@@ -155,3 +157,28 @@ def test_a_rate_that_becomes_null_does_not_stop_the_clock() -> None:
     runtime.send("E", {"k": "a", "i": 2})
     runtime.advance(10_000, stepping=True)
     assert (6000, [1, 2]) in deltas
+
+
+def test_the_clock_knows_what_is_due_though_the_end_of_a_partition_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy("create context C initiated by E(i > 0) as e terminated by E(i = 0)")
+    runtime.deploy("@name('s') context C select count(*) as i from E output every 1 sec")
+    deltas = Deltas()
+    runtime.statement("s").add_sink(deltas)
+    runtime.send("E", {"i": 1})
+    runtime.advance(500)
+    runtime.send("E", {"i": 2})
+    moved = Timers._moved
+
+    def failing(self: Timers) -> None:
+        monkeypatch.setattr(Timers, "_moved", moved)
+        raise RuntimeError("unlucky")
+
+    monkeypatch.setattr(Timers, "_moved", failing)
+    with pytest.raises(StatementError, match="unlucky"):
+        runtime.send("E", {"i": 0})
+    assert flaws(runtime) == []
+    runtime.send("E", {"i": 1})
+    runtime.advance(1500)
+    assert deltas[-1].time == 1500

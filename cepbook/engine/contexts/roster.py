@@ -55,6 +55,12 @@ class Roster:
             if statement is not None:
                 statement.end(partition, self._clock.now)
 
+    def settle(self) -> None:
+        """The context failed: the timers of its statements are made right."""
+        for statement in self.members:
+            if statement is not None:
+                statement.settle()
+
     def readers(self, type_name: str) -> list[tuple[Member, Reading]]:
         """Who reads events of a type, and how, by priority (there ``@Drop`` first) and deployment."""
         found = ((each, each.reading(type_name)) for each in self.members if each is not None)

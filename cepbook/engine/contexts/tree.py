@@ -342,7 +342,9 @@ class Tree:
             self.failed(failure)
 
     def failed(self, failure: Exception) -> None:
-        """Report a run-time failure."""
+        """Report a run-time failure. Timers that it may have kept from being armed are armed."""
+        self._roster.settle()
+        self.timed.settle()
         self._notices.failed(self.name, failure)
 
 
