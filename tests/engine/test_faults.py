@@ -7,11 +7,12 @@ fault is an exception of user code, an error was told. `CEPBOOK_FAULTS=1000` inj
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -229,6 +230,15 @@ FAILURES: dict[str, Callable[[], BaseException]] = {
     "ctrl-c": KeyboardInterrupt,
     "exit": lambda: SystemExit(1),
 }
+
+
+@pytest.fixture(autouse=True)
+def no_garbage_of_others() -> Iterator[None]:
+    """Lines that run while what other tests left is collected are lines of no stimulus, and come but once."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.mark.parametrize("kind", FAILURES)
