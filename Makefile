@@ -26,7 +26,7 @@ lab: env-lab  ## open JupyterLab at the first notebook (more options: LAB_ARGS="
 test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
 	@$(VENV_PYTHON) tools/check.py $(STAGES)
 
-quick: env-test  ## run the corpus and the unit tests without long ones (about a minute)
+quick: env-test  ## run the corpus and the unit tests without long ones
 	@$(VENV_PYTHON) tools/check.py quick
 
 demo: env-lab  ## run the first notebook without a browser and print its result
