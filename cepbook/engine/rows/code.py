@@ -31,7 +31,7 @@ class Code:
     def __init__(self, steps: Steps, scope: Scope) -> None:
         self.steps = steps
         self.source: Source = scope.source
-        calls = () if steps.aggregation is None else steps.aggregation.calls
+        calls = steps.calls
         counted = steps.grouped and steps.leaving is not Leaving.NEVER
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = []

@@ -121,7 +121,7 @@ class LimitedCode(StatementCode):
         source = self.source
         self.code.number()
         source.line(f"change = W.arrive({self.pipeline.item()}, now)")
-        self._arm("W")
+        self.pipeline.arm()
         with source.block("if change is not None:"):
             source.line(f"L = {self._limiter}")
             source.line("ins, rem, forced = [], [], False")
@@ -169,7 +169,7 @@ class LimitedCode(StatementCode):
             ):  # not where its own timer is still to be run
                 source.line("posted = L.advance(S, now)", self.output.span)
                 self._add_posted("forced = True")
-            self._arm("W")
+            self.pipeline.arm()
             with source.block("if now < L.due:"):  # not where the next point could not be found
                 self._arm_limiter()
             source.line("return forced")

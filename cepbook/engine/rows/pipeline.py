@@ -187,8 +187,9 @@ class Pipeline:
         """Why arrivals call the view; None where they are written into the statement."""
         steps, only = self.steps, self.steps.only
         if only is None:
-            several = "windows stand behind each other" if self.derived is None else "it makes derived events"
-            return None if self._passes_by else "several windows decide" if len(steps.stages) == 1 else several
+            if self._passes_by:
+                return None
+            return "several windows decide" if self.derived is None else "it makes derived events"
         if any(spec.reclaim is not None for spec in steps.stages[0].windows):
             return "groups are forgotten by their age"
         return None if WINDOW_FORMS[only.name].fragment is not None else f"{only.name} has no fragment"
@@ -262,11 +263,14 @@ class Pipeline:
             key, view = group
             with source.block(f"if {view}.due != {view}.armed:"):
                 source.line(f"W.arm({key}, {view})")
-        if self.code.in_run and self.code.own_timer:
-            return
-        with source.block("if W.due < W.armed:"):
-            source.line("W.armed = W.due")
-            source.line("arm(W.due, S, W, 0)")
+        if not (self.code.in_run and self.code.own_timer):
+            self.arm()
+
+    def arm(self) -> None:
+        """Write that the clock is told when the view wants to be advanced earlier than it knows."""
+        with self.source.block("if W.due < W.armed:"):
+            self.source.line("W.armed = W.due")
+            self.source.line("arm(W.due, S, W, 0)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,17 +184,11 @@ class StatementCode(ChangeCode):
                 else:
                     self.code.leave(self.gone)
 
-    def _arm(self, view: str) -> None:
-        source = self.source
-        with source.block(f"if {view}.due < {view}.armed:"):
-            source.line(f"{view}.armed = {view}.due")
-            source.line(f"arm({view}.due, S, {view}, 0)")
-
     def start(self) -> None:
         """A view may want to be advanced before any event."""
         if self.steps.ticks:
             self.source.line("W = S[1]")
-            self._arm("W")
+            self.pipeline.arm()
 
     def timers(self) -> None:
         """``process``, and what advances views: ``run_expiry`` for the one view there is, or ``tick``."""
@@ -223,7 +217,7 @@ class StatementCode(ChangeCode):
                     source.line("batch, former = change")
                     source.line("forced = not batch and not former")
                     source.line("process(S, batch, former, now, ins, rem, forced)")
-            self._arm("W")
+            self.pipeline.arm()
             source.line("return forced")
 
     def run_expiry(self, emit: Emitter) -> None:
@@ -255,7 +249,7 @@ class StatementCode(ChangeCode):
         with self.source.block("def reevaluate(S, now):"):
             self.source.line("W = S[1]")
             self.source.line("W.reevaluate(now)")
-            self._arm("W")
+            self.pipeline.arm()
 
     def helpers(self) -> None:
         """What the other functions turned out to need."""
