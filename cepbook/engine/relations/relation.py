@@ -1,0 +1,138 @@
+"""A relation: items in order of arrival, and indexes over them that are kept up to date by each change.
+
+An item is a tuple whose first part is its ordinal, unique and ascending in the relation. All of this is plain state;
+the functions that give keys are parts of the program.
+
+::
+
+    enter (1,'a') (2,'b') (3,'a')      rows {1: …, 2: …, 3: …}      hash {'a': {1: …, 3: …}, 'b': {2: …}}
+    leave (1,'a')                      rows {2: …, 3: …}            hash {'a': {3: …}, 'b': {2: …}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+from typing import Any
+
+from sortedcontainers import SortedList
+
+from cepbook.engine.state import State
+
+Item = tuple[Any, ...]
+Key = Callable[[Item], Any]
+
+
+class Index(State):
+    """Items by a key; ``key(item)`` gives it."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+
+    def enter(self, item: Item) -> None:
+        """Add an item."""
+        raise NotImplementedError
+
+    def leave(self, item: Item) -> None:
+        """Take an item out; one that is not there does not matter."""
+        raise NotImplementedError
+
+
+class HashIndex(Index):
+    """`table` has the items of each key by ordinal, in order of arrival; null is a key.
+
+    Generated code reads `table`; a lookup costs the same however many items there are.
+    """
+
+    __slots__ = ("table",)
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(key)
+        self.table: dict[Any, dict[int, Item]] = {}
+
+    def enter(self, item: Item) -> None:
+        key = self.key(item)
+        found = self.table.get(key)
+        if found is None:
+            self.table[key] = {item[0]: item}
+        else:
+            found[item[0]] = item
+
+    def leave(self, item: Item) -> None:
+        key = self.key(item)
+        found = self.table.get(key)
+        if found is not None:
+            found.pop(item[0], None)
+            if not found:
+                del self.table[key]
+
+
+class SortedIndex(Index):
+    """Items by an ordered key, for ranges; those with a null key, or NaN, are in no range and are left out."""
+
+    __slots__ = ("items", "keys")
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(key)
+        self.keys: Any = SortedList()  # (key, ordinal)
+        self.items: dict[int, tuple[Any, Item]] = {}  # by ordinal: (key, item)
+
+    def enter(self, item: Item) -> None:
+        key = self.key(item)
+        if key is not None and key == key:
+            self.keys.add((key, item[0]))
+            self.items[item[0]] = key, item
+
+    def leave(self, item: Item) -> None:
+        found = self.items.pop(item[0], None)
+        if found is not None:
+            self.keys.remove((found[0], item[0]))
+
+    def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterator[Item]:
+        """The items whose keys lie between `low` and `high`, None: no bound, by key and then by arrival.
+
+        A bound itself is in the range only with `with_low`, `with_high`. A reversed range holds nothing.
+        """
+        if low is not None and high is not None and not low <= high:
+            return
+        first = None if low is None else (low,) if with_low else (low, inf)
+        last = None if high is None else (high, inf) if with_high else (high,)
+        for _, ordinal in self.keys.irange(first, last):
+            yield self.items[ordinal][1]
+
+
+class Relation(State):
+    """Items by ordinal, in order of arrival, with `indexes`."""
+
+    __slots__ = ("indexes", "rows")
+
+    def __init__(self, indexes: Iterable[Index] = ()) -> None:
+        self.rows: dict[int, Item] = {}
+        self.indexes = list(indexes)
+
+    def enter(self, item: Item) -> None:
+        """Add an item."""
+        self.rows[item[0]] = item
+        for index in self.indexes:
+            index.enter(item)
+
+    def leave(self, item: Item) -> None:
+        """Take an item out; one that is not there does not matter."""
+        if self.rows.pop(item[0], None) is not None:
+            for index in self.indexes:
+                index.leave(item)
+
+    def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        """Take a whole change: an item that enters and leaves at once is not kept."""
+        for item in entered:
+            self.enter(item)
+        for item in left:
+            self.leave(item)
+
+    def add_index(self, index: Index) -> None:
+        """A further index, filled from the contents."""
+        for item in self.rows.values():
+            index.enter(item)
+        self.indexes.append(index)

@@ -1,0 +1,76 @@
+"""Relations: contents in order of arrival, indexes that follow each change."""
+
+from __future__ import annotations
+
+import random
+from operator import itemgetter
+
+from cepbook.engine.relations.access import access
+from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+
+
+def _random_changes(seed: int) -> list[tuple[list[tuple], list[tuple]]]:
+    draw = random.Random(seed)
+    held: list[tuple] = []
+    changes = []
+    for number in range(300):
+        entered = [(2 * number + i, draw.choice([None, 1, 2, 3, float("nan")])) for i in range(draw.randint(0, 2))]
+        held += entered
+        left = draw.sample(held, draw.randint(0, min(2, len(held))))
+        held = [item for item in held if item not in left]
+        changes.append((entered, left))
+    return changes
+
+
+def test_indexes_hold_what_the_rows_hold():
+    by_hash, by_order = HashIndex(itemgetter(1)), SortedIndex(itemgetter(1))
+    relation = Relation([by_hash, by_order])
+    for entered, left in _random_changes(1):
+        relation.change(entered, left)
+        rows = list(relation.rows.values())
+        assert sorted(i[0] for items in by_hash.table.values() for i in items.values()) == [i[0] for i in rows]
+        assert all(by_hash.table.values()), "an empty key is forgotten"
+        for low, high, with_low, with_high in ((1, 3, True, False), (None, 2, True, True), (2, None, False, True)):
+            wanted = [
+                item
+                for item in rows
+                if item[1] is not None
+                and (low is None or item[1] > low or (with_low and item[1] == low))
+                and (high is None or item[1] < high or (with_high and item[1] == high))
+            ]
+            assert list(by_order.within(low, high, with_low, with_high)) == sorted(wanted, key=lambda i: (i[1], i[0]))
+    assert list(by_order.within(3, 1, True, True)) == []
+
+
+def test_an_index_that_comes_late_has_the_contents():
+    relation = Relation()
+    relation.change([(1, "a"), (2, "b"), (3, "a")], [(2, "b")])
+    index = HashIndex(itemgetter(1))
+    relation.add_index(index)
+    assert index.table == {"a": {1: (1, "a"), 3: (3, "a")}}
+    relation.leave((7, "never there"))
+    assert list(relation.rows) == [1, 3]
+
+
+def _prop(stream: int, name: str, type_: t.Type = t.INT) -> x.Prop:
+    return x.Prop(type_, stream, name)
+
+
+def test_access_takes_equalities_before_ranges():
+    equal = x.Compare(t.BOOLEAN, "=", _prop(0, "k"), _prop(1, "k"))
+    above = x.Compare(t.BOOLEAN, "<", _prop(0, "lo"), _prop(1, "v"))
+    found = access([above, equal], 1, {0})
+    assert found.index == ("hash", (_prop(1, "k"),)) and found.rest == (above,)
+    ranged = access([above, x.Compare(t.BOOLEAN, "<=", _prop(1, "v"), _prop(0, "hi"))], 1, {0})
+    assert ranged.range is not None and ranged.index == ("sorted", (_prop(1, "v"),)) and ranged.rest == ()
+    assert (ranged.range.with_low, ranged.range.with_high) == (False, True)
+    assert access([equal], 1, ()).scans, "nothing is known of input 0"
+
+
+def test_what_changes_from_time_to_time_is_no_key():
+    later = x.Compare(t.BOOLEAN, "=", x.Arith(t.INT, "+", _prop(1, "k"), x.Variable(t.INT, "v")), _prop(0, "k"))
+    assert access([later], 1, {0}).scans
+    known = x.Compare(t.BOOLEAN, "=", _prop(1, "k"), x.Variable(t.INT, "v"))
+    assert not access([known], 1, ()).scans, "a variable is read when the index is looked into"
