@@ -25,7 +25,7 @@ from cepbook.lang.functions import FUNCTIONS
 
 def show_plan(module: plan.ModulePlan) -> str:
     """All statements of `module`, then what it requires and provides."""
-    parts = ["\n".join(_statement(s)) for s in module.statements]
+    parts = [show_statement(s) for s in module.statements]
     for title, names in (("requires", module.requires), ("provides", module.provides)):
         if names:
             parts.append(f"{title} " + ", ".join(f"{kind} {name}" for kind, name in names))
@@ -34,7 +34,19 @@ def show_plan(module: plan.ModulePlan) -> str:
 
 def show_statement(statement: plan.StatementPlan) -> str:
     """One statement."""
-    return "\n".join(_statement(statement))
+    return "\n".join([*_statement(statement), *_subqueries(statement)])
+
+
+def show_subquery(subquery: plan.Subquery) -> str:
+    """What a subquery gives: ``value``, ``exists``, ``= any``."""
+    return f"{subquery.op} {subquery.form}".strip()
+
+
+def _subqueries(statement: plan.StatementPlan) -> list[str]:
+    lines: list[str] = []
+    for number, each in enumerate(statement.subqueries):
+        lines += [f"  subquery {number} ({show_subquery(each)}, {each.kind})", *_node(each.root, "    ", [])]
+    return lines
 
 
 def _statement(statement: plan.StatementPlan) -> list[str]:
@@ -280,6 +292,8 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.OutputCounter: lambda e, show, calls: str(e.name),
     x.AggregateRef: _aggregate,
     x.KeyRef: lambda e, show, calls: f"key {e.index}",
+    x.SubqueryRef: lambda e, show, calls: f"subquery {e.index}({', '.join(map(show, e.args))})",
+    x.Parameter: lambda e, show, calls: f"parameter {e.index}",
     x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),
     x.Negate: lambda e, show, calls: f"-({show(e.operand)})",
     x.Concat: lambda e, show, calls: _infix(e, show, "||", *e.operands),

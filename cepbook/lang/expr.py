@@ -152,6 +152,24 @@ class KeyRef(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class SubqueryRef(Expr):
+    """What subquery `index` of the statement gives, by its form (`plan.Subquery`).
+
+    `args` are evaluated where it stands: the values that its `Parameter`s mean, in order.
+    """
+
+    index: int
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """Within a subquery: a value from around it, number `index` of the `SubqueryRef`'s arguments."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arith(Expr):
     """``+ - * /  %`` and bitwise ``& | ^``. `type` is the promoted result type and rules the arithmetic:
 

@@ -221,6 +221,35 @@ def chain(root: Projection) -> Iterator[RowNode]:
         yield node
 
 
+SubqueryForm = Literal[
+    "value",  # of the one row there is: its column; null for no row and for several
+    "struct",  # the same with several columns: one of null columns for no row and for several
+    "event",  # ``select *``: the event of the one row
+    "exists",  # whether there is a row
+    "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison is true of a row
+    "all",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery(PlanNode):
+    """A subquery of a statement, which `expr.SubqueryRef` refers to by its number.
+
+    Below `root` stands a chain as in a statement, with one source, whose events are of stream 0; values from around it
+    are `expr.Parameter`s. With the form ``any`` or ``all`` the first of these is the left side of comparison `op`.
+    """
+
+    root: Projection
+    kind: QueryKind
+    form: SubqueryForm
+    op: str = ""
+
+    @property
+    def source(self) -> Source:
+        """The source at the bottom of the chain."""
+        return next(node for node in chain(self.root) if isinstance(node, Source))
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment(PlanNode):
     """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
@@ -309,12 +338,16 @@ class Insert(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan(PlanNode):
-    """What all statements have: `name` (given or made by the binder: ``stmt_1``), `epl` their own text."""
+    """What all statements have: `name` (given or made by the binder: ``stmt_1``), `epl` their own text.
+
+    `subqueries` are numbered for `expr.SubqueryRef`.
+    """
 
     name: str
     named: bool
     epl: str
     annotations: tuple[tuple[str, object], ...]
+    subqueries: tuple[Subquery, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ all names of a catalog are visible to all modules.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from cepbook.errors import BindError, Span
@@ -17,6 +18,7 @@ from cepbook.lang.bind.context import bind_context
 from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
+from cepbook.lang.bind.subquery import bind_subquery
 from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
 from cepbook.lang.catalog import Catalog
 
@@ -35,7 +37,7 @@ def bind(
     `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
     avoid them. Raises BindError with all diagnostics of the module.
     """
-    state = Module(catalog.copy(), source, options, taken=set(names))
+    state = Module(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery)
     given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
     _reserve(module, given, state)
     statements: list[plan.StatementPlan] = []
@@ -44,7 +46,8 @@ def bind(
         name = heading.name if heading.name is not None else _fresh_name(state)
         bound = _bind_statement(node, name, heading, state)
         if bound is not None:
-            statements.append(bound)
+            statements.append(_with_subqueries(bound, state))
+        state.subqueries.clear()
     if state.problems.found:
         raise BindError(tuple(state.problems.found), source)
     return plan.ModulePlan(tuple(statements), source, tuple(state.requires), tuple(state.provides), span=module.span)
@@ -76,6 +79,15 @@ def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Mod
         return rule(node, name, heading, state)
     _refuse(node, _UNSUPPORTED.get(type(node), "this statement"), state)
     return None
+
+
+def _with_subqueries(bound: plan.StatementPlan, state: Module) -> plan.StatementPlan:
+    if not state.subqueries:
+        return bound
+    if not isinstance(bound, (plan.SelectStatement, plan.OnSetStatement)):
+        for each in state.subqueries:
+            state.problems.unsupported("subqueries in this statement", each.span)
+    return replace(bound, subqueries=tuple(state.subqueries))
 
 
 def _refuse(node: ast.Statement, what: str, state: Module) -> None:

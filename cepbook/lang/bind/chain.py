@@ -40,10 +40,29 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
             return _of_stream(stream, node, scope, bind)
         if first.name == "context" and _property(first, scope) is None:
             return _context_property(node, scope, bind)
+        outer = _from_outside(node, scope, bind)
+        if outer is not None:
+            return outer
         static = _static_call(first, rest[0], scope, bind)
         if static is not None:
             return apply_steps(static, rest[1:], scope, bind)
     return apply_steps(_first_name(first, scope, bind, rest), rest, scope, bind)
+
+
+def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr | None:
+    """In a subquery: ``alias.property`` of a stream around it, or of a tag of its pattern; None for other names.
+
+    Its own properties come first, and columns of streams around it are always written with the name of the stream.
+    """
+    outside, first = scope.outside, node.steps[0]
+    if outside is None or first.index is not None or _property(first, scope) is not None:
+        return None
+    around = outside.scope
+    if _stream_named(first.name, around) is None:
+        tag = _property(first, around) if len(node.steps) > 1 else None
+        if tag is None or (tag.type.event is None and (tag.type.of is None or tag.type.of.event is None)):
+            return None
+    return outside.parameter(bind_chain(node, around, bind))
 
 
 CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name and name[0].isupper())
@@ -148,6 +167,9 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     correlated = scope.correlated.get(step.name)
     if correlated is not None:
         return _indexed(replace(correlated, span=step.span), step, scope, bind)
+    outer = _from_outside(ast.Chain((step,), span=step.span), scope, bind)
+    if outer is not None:
+        return outer
     variable = scope.module.catalog.variables.get(step.name)
     if variable is not None:
         return _indexed(_variable(variable, step, scope), step, scope, bind)
@@ -165,7 +187,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     ]
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
-    hint = _inside(step.name, scope) or did_you_mean(step.name, names)
+    hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
 
 
@@ -175,6 +197,15 @@ def _inside(name: str, scope: Scope) -> str | None:
         for outer, type_ in (stream.event_type.properties if stream.event_type is not None else {}).items():
             if type_.event is not None and name in (_members(type_, scope) or ()):
                 return f"did you mean `{outer}.{name}`?"
+    return None
+
+
+def _qualified(name: str, scope: Scope) -> str | None:
+    """Where `name` is a property of a stream around a subquery."""
+    for stream in () if scope.outside is None else scope.outside.scope.streams:
+        if stream.event_type is not None and name in stream.event_type.properties:
+            prefix = stream.alias or stream.name
+            return f"write `{prefix}.{name}`: a subquery names the streams around it" if prefix else None
     return None
 
 

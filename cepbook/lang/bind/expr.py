@@ -17,6 +17,7 @@ from cepbook.lang.bind import chain
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, resolve_type, simple_type
 from cepbook.lang.bind.period import bind_period
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, alike, coerce, common, comparable, ordered
+from cepbook.lang.plan import SubqueryForm
 from cepbook.lang.rewrite.expressions import fold_node
 from cepbook.lang.types import Type
 
@@ -174,9 +175,9 @@ def _check_comparison(op: str, left: x.Expr, right: x.Expr, span: Span, scope: S
 
 
 def _quantified(node: ast.QuantifiedCompare, scope: Scope) -> x.Expr:
-    if any(isinstance(o, ast.Subquery) for o in node.operands):
-        scope.problems.fail("not-supported-yet", "not supported yet: subqueries", node.span)
     left = bind_expr(node.left, scope)
+    if isinstance(node.operands[0], ast.Subquery):
+        return _asked(node.operands[0].select, node.quantifier, left, node.op, node.span, scope)
     options = tuple(bind_expr(o, scope) for o in node.operands)
     for option in options:
         element = x.Const(option.type.of, None) if option.type.of is not None and left.type.of is None else option
@@ -374,6 +375,25 @@ def _member(node: ast.Member, scope: Scope) -> x.Expr:
     return chain.apply_steps(target, node.steps, scope, bind_expr)
 
 
+def _subquery(node: ast.Subquery, scope: Scope) -> x.Expr:
+    return _asked(node.select, "exists" if node.exists else "value", None, "", node.span, scope)
+
+
+def _in_subquery(node: ast.InSubquery, scope: Scope) -> x.Expr:
+    found = _asked(node.select, "any", bind_expr(node.operand, scope), "=", node.span, scope)
+    return x.Not(t.BOOLEAN, found, span=node.span) if node.negated else found
+
+
+def _asked(
+    node: ast.Select, form: SubqueryForm, left: x.Expr | None, op: str, span: Span, scope: Scope
+) -> x.Expr:
+    """A subquery, compared by `op` with `left` if there is one."""
+    bind = scope.module.subquery
+    assert bind is not None
+    found = bind(node, form, left, op, span, scope)
+    return error_at(span) if left is not None and left.type == ERROR else found
+
+
 def _unsupported(what: str) -> Callable[[Any, Scope], x.Expr]:
     def refuse(node: ast.Expr, scope: Scope) -> x.Expr:
         scope.problems.unsupported(what, node.span)
@@ -406,8 +426,8 @@ _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
     ast.TypeTest: _type_test,
     ast.Lambda: _unsupported("lambda expressions"),
     ast.TimePeriod: _period,
-    ast.Subquery: _unsupported("subqueries"),
-    ast.InSubquery: _unsupported("subqueries"),
+    ast.Subquery: _subquery,
+    ast.InSubquery: _in_subquery,
     ast.Star: _star,
     ast.SortKey: _unsupported("sort orders as parameters"),
 }

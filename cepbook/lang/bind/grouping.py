@@ -39,7 +39,8 @@ def bind_group_by(node: ast.GroupBy | None, scope: Scope) -> GroupBy:
     """The keys, each once, and the grouping sets; `scope` then knows the keys that grouping() may name."""
     if node is None:
         return GroupBy()
-    inner = replace(scope.without_aggregates("the group by clause"), no_rows="the group by clause")
+    place = "the group by clause"
+    inner = replace(scope.without_aggregates(place), no_rows=place, no_subqueries=place)
     keys: list[x.Expr] = []
     sets = _product([_sets(item, keys, inner) for item in node.items])
     if all(not isinstance(item, (ast.Rollup, ast.GroupingSets)) for item in node.items):

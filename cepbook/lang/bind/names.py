@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -14,7 +14,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.ast.node import walk
 from cepbook.lang.catalog import Catalog, ContextType, EventType
-from cepbook.lang.plan import AggregateCall, Selector
+from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
 from cepbook.lang.types import Type
 
 ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
@@ -58,7 +58,10 @@ class Problems:
 
 @dataclass(slots=True)
 class Module:
-    """State of one module's binding. `dropped` holds names that refused statements would have declared."""
+    """State of one module's binding. `dropped` holds names that refused statements would have declared.
+
+    `subqueries` are those of the statement in hand so far, which `subquery` adds to: it binds one, where it stands.
+    """
 
     catalog: Catalog
     source: str
@@ -68,6 +71,8 @@ class Module:
     dropped: set[str] = field(default_factory=set)
     requires: dict[tuple[str, str], None] = field(default_factory=dict)
     provides: dict[tuple[str, str], None] = field(default_factory=dict)
+    subqueries: list[Subquery] = field(default_factory=list)
+    subquery: Callable[[ast.Select, SubqueryForm, x.Expr | None, str, Span, Scope], x.Expr] | None = None
 
     def need(self, kind: str, name: str) -> None:
         if (kind, name) not in self.provides:
@@ -119,12 +124,27 @@ class Stream:
 
 
 @dataclass(slots=True)
+class Outside:
+    """What a subquery sees around it: names of `scope`; `values` are those that it reads, with their numbers."""
+
+    scope: Scope
+    values: dict[x.Expr, int] = field(default_factory=dict)
+
+    def parameter(self, value: x.Expr) -> x.Expr:
+        """What stands in the subquery for a `value` from around it."""
+        if value.type == ERROR:
+            return value
+        return x.Parameter(value.type, self.values.setdefault(value, len(self.values)), span=value.span)
+
+
+@dataclass(slots=True)
 class Scope:
     """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none.
 
     `data_windows` are those that prev looks at, `no_rows` names a place that allows neither prev nor prior nor istream.
     `grouping_keys` are the group by keys of a clause with grouping sets. `correlated` are names of what began the
-    context partition, for the conditions that end it; properties and streams come first.
+    context partition, for the conditions that end it; properties and streams come first. `no_subqueries` names a place
+    that allows no subquery; in one, `outside` is what stands around it.
     """
 
     module: Module
@@ -140,6 +160,8 @@ class Scope:
     no_rows: str | None = "this place"
     grouping_keys: tuple[x.Expr, ...] | None = None
     correlated: Mapping[str, x.Expr] = field(default_factory=dict)
+    no_subqueries: str | None = None
+    outside: Outside | None = None
 
     @property
     def problems(self) -> Problems:

@@ -5,7 +5,7 @@ Query kinds: Esper reference, chapter Basic Concepts, "Output of statements by k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from cepbook.errors import NOWHERE, Span
@@ -42,7 +42,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     stream = _bind_from(node, patterns, scope)
     where = _where(node, scope)
     group_by = bind_group_by(node.group_by, scope)
-    columns, wildcard = _columns(node, scope)
+    columns, wildcard = bind_columns(node, scope)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
     limit, offset = _limit(node, module)
@@ -198,7 +198,7 @@ def _where(node: ast.Select, scope: Scope) -> x.Expr | None:
 
 
 # ---------------------------------------------------------------- select-clause
-def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
+def bind_columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
     """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
     plain: list[plan.Column] = []
     whole: list[plan.Column] = []
@@ -210,7 +210,7 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
             scope.problems.unsupported("@eventbean", item.span)
         if item.expr is not None:
             value = bind_expr(item.expr, scope)
-            plain.append(plan.Column(item.alias or unparse(item.expr, functions), value, span=item.span))
+            plain.append(plan.Column(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
         elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
             if item.alias is None:
                 flat += _properties_of(tag, item.span, scope)
@@ -229,6 +229,18 @@ def _columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], b
     columns = (*flat, *plain, *whole)
     _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard
+
+
+def _unnamed(node: ast.Expr, value: x.Expr, functions: Collection[str]) -> str:
+    """The name of a column that was given none; that of a subquery is the one of its column (recorded:
+    scalar_default_column_name), where it has one.
+    """
+    if isinstance(node, ast.Subquery) and isinstance(value, x.SubqueryRef):
+        item = node.select.items[0]
+        if node.exists or len(node.select.items) > 1 or item.expr is None:
+            return f"subselect_{value.index + 1}"
+        return item.alias or unparse(item.expr, functions)
+    return unparse(node, functions)
 
 
 def _tag(name: str, scope: Scope) -> x.Prop | None:
@@ -283,7 +295,8 @@ def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -
 
 def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) -> tuple[tuple[x.Expr, bool], ...]:
     # Its aggregates are computed with those of the select-clause.
-    own = replace(scope, aliases={column.name: column.value for column in columns})
+    aliases = {column.name: column.value for column in columns}
+    own = replace(scope, aliases=aliases, no_subqueries="order by")
     found = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
     for item, (value, _) in zip(node.order_by, found, strict=True):
         if value.type.of is not None or value.type.name in ("event", "map", "struct"):

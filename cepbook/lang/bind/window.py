@@ -70,7 +70,7 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
     """The windows of `source` in text order. `scope` sees the events that arrive, `reclaim` is for ``groupwin``."""
     _check_order(source, scope)
     found = Windows(union=source.retain == "union")
-    own = scope
+    own = scope = replace(scope, no_subqueries="a data window")
     for node in source.windows:
         row = _row(node, scope)
         if row is not None and row.derived:

@@ -14,6 +14,9 @@ Change = Callable[[Expr], Expr]
 
 def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPlan:
     """`statement` with `fn` applied to each of its top-level expressions (conditions, keys, columns …)."""
+    if statement.subqueries:
+        mapped = tuple(replace(each, root=_projection(each.root, fn)) for each in statement.subqueries)
+        statement = replace(statement, subqueries=mapped)
     if isinstance(statement, plan.SelectStatement):
         output = None if statement.output is None else _output(statement.output, fn)
         return replace(statement, root=_projection(statement.root, fn), output=output)

@@ -13,7 +13,8 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.types import BOOLEAN
 
-_OF_ROWS = (x.Prior, x.Prev, x.InsertStream)
+# What is not known before the statement takes the event
+_OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef)
 
 
 def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:

@@ -1,0 +1,192 @@
+"""Subqueries: a select of one stream where an expression stands (Esper reference, section "Subqueries").
+
+What a subquery reads of the streams around it becomes a `Parameter` of its plan and an argument of the reference to it,
+so its plan stands alone, with its own events as stream 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.expr import bind_condition
+from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
+from cepbook.lang.bind.names import ERROR, Outside, Refused, Scope, Stream, describe
+from cepbook.lang.bind.select import bind_columns
+from cepbook.lang.bind.typing import comparable, ordered
+from cepbook.lang.bind.window import bind_windows, is_derived
+from cepbook.lang.types import Type
+
+_FORM = "a subquery reads one event type, named window or table and has only where, group by and having"
+
+
+def bind_subquery(
+    node: ast.Select, form: plan.SubqueryForm, left: x.Expr | None, op: str, span: Span, scope: Scope
+) -> x.Expr:
+    """A reference to the subquery, which the statement has from now on; `left` is compared by `op` with its rows.
+
+    `form` is what is asked for; a single value may turn out to be a struct or an event. Raises Refused (reported).
+    """
+    module = scope.module
+    if scope.no_subqueries is not None:
+        module.problems.fail("wrong-parameter", f"a subquery in {scope.no_subqueries}", span)
+    outside = Outside(scope)
+    if left is not None:
+        outside.parameter(left)
+    stream, own = _from(node, scope, outside)
+    where = None
+    if node.where is not None:
+        where = bind_condition(node.where, own.without_aggregates("the where-clause"), "the where-clause")
+    group_by = bind_group_by(node.group_by, own)
+    columns, wildcard = bind_columns(node, own)
+    having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
+    written = Shape("unaggregated", group_by.keys, columns, wildcard, having, (), group_by.levels)
+    found = shape(written, own, span)
+    _check_shape(found, own, form, span)
+    if stream is None or any(column.value.type == ERROR for column in found.columns):
+        raise Refused("subquery")
+    _check_window(node, found, where, own, span)
+    value, form = _result(found, stream, form, left, op, scope, span)
+    rows: plan.SelectionNode = stream if where is None else plan.Selection(stream, where, span=where.span)
+    counted: plan.AggregationNode = rows
+    if found.kind != "unaggregated":
+        counted = plan.Aggregation(rows, found.keys, tuple(own.calls), found.kind, span=node.span)
+    shown: plan.HavingNode = counted
+    if found.having is not None:
+        shown = plan.Having(counted, found.having, span=found.having.span)
+    root = plan.Projection(shown, found.columns, found.wildcard, node.distinct, span=node.span)
+    module.subqueries.append(plan.Subquery(root, found.kind, form, op, span=span))
+    return x.SubqueryRef(value, len(module.subqueries) - 1, tuple(outside.values), span=span)
+
+
+# ---------------------------------------------------------------- from-clause
+def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.StreamNode | None, Scope]:
+    """The stream with its windows, None when it was refused, and the scope of the other clauses."""
+    module = around.module
+    source = node.sources[0]
+    if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
+        module.problems.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
+    if source.stream.contained:
+        module.problems.fail(
+            "not-supported-yet", "not supported yet: contained-event selection in a subquery", source.stream.span
+        )
+    event_type = module.event_type(source.stream.type_name, source.stream.span)
+    arriving = Stream(source.alias, event_type, source.stream.type_name)
+    scope = Scope(
+        module,
+        (arriving,),
+        around.context,
+        not source.windows,
+        open_=event_type is None,
+        open_context=around.open_context,
+        no_subqueries="a subquery",
+    )
+    if event_type is None:
+        return None, replace(scope, outside=outside)
+    own = replace(scope.without_aggregates("a filter"), no_rows="a filter")
+    filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
+    windows = bind_windows(source, None, own)
+    derived = windows.event_type
+    if derived is not None:
+        scope.streams = (replace(arriving, event_type=derived),)
+    elif is_derived(source.windows):
+        return None, replace(scope, open_=True, outside=outside)
+    scope.data_windows, scope.no_rows, scope.outside = windows.holding, None, outside
+    origin = plan.Source(event_type.name, conjunction(filters), source.alias, span=source.stream.span)
+    return windows.over(origin), scope
+
+
+# ---------------------------------------------------------------- checks
+def _check_shape(found: Shape, scope: Scope, form: plan.SubqueryForm, span: Span) -> None:
+    problems = scope.problems
+    if found.levels:
+        problems.fail("invalid-group-by", "rollup, cube and grouping sets do not go with a subquery", span)
+    for key in found.keys:
+        _refuse_parameters(key, "a group by key of a subquery", scope)
+    for call in scope.calls:
+        values = [*call.args, *(e for e, _ in call.criteria), *(e for e in (call.filter, call.index) if e is not None)]
+        for e in values:
+            _refuse_parameters(e, "an aggregate of a subquery", scope)
+        if call.group_by is not None:
+            problems.unsupported("group_by in an aggregate of a subquery", call.span)
+    if found.kind == "aggregated":
+        problems.fail(
+            "invalid-group-by",
+            "a subquery that aggregates cannot select columns of events, too",
+            span,
+            "add group by, or take an aggregate of the column, such as last(…)",
+        )
+    if found.kind == "aggregated_grouped":
+        problems.fail(
+            "invalid-group-by", "a grouped subquery selects its group by keys and aggregates, nothing else", span
+        )
+    if form == "exists" and found.keys and len(found.columns) > 1:
+        problems.fail("wrong-parameter", "a grouped subquery within `exists` selects one column", span)
+
+
+def _refuse_parameters(e: x.Expr, where: str, scope: Scope) -> None:
+    for part in x.walk(e):
+        if isinstance(part, x.Parameter):
+            fact = f"{where} cannot read the streams around it"
+            scope.problems.fail("wrong-parameter", fact, part.span, "it can stand beside the aggregate")
+
+
+def _check_window(node: ast.Select, found: Shape, where: x.Expr | None, scope: Scope, span: Span) -> None:
+    """Only what needs no events to be kept, or asks for no column, does without (recorded: window_required)."""
+    if node.sources[0].windows:
+        return
+    whole = found.wildcard and not found.columns
+    correlated = where is not None and any(isinstance(part, x.Parameter) for part in x.walk(where))
+    if (whole or found.kind != "unaggregated") and not correlated:
+        return
+    name = scope.streams[0].name
+    scope.problems.fail(
+        "wrong-parameter",
+        f"the subquery needs a data window over `{name}`",
+        node.sources[0].span,
+        f"such as {name}#keepall, {name}#lastevent",
+    )
+
+
+# ---------------------------------------------------------------- what it gives
+def _result(
+    found: Shape,
+    stream: plan.StreamNode,
+    form: plan.SubqueryForm,
+    left: x.Expr | None,
+    op: str,
+    scope: Scope,
+    span: Span,
+) -> tuple[Type, plan.SubqueryForm]:
+    problems, columns = scope.problems, found.columns
+    if form == "exists":
+        return t.BOOLEAN, form
+    if form != "value":
+        if found.wildcard or len(columns) != 1:
+            problems.fail("wrong-parameter", "a comparison with a subquery takes one column", span)
+        assert left is not None
+        of = columns[0].value.type
+        orders = op not in ("=", "!=")
+        if not comparable(left.type, of) or (orders and not ordered(left.type, of)):
+            fact = f"{describe(left.type)} does not compare with {describe(of)}, which the subquery gives"
+            problems.fail("type-mismatch", fact, span)
+        return t.BOOLEAN, form
+    if found.wildcard:
+        if columns:
+            problems.fail("wrong-parameter", "a subquery selects `*` or columns, not both", span)
+        return _event_type(stream), "event"
+    if len(columns) == 1:
+        return columns[0].value.type, form
+    return t.struct_of(tuple((column.name, column.value.type) for column in columns)), "struct"
+
+
+def _event_type(stream: plan.StreamNode) -> Type:
+    if isinstance(stream, plan.Source):
+        return t.event_of(stream.event_type)
+    if isinstance(stream, plan.Derived):
+        return t.MAP
+    return _event_type(stream.input)
