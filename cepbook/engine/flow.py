@@ -245,8 +245,8 @@ class Flow:
             partitions = self._partitions[statement.context.name, each.type]
         columns = [each.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out.expired)
-        times: Any = out.watched(each) if out.keyed else each.times
-        given = times, statement.state, out.one, out.push, out.expired, catch_up, self._ticks, partitions
+        times, one, push = out.watched(each) if out.keyed else (each.times, out.one, out.push)
+        given = times, statement.state, one, push, out.expired, catch_up, self._ticks, partitions
         program["run"](*given, *columns)
 
     def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
@@ -404,9 +404,12 @@ class _Held:
 
 
 class _Out:
-    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers."""
+    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers.
 
-    __slots__ = ("_bases", "_slices", "_statement", "expired", "key", "keyed", "one", "push", "records")
+    It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
+    """
+
+    __slots__ = ("_bases", "_slices", "_statement", "key", "keyed", "records")
 
     def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
         self._statement = statement
@@ -415,12 +418,24 @@ class _Out:
         self.keyed = keyed
         self.key: Key = (0, 1, 0, ())
         self._bases: list[Key] = []  # of each delivery
-        self.one: Out = self._one if keyed else self.records.append
-        self.push: Push = self._push if keyed else self._take
-        self.expired: Push = self._expired if keyed else self._take
 
-    def watched(self, each: Slice) -> Iterator[int]:
-        """The times of `each`; as they are drawn, deliveries get the place of the event that is being processed."""
+    @property
+    def one(self) -> Out:
+        """Takes a delivery of one row."""
+        return self._one if self.keyed else self.records.append
+
+    @property
+    def push(self) -> Push:
+        """Takes a delivery of rows."""
+        return self._push if self.keyed else self._take
+
+    @property
+    def expired(self) -> Push:
+        """Takes what a timer made."""
+        return self._expired if self.keyed else self._take
+
+    def watched(self, each: Slice) -> tuple[Iterator[int], Out, Push]:
+        """The times of `each`, and what takes deliveries: at the place of the event whose time was drawn last."""
         times, count, places = iter(each.times), len(each.times), each.places
 
         def note() -> None:
@@ -434,8 +449,7 @@ class _Out:
             self._take(time, insert, remove)
             note()
 
-        self.one, self.push = one, push
-        return times
+        return times, one, push
 
     def _take(self, time: int, insert: Rows, remove: Rows) -> None:
         self.records += self._statement.outlet.layout.records(time, insert, remove)

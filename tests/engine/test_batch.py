@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cepbook.engine.batch import Slice
 from tests.engine.histories import Event, Run, histories
 
 ONE_TYPE = {
@@ -263,6 +265,25 @@ def test_slices_run_inside_the_generated_code(name: str) -> None:
 )
 def test_output_clauses_that_depend_on_the_order_of_statements(epl: str, reason: str) -> None:
     assert Run(epl).runtime.batch(["A"]).reason == reason
+
+
+@pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
+def test_a_slice_leaves_nothing_to_the_collector(name: str) -> None:
+    """What runs through a slice holds all of its rows: cycles in it would keep them until the collector comes."""
+    epl, types = ({**ONE_TYPE, **TWO_TYPES}[name], ("A", "B") if name in TWO_TYPES else ("A",))
+    runtime = Run(epl).runtime
+    batch = runtime.batch(types)
+    columns = {"k": ["a", "b"] * 5, "g": [1] * 10, "x": [1, 2] * 5, "n": [1] * 10, "d": [1.0] * 10, "f": [1.0] * 10}
+    slices = [Slice(each, list(range(0, 10_000, 1000)), columns, range(i, 20, 2)) for i, each in enumerate(types)]
+    batch.run(slices)
+    gc.disable()
+    gc.freeze()  # what was there before is not looked at
+    try:
+        batch.run([Slice(s.type, [t + 10_000 for t in s.times], s.columns, s.ranks) for s in slices])
+        assert gc.collect() == 0
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def test_a_listener_is_called_between_the_events() -> None:
