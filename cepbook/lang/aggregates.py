@@ -11,8 +11,8 @@ from cepbook.lang.types import Type
 
 # What the second parameter is; a question mark: may be missing. Behind it a filter may follow.
 Second = Literal["filter", "filter?", "index", "index?", "amount?"]
-# Which forms need a data window: ``f(*)`` and those with an index, or every one
-NeedsWindow = Literal["", "whole", "always"]
+# Which forms need a data window: those with an index (and to read a property of ``f(*)``), or every one
+NeedsWindow = Literal["", "index", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
 
 def _end(name: str, doc: str) -> AggregateRow:
     example = f"{name}(price)"
-    return AggregateRow(name, _same, doc, example, second="index?", wildcard=True, needs_window="whole", nulls="kept")
+    return AggregateRow(name, _same, doc, example, second="index?", wildcard=True, needs_window="index", nulls="kept")
 
 
 def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
@@ -150,8 +150,8 @@ _ROWS = (
     _statistic("stddev", "sample standard deviation; null below two values"),
     _statistic("stddevpop", "population standard deviation"),
     _statistic("avedev", "mean absolute deviation"),
-    AggregateRow("firstever", _same, "first value ever", "firstever(price)", ever=True),
-    AggregateRow("lastever", _same, "last value ever", "lastever(price)", ever=True),
+    AggregateRow("firstever", _same, "first value ever", "firstever(price)", wildcard=True, ever=True),
+    AggregateRow("lastever", _same, "last value ever", "lastever(price)", wildcard=True, ever=True),
     AggregateRow(
         "countever",
         _long,

@@ -142,7 +142,8 @@ class AggregateCall(PlanNode):
     `filter` counts an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever
     leaves). `index` is the second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event,
     null beyond the window. `group_by` groups this call alone (local grouping; empty: over all events), None: by the
-    statement's keys. `criteria` are the (expression, descending) of sorted, maxby and the like.
+    statement's keys. `criteria` are the (expression, descending) of sorted, maxby and the like. Of a `reference` the
+    value is what holds the events of ``sorted``, for its methods, and nothing else reads it.
     """
 
     name: str
@@ -154,6 +155,7 @@ class AggregateCall(PlanNode):
     index: Expr | None = None
     group_by: tuple[Expr, ...] | None = None
     criteria: tuple[tuple[Expr, bool], ...] = ()
+    reference: bool = False
 
 
 @dataclass(frozen=True, slots=True)

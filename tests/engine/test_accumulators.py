@@ -65,15 +65,23 @@ def test_mean_deviations_of_values_that_leave_anyhow(size: int) -> None:
     assert deviations.value() is None
 
 
-def test_values_that_are_no_numbers_come_and_go() -> None:
+def test_values_that_are_no_numbers_stay_until_all_have_left() -> None:
     for odd in (math.inf, -math.inf, math.nan):
         spread, deviations = Spread(), Deviations()
         for value in (1.0, odd, 3.0):
             spread.enter(value)
             deviations.enter(value)
         assert math.isnan(spread.sample() or 0) and math.isnan(deviations.value() or 0)
-        spread.leave(odd)
-        deviations.leave(odd)
+        for value in (odd, 3.0):
+            spread.leave(value)
+            deviations.leave(value)
+            assert math.isnan(spread.population() or 0) and math.isnan(deviations.value() or 0)
+        spread.leave(1.0)
+        deviations.leave(1.0)
+        assert spread.population() is None and deviations.value() is None
+        for value in (3.0, 5.0):
+            spread.enter(value)
+            deviations.enter(value)
         assert spread.population() == 1.0 and deviations.value() == 1.0
 
 
@@ -98,9 +106,11 @@ def test_what_never_entered_may_leave() -> None:
 
 def test_rates() -> None:
     arrivals, flow = Arrivals(2000, 1000), Flow()
-    for now in (0, 500, 1000):
+    rates = []
+    for now in (0, 500, 1000, 1999, 2000, 2499, 9000):
         arrivals.enter(now)
-    assert [arrivals.rate(now) for now in (1999, 2000, 2499, 2500, 9000)] == [None, 1.0, 1.0, 0.5, 0.0]
+        rates.append(arrivals.rate())
+    assert rates == [None, None, None, None, 2.0, 2.5, 0.5]
     flow.enter(1000, 2)
     flow.enter(3000, None)
     assert flow.rate(1000) is None

@@ -86,7 +86,7 @@ def by(choose: Callable[..., Event], events: list[Event], key: Callable[[Event],
 
 
 def rate_by_time(state: State) -> float | None:
-    gone = [t for t in state.times if t + 1000 <= state.now]
+    gone = [t for t in state.times if t + 1000 <= state.times[-1]]  # the interval ends with the latest arrival
     return float(len(state.times) - len(gone)) if gone else None
 
 

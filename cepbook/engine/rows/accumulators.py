@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from sortedcontainers import SortedList
 
 from cepbook.engine.rows import support
+from cepbook.engine.rows.sorting import ascending, descending, sorted_value
 from cepbook.engine.state import State
 
 Key = tuple[Any, ...]
@@ -47,7 +48,7 @@ class Spread(State):
         self.total = 0
         self.squares = 0
         self.bits = 0
-        self.odd = 0  # values that are infinite or no number
+        self.odd = False  # whether one of the values was infinite or no number, also if it has left (recorded)
 
     def enter(self, value: float) -> None:
         self._add(value, 1)
@@ -56,11 +57,12 @@ class Spread(State):
         self._add(value, -1)
         if not self.count:
             self.bits = self.total = self.squares = 0
+            self.odd = False
 
     def _add(self, value: float, sign: int) -> None:
         self.count += sign
         if value - value != 0.0:
-            self.odd += sign
+            self.odd = True
             return
         whole, bits = whole_and_bits(value)
         if bits > self.bits:
@@ -93,11 +95,12 @@ class Spread(State):
 class Deviations(State):
     """Sorted values in chunks, about as many as a chunk is long, each with its sum: a multiple of ``2 ** -bits``."""
 
-    __slots__ = ("bits", "chunks", "count", "highest", "odd", "sums", "total")
+    __slots__ = ("beyond", "bits", "chunks", "count", "highest", "odd", "sums", "total")
 
     def __init__(self) -> None:
-        self.count = 0
-        self.odd = 0  # values that are infinite or no number; the others are in chunks
+        self.count = 0  # of the values in chunks
+        self.beyond = 0  # values that are infinite or no number
+        self.odd = False  # whether there was one of those, also if it has left (recorded)
         self.bits = 0
         self.total = 0
         self.chunks: list[list[float]] = [[]]
@@ -106,7 +109,8 @@ class Deviations(State):
 
     def enter(self, value: float) -> None:
         if value - value != 0.0:
-            self.odd += 1
+            self.beyond += 1
+            self.odd = True
             return
         self.count += 1
         at = bisect_left(self.highest, value)
@@ -123,8 +127,13 @@ class Deviations(State):
 
     def leave(self, value: float) -> None:
         if value - value != 0.0:
-            self.odd -= 1
-            return
+            self.beyond -= 1
+        else:
+            self._leave(value)
+        if not self.count and not self.beyond:
+            self.odd = False
+
+    def _leave(self, value: float) -> None:
         for at in range(bisect_left(self.highest, value), len(self.chunks)):
             chunk = self.chunks[at]
             place = bisect_left(chunk, value)
@@ -182,13 +191,24 @@ class Deviations(State):
 
 
 class Ranked(State):
-    """Whole events in the order of a sort key; events of one key in the order of arrival."""
+    """Whole events in the order of a sort key; events of one key in the order of arrival.
 
-    __slots__ = ("events", "keys")
+    `descends` has a flag for each criterion. Where methods give or take a sort key, None is none; `value_of` it is the
+    value of the criterion, of several an array.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("descends", "events", "keys")
+
+    def __init__(self, *descends: bool) -> None:
+        self.descends = descends
         self.keys: Any = SortedList()  # (sort key, ordinal)
         self.events: dict[int, tuple[Key, Any]] = {}  # by ordinal: (sort key, event)
+
+    def copy(self) -> Ranked:
+        """The same events, whatever becomes of these."""
+        made = Ranked(*self.descends)
+        made.keys, made.events = self.keys.copy(), dict(self.events)
+        return made
 
     def enter(self, key: Key, event: Any, ordinal: int | None = None) -> None:
         """Without an `ordinal`, which only streams that nothing leaves may lack, the event is the last to arrive."""
@@ -217,11 +237,85 @@ class Ranked(State):
         """The events in order; None without events."""
         return [self.events[ordinal][1] for _, ordinal in self.keys] or None
 
+    # -------------------------------------------------------------- by key
+    def lowest(self) -> Key | None:
+        return self._key(0)
+
+    def highest(self) -> Key | None:
+        return self._key(len(self.keys) - 1)
+
+    def floor(self, value: Any) -> Key | None:
+        return self._key(self._behind(self._of(value)) - 1)
+
+    def ceiling(self, value: Any) -> Key | None:
+        return self._key(self._before(self._of(value)))
+
+    def lower(self, value: Any) -> Key | None:
+        return self._key(self._before(self._of(value)) - 1)
+
+    def higher(self, value: Any) -> Key | None:
+        return self._key(self._behind(self._of(value)))
+
+    def exact(self, value: Any) -> Key | None:
+        key = self._of(value)
+        return key if self.ceiling(value) == key else None
+
+    def event(self, key: Key | None) -> Any:
+        """The earliest event with the key."""
+        return None if key is None else self.events[self.keys[self._before(key)][1]][1]
+
+    def equal(self, key: Key | None) -> list[Any] | None:
+        """All events with the key, in the order of arrival."""
+        return None if key is None else self._events(self._before(key), self._behind(key))
+
+    def between(self, start: Any, with_start: bool, end: Any, with_end: bool) -> list[Any]:
+        """The events with keys from one to another, without or with those of either end."""
+        first, last = self._of(start), self._of(end)
+        return self._events(
+            self._before(first) if with_start else self._behind(first),
+            self._behind(last) if with_end else self._before(last),
+        )
+
+    def count_keys(self) -> int:
+        return len({key for key, _ in self.keys})
+
+    def value_of(self, key: Key | None) -> Any:
+        if key is None:
+            return None
+        return sorted_value(key) if len(self.descends) == 1 else [sorted_value(part) for part in key]
+
+    def _of(self, value: Any) -> Key:
+        """The sort key of the value of a criterion."""
+        if len(self.descends) == 1:
+            return self._part(value, self.descends[0])
+        return tuple(map(self._part, value, self.descends))
+
+    def _part(self, value: Any, descends: bool) -> Key:
+        part: Key = descending(value) if descends else ascending(value)
+        return part
+
+    def _before(self, key: Key) -> int:
+        """Where the events of the key begin."""
+        place: int = self.keys.bisect_left((key,))
+        return place
+
+    def _behind(self, key: Key) -> int:
+        """Where the events of the key end."""
+        place: int = self.keys.bisect_left((key, math.inf))
+        return place
+
+    def _key(self, place: int) -> Key | None:
+        return self.keys[place][0] if 0 <= place < len(self.keys) else None
+
+    def _events(self, first: int, end: int) -> list[Any]:
+        return [self.events[ordinal][1] for _, ordinal in self.keys[first : max(first, end)]]
+
 
 class Arrivals(State):
     """Times of the events of the last `interval`, in clock units; `second` is how many of those a second has.
 
-    As in a time window, an event of time t is gone at t + interval.
+    As in a time window, an event of time t is gone at t + interval; but it is only looked for when another arrives
+    (recorded: rate_with_a_filter_moves_with_passing_events_only).
     """
 
     __slots__ = ("complete", "interval", "second", "times")
@@ -234,17 +328,13 @@ class Arrivals(State):
 
     def enter(self, now: int) -> None:
         self.times.append(now)
-        self._drop(now)
-
-    def _drop(self, now: int) -> None:
         limit = now - self.interval
-        while self.times and self.times[0] <= limit:
+        while self.times[0] <= limit:
             self.times.popleft()
             self.complete = True
 
-    def rate(self, now: int) -> float | None:
+    def rate(self) -> float | None:
         """Events per second; None until one has left the interval."""
-        self._drop(now)
         return len(self.times) * self.second / self.interval if self.complete else None
 
 

@@ -37,15 +37,17 @@ from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.types import BITS
 
-# what may be another value, or another condition, when an event leaves
-CHANGING = (x.AggregateRef, x.Variable, x.CurrentTimestamp)
+# what may be another value, or another condition, when an event leaves; what went in is then remembered. An aggregate
+# of aggregates is not among them: what leaves it is the value that the inner one has then (recorded:
+# average_of_a_count_takes_out_the_later_value).
+CHANGING = (x.Variable, x.CurrentTimestamp)
 _FLOATING = ("double", "float", "object")  # types with a value that is no number
 
 
 class Aggregates:
     """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order.
 
-    `values` has the code of each call's value; it reads the locals and, for ``rate(seconds)``, ``now``.
+    `values` has the code of each call's value, which reads the locals.
     With `remembers` cells know which events are in them, and an event that is not leaves nothing.
     """
 
@@ -77,7 +79,7 @@ class Aggregates:
 
     # -------------------------------------------------------------- what is kept
     def _argument(self, call: AggregateCall) -> Argument:
-        if call.name == "leaving":
+        if call.name == "leaving" and call.filter is None:
             return self._events()
         identity = _identity(call)
         found = self._by_identity.get(identity)
@@ -242,7 +244,10 @@ class Aggregates:
         if call.ever:
             name = self._cell(argument, "bottom" if least else "top", "None")
             return f"({name}[1] if {name} is not None else None)"
-        name = self._made(argument, "ranked", accumulators.Ranked)
+        flags = ", ".join(str(descending) for _, descending in argument.criteria)
+        name = self._made(argument, "ranked", accumulators.Ranked, flags)
+        if call.reference:
+            return name
         return f"{name}.{'all' if call.name == 'sorted' else 'first' if least else 'last'}()"
 
     def _rate(self, call: AggregateCall, argument: Argument) -> str:
@@ -251,7 +256,7 @@ class Aggregates:
         if isinstance(period, x.Period):
             self.reads_now = True
             interval = lower.value(self.scope, period)
-            return f"{self._made(argument, 'arrivals', accumulators.Arrivals, f'{interval}, {second}')}.rate(now)"
+            return f"{self._made(argument, 'arrivals', accumulators.Arrivals, f'{interval}, {second}')}.rate()"
         return f"{self._made(argument, 'flow', accumulators.Flow)}.rate({second})"
 
     def _leaving(self, call: AggregateCall, argument: Argument) -> str:

@@ -69,7 +69,8 @@ class LimitedCode(StatementCode):
             kept["k"] = "k"
         values = list(scope.aggregates)
         for i in sorted(aggregates_in(*shown(steps))):
-            kept[f"now{i}"], values[i] = values[i], f"now{i}"
+            copied = ".copy()" if steps.calls[i].reference else ""
+            kept[f"now{i}"], values[i] = f"{values[i]}{copied}", f"now{i}"
         of_row = scope.row
         assert of_row is not None
         found: dict[x.Expr, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import total_ordering
 from typing import Any
@@ -46,9 +47,21 @@ def descending(value: Any) -> Any:
     """The part of a sort key that stands for `value` in descending order."""
     if value is None:
         return (0,)
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return (-1, -value) if value == value else (-2,)
     return (-1, Descending(value))
+
+
+def sorted_value(part: Any) -> Any:
+    """The value that `ascending` or `descending` made `part` of."""
+    if part == NULL:
+        return None
+    if len(part) == 1:
+        return math.nan
+    order, value = part
+    if order == 1:
+        return value
+    return value.part if isinstance(value, Descending) else -value
 
 
 def sort_key_code(scope: Scope, criteria: Sequence[tuple[Expr, bool]]) -> str:

@@ -338,7 +338,13 @@ class Steps:
     def leaving(self) -> Leaving:
         """How events leave one group of the aggregation."""
         within = self._leaving()
-        return Leaving.ANYHOW if within is Leaving.IN_ORDER and self.changing else within
+        return Leaving.ANYHOW if within is Leaving.IN_ORDER and (self.changing or self._nested) else within
+
+    @property
+    def _nested(self) -> bool:
+        """Whether there is an aggregate of aggregates: other values leave it than entered."""
+        parts = (part for e in _of_calls(self.calls) if e is not None for part in x.walk(e))
+        return any(isinstance(part, x.AggregateRef) for part in parts)
 
     def _leaving(self) -> Leaving:
         if self.resets:

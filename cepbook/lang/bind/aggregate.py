@@ -82,7 +82,8 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
             scope.problems.fail("wrong-parameter", f"`{row.name}` takes no sort order", arg.span)
     values = [bind(arg, scope) for arg in given]
     wanted = 0 if parts.star else row.arity
-    required = wanted + (row.second in ("filter", "index"))
+    named = parts.filter is not None
+    required = wanted + (row.second == "index" or (row.second == "filter" and not named))
     if len(values) < required:
         scope.problems.fail(
             "wrong-parameter",
@@ -93,7 +94,7 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
     parts.args.extend(values[:wanted])
     _extras(row, values[wanted:], parts, step, scope)
     if row.name == "rate":
-        _rate(parts, scope)
+        _rate(parts, scope, named=named)
     else:
         _check_value(row, parts.args[:1], scope)
     return parts
@@ -117,7 +118,7 @@ def _without_star(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: S
 
 def _named(row: AggregateRow, step: ast.NameStep, parts: _Parts, scope: Scope, bind: Binder) -> None:
     for name, values in step.named:
-        if name == "filter" and len(values) == 1 and row.arity:
+        if name == "filter" and len(values) == 1:
             parts.filter = _filter(bind(values[0], scope), scope)
         elif name == "group_by":
             inner = scope.without_aggregates("the group_by of an aggregate")
@@ -190,8 +191,11 @@ def _index(row: AggregateRow, value: x.Expr, scope: Scope) -> x.Expr:
     return value
 
 
-def _rate(parts: _Parts, scope: Scope) -> None:
-    """``rate(seconds)`` counts arrivals by engine time; ``rate(timestamp, amount)`` goes by those of the window."""
+def _rate(parts: _Parts, scope: Scope, *, named: bool) -> None:
+    """``rate(seconds)`` counts arrivals by engine time; ``rate(timestamp, amount)`` goes by those of the window.
+
+    A filter of the former counts only where it is `named` as such (recorded: ag_rate).
+    """
     first, *rest = parts.args
     if first.type == ERROR or any(amount.type == ERROR for amount in rest):
         return
@@ -204,6 +208,7 @@ def _rate(parts: _Parts, scope: Scope) -> None:
     if period is not None:
         _check_interval(period, rest, scope)
         parts.args = [x.CurrentTimestamp(t.LONG, span=first.span), period]
+        parts.filter = parts.filter if named else None
         return
     if not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(first)):
         scope.problems.fail("wrong-parameter", "the interval of `rate` must be a constant", first.span)
@@ -248,7 +253,7 @@ def _check_value(row: AggregateRow, found: Sequence[x.Expr], scope: Scope) -> No
 
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:
-    whole = parts.star or (parts.index is not None and row.second == "index?")
-    if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "whole" and whole)):
-        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if whole else row.name
+    indexed = parts.index is not None
+    if scope.unwindowed and (row.needs_window == "always" or (row.needs_window == "index" and indexed)):
+        shown = f"{row.name}(*)" if parts.star else f"{row.name} with an index" if indexed else row.name
         scope.problems.fail("wrong-parameter", f"`{shown}` needs a data window", step.span, "add one, such as #keepall")

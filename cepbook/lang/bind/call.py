@@ -26,7 +26,7 @@ BUILT_IN = frozenset(
 )
 
 # How hints name what a method is called on
-RECEIVERS = {"string": "text", "array": "events"}
+RECEIVERS = {"string": "text", "array": "events", "sorted": "sorted(key)"}
 
 SYNONYMS = {
     "average": "avg",
@@ -149,6 +149,8 @@ def _fits(kind: str, type_: Type) -> bool:
         return t.is_numeric(type_)
     if kind == "integer":
         return type_ in (t.BYTE, t.SHORT, t.INT)
+    if kind == "boolean":
+        return type_ == t.BOOLEAN
     return type_ in TEXTUAL
 
 

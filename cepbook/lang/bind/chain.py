@@ -9,6 +9,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import call
+from cepbook.lang.bind.access import bind_access
 from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
@@ -33,7 +34,12 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     """The value of a chain; raises Refused (reported) when a name in it is unknown."""
     first, *rest = _without_package(node.steps, scope)
     if first.args is not None or first.wildcard:
-        return apply_steps(_first_call(first, scope, bind), rest, scope, bind)
+        known = len(scope.calls)
+        target = _first_call(first, scope, bind)
+        steps: Sequence[ast.NameStep] = rest
+        if rest and isinstance(target, x.AggregateRef):
+            target, steps = bind_access(target, rest, scope, bind, known)
+        return apply_steps(target, steps, scope, bind)
     if rest:
         stream = _stream_named(first.name, scope)
         if stream is not None and first.index is None:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import compress, product
 
 from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
+from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.names import ERROR, Scope
-from cepbook.lang.plan import Column, QueryKind
+from cepbook.lang.plan import AggregateCall, Column, QueryKind
 from cepbook.lang.rewrite.expressions import substitute
 
 _Mapping = Mapping[x.Expr, x.Expr]
@@ -61,10 +62,10 @@ def _sets(item: _Item, keys: list[x.Expr], scope: Scope) -> _Sets:
     if isinstance(item, ast.Rollup):
         parts = [_keys(part, keys, scope) for part in item.items]
         _refuse_doubles(parts, item.kind, item.span, scope)
-        sizes = range(len(parts), -1, -1)
         if item.kind == "rollup":
-            return [_joined(parts[:size]) for size in sizes]
-        return [_joined(chosen) for size in sizes for chosen in combinations(parts, size)]
+            return [_joined(parts[:size]) for size in range(len(parts), -1, -1)]
+        # counted in binary, the last key being the lowest bit (recorded: cube_of_three_keys_in_a_batch)
+        return [_joined(list(compress(parts, kept))) for kept in product((True, False), repeat=len(parts))]
     return [_keys(item, keys, scope)]
 
 
@@ -107,8 +108,11 @@ class Shape:
     levels: tuple[tuple[int, ...], ...] = ()
 
 
-def shape(written: Shape, scope: Scope, span: Span) -> Shape:
-    """`written` with its kind decided and its expressions made to fit."""
+def shape(written: Shape, scope: Scope, span: Span, *, gathered: bool) -> Shape:
+    """`written` with its kind decided and its expressions made to fit.
+
+    `gathered`: an output clause delivers the rows of several changes together.
+    """
     if not scope.calls and not written.keys:
         return written
     grouped = bool(written.keys)
@@ -116,7 +120,7 @@ def shape(written: Shape, scope: Scope, span: Span) -> Shape:
     lean = _substituted(written, mapping)
     _refuse_other_events(scope)
     if written.levels:
-        return _leveled(lean, scope, span)
+        return _leveled(_substituted(lean, _within_keys(lean, scope)), scope, span)
     keys = set(written.keys)
     if any(not keys.issuperset(call.group_by or ()) for call in scope.calls):  # a local group of its own for each event
         return replace(written, kind="aggregated_grouped" if grouped else "aggregated")
@@ -125,7 +129,8 @@ def shape(written: Shape, scope: Scope, span: Span) -> Shape:
     if not grouped:
         if lean.having is not None and _reads_event(lean.having):
             return replace(written, kind="aggregated")
-        return replace(lean, kind="fully_aggregated", order_by=())  # one row has no order
+        ordered = gathered and not any(_reads_event(e) for e, _ in lean.order_by)  # one row alone has no order
+        return replace(lean, kind="fully_aggregated", order_by=lean.order_by if ordered else ())
     if any(_reads_event(e) for e, _ in lean.order_by) or (_in_having(lean) and not _selects_aggregates(lean)):
         return replace(written, kind="aggregated_grouped")  # a row per event
     _check_grouped(lean, scope)
@@ -164,6 +169,24 @@ def _refuse_other_events(scope: Scope) -> None:
 
 def _group_keys(keys: tuple[x.Expr, ...]) -> dict[x.Expr, x.Expr]:
     return {key: x.KeyRef(key.type, index, span=key.span) for index, key in enumerate(keys) if key.type != ERROR}
+
+
+def _within_keys(lean: Shape, scope: Scope) -> dict[x.Expr, x.Expr]:
+    """Properties that rows of grouping sets may read, because they occur in keys: those of the group's latest event.
+
+    They are null where the grouping set has none of those keys (recorded: rollup_over_an_expression_with_a_plain_column).
+    """
+    read = [*(c.value for c in lean.columns), *(e for e, _ in lean.order_by), lean.having]
+    found: dict[x.Expr, x.Expr] = {}
+    for part in (part for e in read if e is not None for part in x.walk(e) if isinstance(part, x.Prop)):
+        within = tuple(i for i, key in enumerate(lean.keys) if part in x.walk(key))
+        if within and part not in found:
+            call = AggregateCall("last", (part,), part.type, ever=True, span=part.span)
+            latest = x.AggregateRef(part.type, scope.calls.setdefault(call, len(scope.calls)), span=part.span)
+            none = x.Const(t.INT, (1 << len(within)) - 1)
+            there = x.Compare(t.BOOLEAN, "!=", x.Grouping(t.INT, within), none)
+            found[part] = x.Case(part.type, ((there, latest),), None, span=part.span)
+    return found
 
 
 def _context_keys(scope: Scope) -> dict[x.Expr, x.Expr]:

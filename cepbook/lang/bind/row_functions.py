@@ -92,7 +92,7 @@ def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder
             first, second = second, first
     if isinstance(first, ast.Star):
         scope.problems.fail("wrong-parameter", f"the index of `{name}` cannot be `*`", first.span)
-    index = fold(bind(first, _plain(name, scope)))
+    index = fold(bind(first, replace(scope, no_rows=f"`{name}`")))  # it may count: prev(count(*) - 1, price)
     if index.type != ERROR and not t.is_integral(index.type):
         scope.problems.fail(
             "wrong-parameter", f"the index of `{name}` must be a whole number, found {describe(index.type)}", first.span

@@ -50,7 +50,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     rate = bind_output(node.output, scope) if node.output is not None else None
     event_type = scope.streams[0].event_type if scope.streams else None
     written = Shape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
-    found = shape(written, scope, node.span)
+    found = shape(written, scope, node.span, gathered=node.output is not None)
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:

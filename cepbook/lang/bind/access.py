@@ -1,0 +1,100 @@
+"""Methods of aggregates that hold events: ``window(*).first()``, ``sorted(price).floorEvent(10)``.
+
+Esper reference, section "Access Aggregation Functions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.bind.arguments import Binder, how_many
+from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
+from cepbook.lang.bind.typing import comparable
+from cepbook.lang.functions import FUNCTIONS, FunctionRow
+from cepbook.lang.plan import AggregateCall
+
+# The methods of ``window(…)``, and the aggregates over the same events that give their values
+OF_WINDOW = {"first": "first", "last": "last", "countEvents": "count", "listReference": "window"}
+
+
+def bind_access(
+    found: x.AggregateRef, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder, known: int
+) -> tuple[x.Expr, Sequence[ast.NameStep]]:
+    """The value of the aggregate `found`, just bound, and the steps that are still to be applied to it.
+
+    `known` calls were there before.
+    """
+    call = list(scope.calls)[found.index]
+    step, rest = steps[0], steps[1:]
+    if step.args is None:
+        _check_property(call, step, scope)
+        return found, steps
+    row = FUNCTIONS.get(f"sorted.{step.name}") if call.name == "sorted" else None
+    of_window = call.name == "window" and step.name in OF_WINDOW
+    if (row is not None or of_window) and found.index >= known:
+        scope.calls.pop(call)  # nobody else reads it
+    if of_window:
+        _check_count(step, 0, scope)
+        return _registered(found, _of_window(OF_WINDOW[step.name], call), scope), rest
+    if row is None:
+        return found, steps
+    args = [bind(arg, scope) for arg in step.args]
+    if any(arg.type == ERROR for arg in args):
+        return error_at(step.span), ()
+    _check_arguments(row, call, args, step, scope)
+    reference = _registered(found, replace(call, reference=True), scope)
+    type_ = row.result((call.type, _key_type(call)))
+    return x.Call(type_, row.name, (reference, *args), span=found.span.to(step.span)), rest
+
+
+def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
+    if step.name and scope.unwindowed and call.name in ("first", "last") and isinstance(call.args[0], x.EventOf):
+        scope.problems.fail(
+            "wrong-parameter",
+            f"a property of `{call.name}(*)` needs a data window",
+            step.span,
+            f"write {call.name}({step.name}), or add a window, such as #keepall",
+        )
+
+
+def _of_window(name: str, call: AggregateCall) -> AggregateCall:
+    args = () if name == "count" else call.args
+    type_ = AGGREGATES[name].result(call.args[0].type) if name != "count" else t.LONG
+    return replace(call, name=name, args=args, type=type_)
+
+
+def _registered(found: x.AggregateRef, call: AggregateCall, scope: Scope) -> x.AggregateRef:
+    index = scope.calls.setdefault(call, len(scope.calls))
+    return x.AggregateRef(call.type, index, span=found.span)
+
+
+def _key_type(call: AggregateCall) -> t.Type:
+    return call.criteria[0][0].type if len(call.criteria) == 1 else t.array_of(t.OBJECT)
+
+
+def _check_count(step: ast.NameStep, wanted: int, scope: Scope) -> None:
+    given = len(step.args or ())
+    if given != wanted or step.wildcard or step.named or step.distinct:
+        fact = f"`{step.name}` takes {how_many(wanted, wanted)}, found {given}"
+        scope.problems.fail("wrong-parameter", fact, step.span)
+
+
+def _check_arguments(
+    row: FunctionRow, call: AggregateCall, args: Sequence[x.Expr], step: ast.NameStep, scope: Scope
+) -> None:
+    kinds = row.parameters[1:]
+    _check_count(step, len(kinds), scope)
+    for number, (kind, arg) in enumerate(zip(kinds, args, strict=True), 1):
+        wanted = t.BOOLEAN if kind == "boolean" else _key_type(call)
+        fits = arg.type.of is not None if wanted.of is not None else comparable(wanted, arg.type)
+        if not fits or (kind == "boolean" and arg.type != wanted):
+            scope.problems.fail(
+                "type-mismatch",
+                f"parameter {number} of `{step.name}` must be {describe(wanted)}, found {describe(arg.type)}",
+                arg.span,
+            )
