@@ -174,7 +174,8 @@ def _group_keys(keys: tuple[x.Expr, ...]) -> dict[x.Expr, x.Expr]:
 def _within_keys(lean: Shape, scope: Scope) -> dict[x.Expr, x.Expr]:
     """Properties that rows of grouping sets may read, because they occur in keys: those of the group's latest event.
 
-    They are null where the grouping set has none of those keys (recorded: rollup_over_an_expression_with_a_plain_column).
+    They are null where the grouping set has none of those keys
+    (recorded: rollup_over_an_expression_with_a_plain_column).
     """
     read = [*(c.value for c in lean.columns), *(e for e, _ in lean.order_by), lean.having]
     found: dict[x.Expr, x.Expr] = {}
