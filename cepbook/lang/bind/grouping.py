@@ -108,7 +108,7 @@ class Shape:
     levels: tuple[tuple[int, ...], ...] = ()
 
 
-def shape(written: Shape, scope: Scope, span: Span, *, gathered: bool) -> Shape:
+def shape(written: Shape, scope: Scope, span: Span, *, gathered: bool = False) -> Shape:
     """`written` with its kind decided and its expressions made to fit.
 
     `gathered`: an output clause delivers the rows of several changes together.
