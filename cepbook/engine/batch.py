@@ -135,8 +135,7 @@ class Batch:
         if made.reasons and made.nodes:
             shown = self._types_of(plan for plan in plans if plan.name in made.reasons)
             made.senders = {name: runtime.sender_to(name, made.reasons) for name in shown}
-            inserts = (runtime.statements[name].steps.apply.insert for name in made.reasons)
-            made.own = frozenset(insert.target for insert in inserts if insert is not None)
+            made.own = frozenset(t for name in made.reasons for t in runtime.statements[name].steps.apply.targets)
         elif made.reasons:
             made.senders = {name: runtime.sender(name) for name in self.types}
         made.columns = {name: self._needed(name, made) for name in self.types}
@@ -157,8 +156,7 @@ class Batch:
             if found is not None:
                 return found
             reached.add(statement.name)
-            if statement.steps.apply.insert is not None:
-                targets.add(statement.steps.apply.insert.target)
+            targets.update(statement.steps.apply.targets)
         contexts = {s.steps.context for s in statements}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating(self._runtime, name))
         return self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
@@ -211,6 +209,10 @@ class Batch:
             return f"`{statement.name}` has an output clause whose clock starts when a partition begins"
         if statement.kind == "on set" or statement.steps.apply.assigned:
             return f"`{statement.name}` sets variables that others read"
+        if statement.steps.apply.changes:
+            return f"`{statement.name}` changes events before others see them"
+        if statement.steps.apply.branches:
+            return f"`{statement.name}` splits its stream into several"
         if statement.steps.apply.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None

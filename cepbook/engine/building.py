@@ -13,7 +13,7 @@ from cepbook.engine.contexts.notices import Notices
 from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.ports import Host
-from cepbook.engine.statement import Statement
+from cepbook.engine.statement import Delivering, Statement
 from cepbook.errors import BindError, Diagnostic
 from cepbook.lang.plan import (
     CreateContextStatement,
@@ -21,7 +21,17 @@ from cepbook.lang.plan import (
     CreateVariableStatement,
     OnSetStatement,
     SelectStatement,
+    SplitStatement,
+    StatementPlan,
+    UpdateStatement,
 )
+
+_KINDS: Mapping[type[StatementPlan], str] = {
+    OnSetStatement: "on set",
+    UpdateStatement: "update istream",
+    SplitStatement: "split",
+    CreateVariableStatement: "create variable",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,9 @@ def build(
             order = next_order(plan.priority)
             made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
             statements.append(made)
-        elif isinstance(plan, (OnSetStatement, CreateVariableStatement)):
-            kind = "on set" if isinstance(plan, OnSetStatement) else "create variable"
+        elif type(plan) in _KINDS and isinstance(plan, Delivering):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
-            statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
+            statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, _KINDS[type(plan)]))
             if isinstance(plan, CreateVariableStatement):
                 compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
     provided = compiled.plan.provides

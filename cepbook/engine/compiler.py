@@ -16,6 +16,8 @@ from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
+from cepbook.engine.split import compile_split
+from cepbook.engine.update import compile_update
 from cepbook.engine.variables import Variable, Variables, initial_value
 from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
 from cepbook.lang.bind import Options, bind
@@ -29,7 +31,9 @@ from cepbook.lang.plan import (
     ModulePlan,
     OnSetStatement,
     SelectStatement,
+    SplitStatement,
     StatementPlan,
+    UpdateStatement,
 )
 from cepbook.lang.rewrite import rewrite
 
@@ -102,6 +106,14 @@ def compile_plan(
         elif isinstance(statement, OnSetStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_on_set(statement, scope_in, cells)
+        elif isinstance(statement, UpdateStatement):
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_update(statement, scope_in)
+        elif isinstance(statement, SplitStatement):
+            created = [branch for branch in statement.branches if branch.insert.creates]
+            after.event_types.update((branch.insert.target, branch.output_type) for branch in created)
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_split(statement, scope_in)
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type

@@ -1,9 +1,9 @@
 """Which statements depend on each other: the connected components of those that run.
 
 Two statements are connected when one inserts into a stream that the other, or its context, reads; when they run in one
-context; when one assigns a variable that the other, or its context, reads or declares; and when one drops events
-(``@Drop``) that the other could see. What connects them is read off their plans. Statements of different components
-share nothing, so a replay may take a slice through one after the other.
+context; when one assigns a variable that the other, or its context, reads or declares; and when one drops (``@Drop``)
+or changes (``update istream``) events that the other could see. What connects them is read off their plans. Statements
+of different components share nothing, so a replay may take a slice through one after the other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, types_read
 
 _Context = p.CreateContextStatement | p.CreateContextTreeStatement
-_Running = p.SelectStatement | p.OnSetStatement | p.CreateVariableStatement
+_Running = p.Reader | p.CreateVariableStatement
 
 
 def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[str]]:
@@ -27,7 +27,7 @@ def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[
     for each in running:
         links.join(each.name, ())
     for each in running:
-        if isinstance(each, _READERS) and each.context is not None:
+        if isinstance(each, p.Reader) and each.context is not None:
             links.join(each.name, [("context", each.context)])
     _by_variables(running, contexts, links)
     _by_streams(running, contexts, catalog, links)
@@ -37,11 +37,8 @@ def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[
     return list(found.values())
 
 
-_READERS = (p.SelectStatement, p.OnSetStatement)
-
-
 def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], links: _Links) -> None:
-    assigned = {name for each in running if isinstance(each, _READERS) for name in each.assigned}
+    assigned = {name for each in running if isinstance(each, p.Reader) for name in each.assigned}
     if not assigned:
         return  # as mostly; else every expression is looked at
     for each in running:
@@ -54,21 +51,17 @@ def _by_variables(running: Iterable[_Running], contexts: dict[str, _Context], li
 
 
 def _by_streams(running: Iterable[_Running], contexts: dict[str, _Context], catalog: Catalog, links: _Links) -> None:
-    readers = [each for each in running if isinstance(each, _READERS)]
+    readers = [each for each in running if isinstance(each, p.Reader)]
     reads = {each.name: set(types_read((each, contexts.get(each.context or "")))) for each in readers}
-    inserts = {
-        each.name: each.insert.target
-        for each in running
-        if isinstance(each, p.SelectStatement) and each.insert is not None
-    }
-    dropped = {each.name for each in running if isinstance(each, p.SelectStatement) and each.drop}
-    shared = set(inserts.values())
-    for name in dropped:
+    inserts = {each.name: {insert.target for insert in each.inserts} for each in readers}
+    shaping = {each.name for each in readers if each.drop or isinstance(each, p.UpdateStatement)}
+    shared = set[str]().union(*inserts.values())
+    for name in shaping:
         shared.update(t for t in catalog.event_types if any(catalog.is_a(t, read) for read in reads[name]))
     for target in shared:
         takers = [name for name, read in reads.items() if any(catalog.is_a(target, each) for each in read)]
         if takers:
-            makers = [name for name, inserted in inserts.items() if inserted == target]
+            makers = [name for name, inserted in inserts.items() if target in inserted]
             for name in (*makers, *takers):
                 links.join(name, [("stream", target)])
 

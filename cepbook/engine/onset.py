@@ -23,8 +23,8 @@ def compile_create_variable(plan: p.CreateVariableStatement, cell: Variable) -> 
     with source.block("def on_event(e, S=None):"):
         source.line("return False")
     source.line("on_match = on_event")
-    _state(source, [cell])
-    return _program(plan, source, ())
+    write_state(source, _present([cell], source))
+    return program_of(plan, source, ())
 
 
 def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variables) -> Program:
@@ -44,9 +44,9 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
                     source.line("return False")
             _assign(plan, scope)
             source.line("return True")
-    _state(source, [variables[name] for name in plan.output_type.properties])
+    write_state(source, _present([variables[name] for name in plan.output_type.properties], source))
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
-    program = _program(plan, source, tuple(names))
+    program = program_of(plan, source, tuple(names))
     program.pattern = None if pattern is None else pattern.program(program.namespace)
     return program
 
@@ -65,19 +65,27 @@ def _assign(plan: p.OnSetStatement, scope: Scope) -> None:
         source.line(f"push(clock.now, {sides[plan.selector]})", plan.span)
 
 
-def _state(source: Source, cells: list[Variable]) -> None:
-    """The functions that every program has: there is no window to settle, and the iterator reads the cells."""
+def _present(cells: list[Variable], source: Source) -> str:
+    """The row of the present values."""
+    return f"(({''.join(f'{source.const(cell)}.value, ' for cell in cells)}),)"
+
+
+def write_state(source: Source, rows: str, own: str = "") -> None:
+    """The functions that every program has: without windows nothing is to be settled; the iterator gives `rows`.
+
+    `own` is what the state has of its own.
+    """
     with source.block("def new_state(P, now):"):
-        source.line("return [P, None, None, {}]")
+        source.line(f"return [{', '.join(['P', 'None', 'None', '{}', *filter(None, [own])])}]")
     with source.block("def settle(S, now):"):
         source.line("return None")
-    columns = "".join(f"{source.const(cell)}.value, " for cell in cells)
     with source.block("def rows(S, now):"):
-        source.line(f"return [({columns})]")
+        source.line(f"return list({rows})")
 
 
-def _program(plan: p.OnSetStatement | p.CreateVariableStatement, source: Source, columns: tuple[str, ...]) -> Program:
+def program_of(plan: p.Reader | p.CreateVariableStatement, source: Source, columns: tuple[str, ...]) -> Program:
+    """The program of a statement without windows; `columns` are the properties that it reads."""
     namespace = source.load()
-    constants = {name: value for name, value in source.constants.items() if name != "clock"}
+    constants = {name: value for name, value in source.constants.items() if name not in ("clock", "route")}
     names = tuple(plan.output_type.properties)
     return Program(lowered(plan), source.text, namespace, source.spans, columns, constants, source.bound, names)

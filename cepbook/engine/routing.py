@@ -9,6 +9,8 @@ from typing import Any
 
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber, dispatcher
 from cepbook.engine.flow import Replayed
+from cepbook.engine.statement import Statement
+from cepbook.engine.update import updating
 
 LAST: Order = (1 << 62, 0)  # behind all
 
@@ -16,7 +18,7 @@ LAST: Order = (1 << 62, 0)  # behind all
 def route(runtime: Replayed, type_name: str, failed: Callable[[Exception], None]) -> Handler:
     """A function that hands an event of `type_name` to everything that must see it, in delivery order."""
     found, contexts = _subscribers(runtime, type_name, None)
-    return dispatcher(found, failed, contexts)
+    return updating(_updates(runtime, type_name, None), dispatcher(found, failed, contexts))
 
 
 class Routes:
@@ -43,6 +45,7 @@ class Routes:
         """What shows events of a type to some statements only, by their names; valid until a change."""
         found, contexts = _subscribers(self._runtime, type_name, names)
         way = dispatcher([self._noting(each) for each in found], self._failed, contexts)
+        way = updating(_updates(self._runtime, type_name, names), way)
 
         def show(event: Any) -> None:
             try:
@@ -111,6 +114,12 @@ def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None
             own = statement.subscribers(type_name)
             found += map(_beside_contexts, own) if contexts else own
     return found, contexts
+
+
+def _updates(runtime: Replayed, type_name: str, among: Container[str] | None) -> list[Statement]:
+    """The statements that change events of a type before any other sees them."""
+    found = [s for s in runtime.readers(type_name) if s.steps.apply.changes]
+    return [s for s in found if among is None or s.name in among]
 
 
 def _beside_contexts(subscriber: Subscriber) -> Subscriber:

@@ -10,6 +10,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Listener, Ports, Rows, Sink
 from cepbook.engine.filters import Handler, Subscriber
+from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet, call_listener
 from cepbook.engine.patterns.running import Matching
@@ -19,17 +20,17 @@ from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import CreateVariableStatement, OnSetStatement, SelectStatement
+from cepbook.lang.plan import CreateVariableStatement, Reader
 
 _BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
-Delivering = SelectStatement | OnSetStatement | CreateVariableStatement
+Delivering = Reader | CreateVariableStatement
 _FEW = 1000  # states
 
 
 class Statement:
-    """One deployed statement that delivers: `kind` is select, on set or create variable.
+    """One deployed statement that delivers: `kind` is select, on set, split or create variable.
 
     `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
     feeds use. `output_type` names and types the columns of its rows.
@@ -70,7 +71,8 @@ class Statement:
             clock, arm = runtime.clock, self.timed.arm_pattern
             self._matching = Matching(program.pattern, clock, arm, self._match, self.failed, limit, self._crowded)
             self.timed.match_with(self._matching)
-        program.namespace.update(failed=self.failed, out=None, push=None, slot=0)
+        self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
+        program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.pop("stopped", None)
 
     @property
@@ -129,6 +131,7 @@ class Statement:
             self.context.part(self)
         self.state = None
         self.outlet.close()
+        self._inserts.close()
         self.program.namespace["stopped"] = True
 
     def resumed(self) -> None:
@@ -293,8 +296,8 @@ class Statement:
 
     def reading(self, type_name: str) -> Reading | None:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""
-        if not self.reads(type_name):
-            return None
+        if not self.reads(type_name) or self.steps.apply.changes:
+            return None  # what changes events comes before all that take them
         drops = self.steps.apply.drop and self._runtime.config.prioritized
         if self._matching is None:
             on_event, on_match = self.program["on_event"], self.program["on_match"]

@@ -70,6 +70,10 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
         return [head, f"  {statement.variable.name}: {statement.variable.type}{value}"]
     if isinstance(statement, plan.OnSetStatement):
         return _on_set(statement)
+    if isinstance(statement, plan.SplitStatement):
+        return _split(statement)
+    if isinstance(statement, plan.UpdateStatement):
+        return _update(statement)
     return [f"statement `{statement.name}`"]
 
 
@@ -79,6 +83,35 @@ def _on_set(statement: plan.OnSetStatement) -> list[str]:
         lines.append(f"  in context {statement.context}")
     lines += [f"  {_assignment(each)}" for each in statement.assignments]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def _split(statement: plan.SplitStatement) -> list[str]:
+    to = "every branch" if statement.output_all else "the first branch"
+    lines = [f"split statement `{statement.name}` (to {to} that takes it)"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    for branch in statement.branches:
+        created = ", created here" if branch.insert.creates else ""
+        lines.append(f"  into {_event_type(branch.output_type)}{created}")
+        if branch.predicate is not None:
+            lines.append(f"    where {show_expr(branch.predicate)}")
+        lines += ["    *"] * branch.wildcard
+        lines += [f"    {c.name}: {c.value.type} = {show_expr(c.value)}" for c in branch.columns]
+    return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def _update(statement: plan.UpdateStatement) -> list[str]:
+    drops = ", dropped" if statement.drop else ""
+    lines = [f"update statement `{statement.name}` (of {statement.source.event_type}{drops})"]
+    if statement.predicate is not None:
+        lines.append(f"  where {show_expr(statement.predicate)}")
+    lines += [f"  {show_change(change)}" for change in statement.changes]
+    return [*lines, *[f"  priority {statement.priority}"] * bool(statement.priority)]
+
+
+def show_change(change: plan.Change) -> str:
+    element = "" if change.index is None else f"[{show_expr(change.index)}]"
+    return f"{change.name}{element} = {show_expr(change.value)}"
 
 
 def _event_type(event_type: EventType) -> str:

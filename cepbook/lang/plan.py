@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cepbook.errors import NOWHERE, Span
 from cepbook.lang.catalog import ContextType, EventType, VariableType
@@ -372,6 +372,11 @@ class SelectStatement(StatementPlan):
         return next(node for node in chain(self.root) if isinstance(node, Source))
 
     @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The streams that it inserts into."""
+        return () if self.insert is None else (self.insert,)
+
+    @property
     def assigned(self) -> frozenset[str]:
         """The variables that its output clause assigns (``then set``)."""
         output = self.output
@@ -426,10 +431,80 @@ class OnSetStatement(StatementPlan):
     output_type: EventType
     priority: int = 0
 
+    drop: ClassVar[bool] = False
+    inserts: ClassVar[tuple[Insert, ...]] = ()
+
     @property
     def assigned(self) -> frozenset[str]:
         """The variables that it assigns."""
         return _assigned(self.assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBranch(PlanNode):
+    """``insert into A select … where …`` of a split stream; `columns` and `wildcard` as in `Projection`."""
+
+    insert: Insert
+    columns: tuple[Column, ...]
+    wildcard: bool
+    predicate: Expr | None
+    output_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatement(StatementPlan):
+    """``on <stream> insert into A select … where … insert into B …``: an event goes to the first branch that takes it.
+
+    With `output_all` it goes to every one. The statement itself delivers the events that no branch takes.
+    """
+
+    source: Source
+    branches: tuple[SplitBranch, ...]
+    output_all: bool
+    context: str | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False
+
+    assigned: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The streams that it inserts into."""
+        return tuple(branch.insert for branch in self.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class Change(PlanNode):
+    """``property = value`` of ``update istream``; with an `index` the value of that element of an array."""
+
+    name: str
+    value: Expr
+    index: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatement(StatementPlan):
+    """``update istream``: what passes `predicate` is changed before any other statement sees it.
+
+    Changes see the event as it was. Of several updates those of higher priority come last. It delivers the changed
+    event, and the former one as remove row.
+    """
+
+    source: Source
+    changes: tuple[Change, ...]
+    predicate: Expr | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False
+
+    context: ClassVar[str | None] = None
+    assigned: ClassVar[frozenset[str]] = frozenset()
+    inserts: ClassVar[tuple[Insert, ...]] = ()
+
+
+# The statements that events set off
+Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement
 
 
 def _assigned(assignments: tuple[Assignment, ...]) -> frozenset[str]:

@@ -20,6 +20,8 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.CreateContextTreeStatement: "create context",
     plan.CreateVariableStatement: "create variable",
     plan.OnSetStatement: "on set",
+    plan.SplitStatement: "split",
+    plan.UpdateStatement: "update istream",
 }
 
 
@@ -33,7 +35,7 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 feed = feed_of(one.name)
                 line |= {"columns": columns_text(runtime.statement(one.name).output_type.properties)}
                 line |= {"delivered": feed.total_insert + feed.total_remove}
-            if isinstance(one, (plan.SelectStatement, plan.OnSetStatement)):
+            if isinstance(one, plan.Reader):
                 reads = () if one.source.nothing else one.source.event_types
                 line |= {"context": one.context, "reads": ", ".join(reads)}
             elif isinstance(one, plan.CreateVariableStatement):

@@ -111,7 +111,7 @@ def _replayed(runtime: Runtime, line: Pipeline) -> str:
     """How a replay of the event types that the statement lives on hands over its events now."""
     if line.target not in runtime.statements:
         return "decided when it is deployed, by all statements that it is connected with"
-    derived = {s.insert.target for s in line.selects if s.insert is not None}
+    derived = {insert.target for s in line.readers for insert in s.inserts}
     batch = runtime.batch([name for name in line.inputs if name not in derived] or line.inputs)
     reason = batch.reasons.get(line.target)
     return "in batches: the loop runs inside the generated code" if reason is None else f"event by event: {reason}"

@@ -105,14 +105,11 @@ def _program(
     start: int,
 ) -> Program:
     targets = {line.target for line in lines}
-    needed = {id(s) for line in lines for s in (*line.contexts, *line.setters, *line.selects)}
+    needed = {id(s) for line in lines for s in (*line.contexts, *line.readers)}
     chosen = [p for p in plans if id(p) in needed]
     steps = tuple(Step(p.name, p.epl, p.name in targets) for p in chosen)
-    created = {
-        p.insert.target
-        for p in chosen
-        if isinstance(p, plan.SelectStatement) and p.insert is not None and p.insert.creates
-    }
+    inserts = [insert for p in chosen if isinstance(p, plan.Reader) for insert in p.inserts]
+    created = {insert.target for insert in inserts if insert.creates}
     known = runtime.catalog.event_types
     types = tuple(t for t in known.values() if t.name not in created)
     used = {name for line in lines for name in line.inputs}

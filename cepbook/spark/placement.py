@@ -22,7 +22,6 @@ from cepbook.lang.windows import WINDOWS
 
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 _MOST_KEYS_TRIED = 4096
-Reader = plan.SelectStatement | plan.OnSetStatement
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
 
 
@@ -44,20 +43,20 @@ class Placement:
 class Pipeline:
     """One statement with everything that feeds it, in deployment order.
 
-    `setters` assign variables that any of the statements reads. `inputs` are the event types of frames that they read,
-    directly or through contexts.
+    `triggers` assign variables that any of the statements reads, or insert or change what it reads. `inputs` are the
+    event types of frames that they read, directly or through contexts.
     """
 
     target: str
     selects: tuple[plan.SelectStatement, ...]
     contexts: tuple[Context, ...]
     inputs: tuple[str, ...]
-    setters: tuple[plan.OnSetStatement, ...] = ()
+    triggers: tuple[plan.Reader, ...] = ()
 
     @property
-    def readers(self) -> tuple[Reader, ...]:
+    def readers(self) -> tuple[plan.Reader, ...]:
         """The statements that read streams."""
-        return (*self.setters, *self.selects)
+        return (*self.triggers, *self.selects)
 
 
 def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
@@ -66,33 +65,36 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     and so on, and their contexts.
     """
     selects = {s.name: s for s in statements if isinstance(s, plan.SelectStatement)}
-    setters = {s.name: s for s in statements if isinstance(s, plan.OnSetStatement)}
+    triggers = {s.name: s for s in statements if isinstance(s, plan.Reader) and s.name not in selects}
     declared = {s.context.name: s for s in statements if isinstance(s, Context)}
     needed = {target}
-    readers: list[Reader] = [*selects.values(), *setters.values()]
-    waiting: list[Reader] = [selects[target]]
+    readers: list[plan.Reader] = [*selects.values(), *triggers.values()]
+    waiting: list[plan.Reader] = [selects[target]]
     while waiting:
         reader = waiting.pop()
         for other in readers:
             if other.name not in needed and _feeds(other, reader, declared.get(reader.context or ""), catalog):
                 needed.add(other.name)
                 waiting.append(other)
-    if any(s.drop for s in selects.values()):  # such a statement decides what others see
-        needed = {*selects, *setters}
+    if any(s.drop for s in readers):  # such a statement decides what others see
+        needed = {*selects, *triggers}
     chosen = tuple(s for s in selects.values() if s.name in needed)
-    assigning = tuple(s for s in setters.values() if s.name in needed)
+    triggering = tuple(s for s in triggers.values() if s.name in needed)
     reading = [s for s in readers if s.name in needed]
     wanted_contexts = {s.context for s in reading}
     contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
     read = set(types_read((*reading, *contexts)))
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
-    return Pipeline(target, chosen, contexts, inputs, assigning)
+    return Pipeline(target, chosen, contexts, inputs, triggering)
 
 
-def _feeds(other: Reader, reader: Reader, context: Context | None, catalog: Catalog) -> bool:
+def _feeds(other: plan.Reader, reader: plan.Reader, context: Context | None, catalog: Catalog) -> bool:
     """Whether `reader`, or its context, reads what `other` inserts or assigns."""
-    insert = other.insert if isinstance(other, plan.SelectStatement) else None
-    if insert is not None and any(catalog.is_a(insert.target, name) for name in types_read((reader, context))):
+    read = set(types_read((reader, context)))
+    changed = {other.source.event_type} if isinstance(other, plan.UpdateStatement) else set[str]()
+    if any(catalog.is_a(t, c) and catalog.is_a(t, name) for c in changed for t in catalog.event_types for name in read):
+        return True
+    if any(catalog.is_a(insert.target, name) for insert in other.inserts for name in read):
         return True
     return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions((reader, context)))
 
@@ -105,6 +107,9 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     if any(s.assigned for s in line.readers):
         names = ", ".join(s.name for s in line.readers if s.assigned)
         return Placement("ordered", (), ticks, f"it reads variables that {names} assigns event by event")
+    if line.triggers:
+        names = ", ".join(s.name for s in line.triggers)
+        return Placement("ordered", (), ticks, f"it reads what {names} inserts or changes event by event")
     needs: dict[str, _Need] = {}
     for statement in line.selects:
         need = _need(statement, line)
@@ -122,11 +127,11 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
 
 
-def _timed(statement: Reader) -> bool:
+def _timed(statement: plan.Reader) -> bool:
     """Whether times alone may make the statement deliver or forget events."""
     if statement.source.pattern is not None:
         return True
-    if isinstance(statement, plan.OnSetStatement):
+    if not isinstance(statement, plan.SelectStatement):
         return False
     return statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
 
@@ -152,10 +157,12 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
     return found
 
 
-def _sees_all(statement: Reader) -> bool:
+def _sees_all(statement: plan.Reader) -> bool:
     if statement.source.pattern is not None:  # tags hold the events
         return True
     if isinstance(statement, plan.SelectStatement) and statement.root.wildcard:
+        return True
+    if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
     return any(isinstance(e, expr.EventOf) for e in expressions(statement))
 

@@ -134,12 +134,12 @@ def test_what_assigns_a_variable_belongs_to_those_that_read_it() -> None:
     )
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
     line = pipeline("q", plans, runtime.catalog, GIVEN)
-    assert [s.name for s in line.setters] == ["a", "b"]
+    assert [s.name for s in line.triggers] == ["a", "b"]
     read = {"Tick": ("symbol", "price"), "Bid": ("price",), "BigBid": ("price",)}
     assert properties_read(line, runtime.catalog) == read
     found = place(line, runtime.catalog)
     assert (found.path, found.reason) == ("ordered", "it reads variables that a, b assigns event by event")
-    assert not pipeline("r", plans, runtime.catalog, GIVEN).setters
+    assert not pipeline("r", plans, runtime.catalog, GIVEN).triggers
 
 
 def test_output_clauses_run_in_order_and_may_assign_variables() -> None:

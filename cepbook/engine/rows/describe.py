@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.steps import Apply, Derive, Fold, Keep, Match, Pace, Row, Scan, Step, Steps, Where
-from cepbook.lang.explain_plan import show_call, show_expr, show_output, show_window
+from cepbook.lang.explain_plan import show_call, show_change, show_expr, show_output, show_window
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
 from cepbook.lang.plan import Column
@@ -67,6 +67,14 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
                 yield f"having {show_expr(having, calls)}"
         case Pace(output):
             yield from (line.strip().removeprefix("output ") for line in show_output(output))
+        case Apply(branches=branches) if branches:
+            yield "what no branch takes is delivered"
+            for branch in branches:
+                where = "" if branch.predicate is None else f" where {show_expr(branch.predicate)}"
+                shown = ["*"] * branch.wildcard + [_column(c, steps, calls) for c in branch.columns]
+                yield f"into {branch.insert.target}: {', '.join(shown)}{where}"
+        case Apply(changes=changes) if changes:
+            yield f"changes the event before any statement sees it: {', '.join(show_change(c) for c in changes)}"
         case Apply(selector, insert, assigned):
             into = "" if insert is None else f", {insert.selector} into {insert.target}"
             sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"

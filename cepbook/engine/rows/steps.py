@@ -111,12 +111,20 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """What becomes of rows: they are delivered and inserted into a stream; or variables are set."""
+    """What becomes of rows: they are delivered and inserted. Or variables are set, branches insert, events change."""
 
     selector: p.Selector
     insert: p.Insert | None = None
     assigned: frozenset[str] = frozenset()
     drop: bool = False
+    branches: tuple[p.SplitBranch, ...] = ()
+    changes: tuple[p.Change, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The streams that are inserted into; of branches in their order."""
+        inserts = (self.insert, *(branch.insert for branch in self.branches))
+        return tuple(insert.target for insert in inserts if insert is not None)
 
 
 Step = Scan | Match | Keep | Derive | Where | Fold | Row | Pace | Apply
@@ -417,6 +425,13 @@ def lowered(plan: p.StatementPlan) -> Steps:
         return _of_select(plan)
     if isinstance(plan, p.OnSetStatement):
         return Steps(plan.span, plan.context, _scan(plan.source), Apply(plan.selector, None, plan.assigned))
+    if isinstance(plan, p.SplitStatement):
+        applied = Apply("istream", None, plan.assigned, plan.drop, plan.branches)
+        return Steps(plan.span, plan.context, _scan(plan.source), applied)
+    if isinstance(plan, p.UpdateStatement):
+        applied = Apply("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
+        selection = None if plan.predicate is None else Where(plan.predicate)
+        return Steps(plan.span, None, _scan(plan.source), applied, selection=selection)
     return Steps(plan.span, None, Scan(p.Source("", None, None)), Apply("irstream"))
 
 

@@ -18,7 +18,9 @@ from cepbook.lang.bind.context import bind_context
 from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
+from cepbook.lang.bind.split import bind_split
 from cepbook.lang.bind.subquery import bind_subquery
+from cepbook.lang.bind.update import bind_update
 from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
 from cepbook.lang.catalog import Catalog
 
@@ -103,8 +105,6 @@ def _refuse(node: ast.Statement, what: str, state: Module) -> None:
 
 def _inserted(action: ast.OnAction) -> list[str]:
     """Event types that an on-trigger would create."""
-    if isinstance(action, ast.OnSplit):
-        return [into.target for into, *_ in action.branches]
     if isinstance(action, ast.OnMerge):
         return [a.into for branch in action.branches for a in branch.actions if a.into is not None]
     if isinstance(action, ast.OnSelect) and action.select.insert_into is not None:
@@ -139,8 +139,9 @@ def _context(node: ast.CreateContext, name: str, heading: Heading, state: Module
 
 
 def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
-    if isinstance(node.action, ast.OnSet):
-        return bind_on_set(node, name, heading, state)
+    rule = _TRIGGERED.get(type(node.action))
+    if rule is not None:
+        return rule(node, name, heading, state)
     _refuse(node, "on-triggers", state)
     return None
 
@@ -159,6 +160,13 @@ _STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], pla
     ast.CreateContext: _context,
     ast.CreateVariable: bind_create_variable,
     ast.OnTrigger: _on_trigger,
+    ast.UpdateIStream: bind_update,
+}
+
+# What on-triggers do
+_TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
+    ast.OnSet: bind_on_set,
+    ast.OnSplit: bind_split,
 }
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {
@@ -167,7 +175,6 @@ _UNSUPPORTED: dict[type[ast.Statement], str] = {
     ast.CreateTable: "tables",
     ast.CreateIndex: "create index",
     ast.CreateDataflow: "data flows",
-    ast.UpdateIStream: "update istream",
     ast.FafUpdate: "update of named windows and tables",
     ast.FafDelete: "delete from named windows and tables",
     ast.FafInsert: "insert of values",

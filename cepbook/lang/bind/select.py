@@ -42,7 +42,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     stream = _bind_from(node, patterns, scope)
     where = _where(node, scope)
     group_by = bind_group_by(node.group_by, scope)
-    columns, wildcard = bind_columns(node, scope)
+    columns, wildcard = bind_columns(node.items, scope)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
     limit, offset = _limit(node, module)
@@ -198,14 +198,14 @@ def _where(node: ast.Select, scope: Scope) -> x.Expr | None:
 
 
 # ---------------------------------------------------------------- select-clause
-def bind_columns(node: ast.Select, scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
+def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
     """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
     plain: list[plan.Column] = []
     whole: list[plan.Column] = []
     flat: list[plan.Column] = []
     wildcard = wins = False  # columns win over those of ``e.*``
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
-    for item in node.items:
+    for item in items:
         if item.eventbean:
             scope.problems.unsupported("@eventbean", item.span)
         if item.expr is not None:

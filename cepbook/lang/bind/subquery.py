@@ -42,7 +42,7 @@ def bind_subquery(
     if node.where is not None:
         where = bind_condition(node.where, own.without_aggregates("the where-clause"), "the where-clause")
     group_by = bind_group_by(node.group_by, own)
-    columns, wildcard = bind_columns(node, own)
+    columns, wildcard = bind_columns(node.items, own)
     having = bind_condition(node.having, own, "the having-clause") if node.having is not None else None
     written = Shape("unaggregated", group_by.keys, columns, wildcard, having, (), group_by.levels)
     found = shape(written, own, span)

@@ -10,26 +10,21 @@ from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
-from cepbook.lang.bind.create import conjunction
-from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.insert import event_fits
 from cepbook.lang.bind.names import (
     ERROR,
     Module,
     Refused,
     Scope,
-    Stream,
-    check_context,
     describe,
     did_you_mean,
     resolve_type,
-    statement_context,
 )
-from cepbook.lang.bind.pattern import bind_pattern
+from cepbook.lang.bind.trigger import bind_trigger
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.catalog import EventType, VariableType
 from cepbook.lang.java import single
-from cepbook.lang.patterns import Pattern
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import BITS, Type
 
@@ -83,25 +78,11 @@ def _initial(node: ast.Expr, name: str, type_: Type, module: Module) -> x.Expr:
 def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module) -> plan.OnSetStatement | None:
     """``on <stream> set …``; None when the report says why not."""
     assert isinstance(node.action, ast.OnSet)
-    for declaration in node.expressions:
-        module.problems.unsupported("expression declarations", declaration.span)
-    context, open_context = statement_context(node.context, node.span, module)
-    pattern: Pattern | None = None
-    if isinstance(node.trigger.stream, ast.PatternStream):
-        own = Scope(module, (), context, open_context=open_context)
-        pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, own)
-    event_type = _trigger_type(node.trigger, pattern, module)
-    stream = Stream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
-    scope = Scope(module, (stream,), context, True, open_=event_type is None, open_context=open_context)
-    check_context(context, node, node.trigger.stream.span, module)
-    filters: list[x.Expr] = []
-    if isinstance(node.trigger.stream, ast.FilterStream):
-        inner = scope.without_aggregates("a filter")
-        filters = [bind_condition(f, inner, "the filter") for f in node.trigger.stream.filters]
-    assignments = bind_assignments(node.action.assignments, scope)
+    trigger = bind_trigger(node, "on … set", module)
+    assignments = bind_assignments(node.action.assignments, trigger if isinstance(trigger, Scope) else trigger.scope)
     if heading.drop:
         module.problems.unsupported("@Drop with `on … set`", node.span)
-    if event_type is None or len(assignments) < len(node.action.assignments):
+    if isinstance(trigger, Scope) or len(assignments) < len(node.action.assignments):
         return None
     columns = {a.variable: module.catalog.variables[a.variable].type for a in assignments}
     return plan.OnSetStatement(
@@ -109,7 +90,7 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
         heading.name is not None,
         module.text(node.span),
         heading.annotations,
-        plan.Source(event_type.name, conjunction(filters), node.trigger.alias, pattern, span=node.trigger.stream.span),
+        trigger.source,
         None,
         assignments,
         module.options.default_selector,
@@ -118,19 +99,6 @@ def bind_on_set(node: ast.OnTrigger, name: str, heading: Heading, module: Module
         heading.priority,
         span=node.span,
     )
-
-
-def _trigger_type(trigger: ast.StreamSource, pattern: Pattern | None, module: Module) -> EventType | None:
-    for window in trigger.windows:
-        module.problems.add("wrong-parameter", "the stream of `on … set` takes no data window", window.span)
-    if pattern is not None:
-        return pattern.match_type
-    if not isinstance(trigger.stream, ast.FilterStream):
-        module.problems.unsupported("this kind of stream", trigger.stream.span)
-        return None
-    if trigger.stream.contained:
-        module.problems.unsupported("contained-event selection", trigger.stream.span)
-    return module.event_type(trigger.stream.type_name, trigger.stream.span)
 
 
 # ---------------------------------------------------------------- assignments
@@ -185,8 +153,8 @@ def _target(node: ast.Assignment, scope: Scope) -> ast.NameStep:
     scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
 
 
-def fitted(value: x.Expr, name: str, type_: Type, scope: Scope) -> x.Expr:
-    """`value` as a value of variable `name` of `type_`; raises Refused (reported) when it does not fit.
+def fitted(value: x.Expr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.Expr:
+    """`value` as a value of the variable (or `what`) `name` of `type_`; raises Refused (reported) when it does not fit.
 
     Constants also fit a narrower type that holds them: ``create variable byte b = 4``, ``char c = 'x'``.
     """
@@ -194,13 +162,13 @@ def fitted(value: x.Expr, name: str, type_: Type, scope: Scope) -> x.Expr:
         raise Refused(name)
     if isinstance(value, x.ArrayOf) and type_.of is not None:
         of = type_.of
-        return replace(value, type=type_, elements=tuple(fitted(e, name, of, scope) for e in value.elements))
+        return replace(value, type=type_, elements=tuple(fitted(e, name, of, scope, what) for e in value.elements))
     if isinstance(value, x.Const):
         constant = _narrowed(value, type_)
         if constant is not None:
             return constant
     if not assignable(value.type, type_) and not event_fits(value.type, type_, scope.module):
-        _refuse(value, name, type_, scope)
+        _refuse(value, name, type_, scope, what)
     return fold(coerce(value, type_))
 
 
@@ -218,7 +186,7 @@ def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
     return None
 
 
-def _refuse(value: x.Expr, name: str, type_: Type, scope: Scope) -> NoReturn:
+def _refuse(value: x.Expr, name: str, type_: Type, scope: Scope, what: str) -> NoReturn:
     hint = f"cast it: cast(…, {type_})" if t.is_numeric(value.type) and t.is_numeric(type_) else None
-    message = f"variable `{name}` is {describe(type_)}, the value is {describe(value.type)}"
+    message = f"{what} `{name}` is {describe(type_)}, the value is {describe(value.type)}"
     scope.problems.fail("type-mismatch", message, value.span, hint)

@@ -27,6 +27,12 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
             where=fn(statement.where) if statement.where is not None else None,
             assignments=_assignments(statement.assignments, fn),
         )
+    if isinstance(statement, plan.SplitStatement):
+        branches = tuple(_branch(branch, fn) for branch in statement.branches)
+        return replace(statement, source=_source(statement.source, fn), branches=branches)
+    if isinstance(statement, plan.UpdateStatement):
+        predicate = None if statement.predicate is None else fn(statement.predicate)
+        return replace(statement, changes=tuple(_change(c, fn) for c in statement.changes), predicate=predicate)
     if isinstance(statement, plan.CreateVariableStatement):
         return replace(statement, initial=None if statement.initial is None else fn(statement.initial))
     if isinstance(statement, plan.CreateContextStatement):
@@ -38,6 +44,16 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
 
 def _assignments(assignments: tuple[plan.Assignment, ...], fn: Change) -> tuple[plan.Assignment, ...]:
     return tuple(replace(a, value=fn(a.value), index=None if a.index is None else fn(a.index)) for a in assignments)
+
+
+def _branch(branch: plan.SplitBranch, fn: Change) -> plan.SplitBranch:
+    predicate = None if branch.predicate is None else fn(branch.predicate)
+    columns = tuple(replace(c, value=fn(c.value)) for c in branch.columns)
+    return replace(branch, columns=columns, predicate=predicate)
+
+
+def _change(change: plan.Change, fn: Change) -> plan.Change:
+    return replace(change, value=fn(change.value), index=None if change.index is None else fn(change.index))
 
 
 def _output(output: plan.Output, fn: Change) -> plan.Output:

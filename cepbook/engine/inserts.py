@@ -1,0 +1,38 @@
+"""Rows that a statement inserts into several streams, each named with the row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cepbook.engine.delta import Row
+from cepbook.engine.ports import Host
+
+
+class Inserts:
+    """Takes events for the streams `targets`. While the runtime holds rows they wait as those of an outlet do."""
+
+    def __init__(self, host: Host, targets: Sequence[str], failed: Callable[[Exception], None]) -> None:
+        self.failed = failed
+        self._host = host
+        self._targets = targets
+        self._held: list[tuple[int, Row]] = []
+
+    def put(self, number: int, event: Row) -> None:
+        """`event` goes to the stream of this number."""
+        if not self._host.holds:
+            self._host.enqueue(self._targets[number], [event])
+            return
+        if not self._held:
+            self._host.held(self)  # first: a fault between the two must not leave rows that nobody releases
+        self._held.append((number, event))
+
+    def release(self) -> None:
+        """Hand on what was held."""
+        held = self._held.copy()
+        self._held.clear()
+        for number, event in held:
+            self._host.enqueue(self._targets[number], [event])
+
+    def close(self) -> None:
+        """The statement stops."""
+        self._held.clear()

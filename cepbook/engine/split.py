@@ -1,0 +1,76 @@
+"""Split streams as running statements: programs of the same form as those of selects.
+
+All branches are evaluated before the first row is inserted: a failing expression inserts nothing.
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.onset import program_of, write_state
+from cepbook.engine.patterns.code import PatternCode
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.source import Source
+from cepbook.lang import plan as p
+
+
+def compile_split(plan: p.SplitStatement, scope_in: ScopeIn) -> Program:
+    """Inserts each event where its branches say. Errors: Refusal for what the row engine cannot run."""
+    source = Source()
+    source.bind("route", None)  # of the running statement
+    values = [e for b in plan.branches for e in (b.predicate, *(c.value for c in b.columns))]
+    names = lower.properties(plan.source.filter, *values)
+    props = {name: f"p{i}" for i, name in enumerate(names)}
+    scope = scope_in(source).at(props=lower.placed(props), events={0: "e"})
+    parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
+    for function in ("on_event", "on_match"):
+        with source.function(function, *parameters):
+            for name, local in props.items():
+                source.line(f"{local} = e.get({source.const(name, 'n')})")
+            if plan.source.filter is not None and function == "on_event":
+                with source.block(f"if not {lower.truth(scope, plan.source.filter)}:", plan.source.filter.span):
+                    source.line("return False")
+            _branches(plan, scope)
+            source.line("return True")
+    write_state(source, "()")
+    pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
+    program = program_of(plan, source, tuple(names))
+    program.row_columns = None  # what no branch takes is delivered as it is
+    program.pattern = None if pattern is None else pattern.program(program.namespace)
+    return program
+
+
+def _branches(plan: p.SplitStatement, scope: Scope) -> None:
+    source = scope.source
+    if plan.output_all:
+        source.line("made = []")
+    for number, branch in enumerate(plan.branches):
+        if branch.predicate is None:
+            _insert(number, branch, plan.output_all, scope)
+        else:
+            with source.block(f"if {lower.truth(scope, branch.predicate)}:", branch.predicate.span):
+                _insert(number, branch, plan.output_all, scope)
+    if plan.output_all:
+        with source.block("for number, row in made:"):
+            source.line("route(number, row)")
+    with source.block("if push and not made:" if plan.output_all else "if push:"):
+        source.line("push(clock.now, [e], None)")
+
+
+def _insert(number: int, branch: p.SplitBranch, collect: bool, scope: Scope) -> None:
+    source, row = scope.source, _row(branch, scope)
+    if collect:
+        source.line(f"made.append(({number}, {row}))", branch.span)
+    else:
+        source.line(f"route({number}, {row})", branch.span)
+        source.line("return True")
+
+
+def _row(branch: p.SplitBranch, scope: Scope) -> str:
+    source = scope.source
+    values = [
+        f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{lower.value(scope, c.value)}" for c in branch.columns
+    ]
+    if branch.wildcard:
+        return "{" + ", ".join([f"**{scope.events[0]}", *values]) + "}" if values else scope.events[0]
+    return "{" + ", ".join(values) + "}"

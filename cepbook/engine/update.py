@@ -1,0 +1,93 @@
+"""``update istream`` as a running statement: a program whose function ``update`` gives the event as the others see it.
+
+All assignments see the event as it was. Variables are read as of the stream's event before: the reference carries
+updates out before the processing of an event begins (recorded: su_update_variable_version).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.engine.filters import Handler
+from cepbook.engine.onset import program_of, write_state
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.assign import cell_of, with_element
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.source import Source
+from cepbook.engine.statement import Statement
+from cepbook.lang import expr as x
+from cepbook.lang import plan as p
+
+
+def compile_update(plan: p.UpdateStatement, scope_in: ScopeIn) -> Program:
+    """Changes events. Errors: Refusal for what the row engine cannot run."""
+    source = Source()
+    values = [e for change in plan.changes for e in (change.index, change.value)]
+    read = lower.properties(plan.predicate, *values)
+    names = list(dict.fromkeys((*read, *(c.name for c in plan.changes if c.index is not None))))
+    props = {name: f"p{i}" for i, name in enumerate(names)}
+    parts = (part for e in (plan.predicate, *values) if e is not None for part in x.walk(e))
+    variables = list(dict.fromkeys(part.name for part in parts if isinstance(part, x.Variable)))
+    seen = {name: f"s{i}" for i, name in enumerate(variables)}
+    scope = scope_in(source).at(props=lower.placed(props), events={0: "e"}, assigned=seen)
+    present = f"({''.join(f'{cell_of(name, scope)}.value, ' for name in variables)})"
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    with source.function("update", ["e"], ["S"]):
+        if seen:
+            source.line(f"{', '.join(seen.values())}, = S[4]")
+            source.line(f"S[4] = {present}")
+        for name, local in props.items():
+            source.line(f"{local} = e.get({source.const(name, 'n')})")
+        if plan.predicate is None:
+            _change(plan, props, scope)
+        else:
+            with source.block(f"if {lower.truth(scope, plan.predicate)}:", plan.predicate.span):
+                _change(plan, props, scope)
+            source.line("return e")
+    write_state(source, "()", present)
+    program = program_of(plan, source, tuple(names))
+    program.row_columns = None
+    return program
+
+
+def _change(plan: p.UpdateStatement, props: dict[str, str], scope: Scope) -> None:
+    source = scope.source
+    columns = []
+    for change in plan.changes:
+        value = lower.value(scope, change.value)
+        if change.index is not None:
+            with_one = source.bind("_with_element", with_element)
+            value = f"{with_one}({props[change.name]}, {lower.value(scope, change.index)}, {value})"
+        columns.append(f"{source.const(change.name, 'n')}: {source.part(change.span)}{value}")
+    source.line(f"changed = {{**e, {', '.join(columns)}}}", plan.span)
+    with source.block("if push:"):
+        source.line("push(clock.now, [changed], [e])")
+    source.line("return None" if plan.drop else "return changed")
+
+
+def updating(statements: Sequence[Statement], handler: Handler) -> Handler:
+    """`handler` behind the updates of the stream: in order of priority, lowest first, then of deployment.
+
+    An update that fails leaves the event as it is; one with ``@Drop`` takes it away.
+    """
+    if not statements:
+        return handler
+    ordered = sorted(statements, key=lambda s: (s.plan.priority, s.order[1]))
+    updates: list[tuple[Callable[[Any], Any], Callable[[Exception], None]]] = []
+    updates += [(statement.program["update"], statement.failed) for statement in ordered]
+
+    def handle(event: Any) -> object:
+        for update, failed in updates:
+            try:
+                event = update(event)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                failed(failure)
+            if event is None:
+                return True
+        return handler(event)
+
+    return handle

@@ -1,0 +1,65 @@
+"""Split streams: ``on E insert into A select … where … insert into B … output first|all``.
+
+Esper reference, chapter EPL Reference: Clauses, section "Splitting and Duplicating Streams".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.lang import ast, plan
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.expr import bind_condition
+from cepbook.lang.bind.insert import bind_insert
+from cepbook.lang.bind.names import Module, Scope
+from cepbook.lang.bind.select import bind_columns
+from cepbook.lang.bind.trigger import bind_trigger
+from cepbook.lang.catalog import EventType
+
+
+def bind_split(node: ast.OnTrigger, name: str, heading: Heading, module: Module) -> plan.SplitStatement | None:
+    """The statement; None when the report says why not."""
+    assert isinstance(node.action, ast.OnSplit)
+    trigger = bind_trigger(node, "on … insert into", module)
+    scope = trigger if isinstance(trigger, Scope) else trigger.scope
+    event_type = None if isinstance(trigger, Scope) else trigger.event_type
+    branches = tuple(_branch(*parts, scope, event_type) for parts in node.action.branches)
+    if isinstance(trigger, Scope):
+        return None
+    return plan.SplitStatement(
+        name,
+        heading.name is not None,
+        module.text(node.span),
+        heading.annotations,
+        trigger.source,
+        branches,
+        node.action.output_all,
+        node.context,
+        EventType(f"<{name}>", trigger.event_type.properties),
+        heading.priority,
+        heading.drop,
+        span=node.span,
+    )
+
+
+def _branch(
+    into: ast.InsertInto,
+    items: tuple[ast.SelectItem, ...],
+    contained: tuple[ast.ContainedStep, ...],
+    where: ast.Expr | None,
+    scope: Scope,
+    event_type: EventType | None,
+) -> plan.SplitBranch:
+    module = scope.module
+    if contained:
+        module.problems.unsupported("contained-event selection", contained[0].span)
+    if into.selector not in (None, "istream"):
+        fact = f"`insert {into.selector} into` in a split stream, which has an insert stream only"
+        module.problems.add("wrong-parameter", fact, into.span)
+        into = replace(into, selector=None)
+    own = scope.without_aggregates("a split stream")
+    columns, wildcard = bind_columns(items, own)
+    clause = "the where-clause"
+    predicate = None if where is None else bind_condition(where, scope.without_aggregates(clause), clause)
+    insert, (columns, wildcard), output = bind_insert(into, (columns, wildcard), event_type, "istream", module)
+    return plan.SplitBranch(insert, columns, wildcard, predicate, output, span=into.span)

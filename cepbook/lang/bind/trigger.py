@@ -1,0 +1,60 @@
+"""The stream of an on-trigger: events that pass a filter, or matches of a pattern (Esper reference, "On-Trigger")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.bind.expr import bind_condition
+from cepbook.lang.bind.names import Module, Scope, Stream, check_context, statement_context
+from cepbook.lang.bind.pattern import bind_pattern
+from cepbook.lang.catalog import EventType
+from cepbook.lang.patterns import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What sets an on-trigger off: the `source`, the type of its events, and the scope of what it does with them."""
+
+    scope: Scope
+    event_type: EventType
+    source: plan.Source
+
+
+def bind_trigger(node: ast.OnTrigger, what: str, module: Module) -> Trigger | Scope:
+    """The trigger of `what` (``on … set``); where its type is unknown a scope in which no name is checked."""
+    for declaration in node.expressions:
+        module.problems.unsupported("expression declarations", declaration.span)
+    context, open_context = statement_context(node.context, node.span, module)
+    pattern: Pattern | None = None
+    if isinstance(node.trigger.stream, ast.PatternStream):
+        own = Scope(module, (), context, open_context=open_context)
+        pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, own)
+    event_type = _event_type(node.trigger, pattern, what, module)
+    stream = Stream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
+    scope = Scope(module, (stream,), context, True, open_=event_type is None, open_context=open_context)
+    check_context(context, node, node.trigger.stream.span, module)
+    filters: list[x.Expr] = []
+    if isinstance(node.trigger.stream, ast.FilterStream):
+        inner = scope.without_aggregates("a filter")
+        filters = [bind_condition(f, inner, "the filter") for f in node.trigger.stream.filters]
+    if event_type is None:
+        return scope
+    at = node.trigger.stream.span
+    source = plan.Source(event_type.name, conjunction(filters), node.trigger.alias, pattern, span=at)
+    return Trigger(scope, event_type, source)
+
+
+def _event_type(trigger: ast.StreamSource, pattern: Pattern | None, what: str, module: Module) -> EventType | None:
+    for window in trigger.windows:
+        module.problems.add("wrong-parameter", f"the stream of `{what}` takes no data window", window.span)
+    if pattern is not None:
+        return pattern.match_type
+    if not isinstance(trigger.stream, ast.FilterStream):
+        module.problems.unsupported("this kind of stream", trigger.stream.span)
+        return None
+    if trigger.stream.contained:
+        module.problems.unsupported("contained-event selection", trigger.stream.span)
+    return module.event_type(trigger.stream.type_name, trigger.stream.span)
