@@ -56,6 +56,9 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeIn) -> Program:
 
 def _change(plan: p.UpdateStatement, props: dict[str, str], scope: Scope) -> None:
     source = scope.source
+    if plan.drop:
+        source.line("return None")
+        return
     columns = []
     for change in plan.changes:
         value = lower.value(scope, change.value)
@@ -66,7 +69,7 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: Scope) -> Non
     source.line(f"changed = {{**e, {', '.join(columns)}}}", plan.span)
     with source.block("if push:"):
         source.line("push(clock.now, [changed], [e])")
-    source.line("return None" if plan.drop else "return changed")
+    source.line("return changed")
 
 
 def updating(statements: Sequence[Statement], handler: Handler) -> Handler:

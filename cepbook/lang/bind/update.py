@@ -19,7 +19,8 @@ def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Mo
     for declaration in node.expressions:
         module.problems.unsupported("expression declarations", declaration.span)
     if node.context is not None:
-        module.problems.unsupported("update istream in a context", node.span)
+        fact = "`update istream` does not take a context: it comes before contexts see the event"
+        module.problems.add("wrong-context", fact, node.span)
     event_type = module.event_type(node.type_name, node.span)
     stream = Stream(node.alias, event_type, node.type_name)
     scope = Scope(module, (stream,), None, True, open_=event_type is None).without_aggregates("an update")
@@ -76,7 +77,8 @@ def _target(node: ast.Assignment, stream: Stream, scope: Scope) -> ast.NameStep:
     if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
         first, *rest = node.target.steps
         steps = rest if rest and first.index is None and stream.answers_to(first.name) else [first, *rest]
-        if len(steps) == 1:
+        known = stream.event_type is None or steps[0].name in stream.event_type.properties
+        if len(steps) == 1 or not known:
             return steps[0]
         what = "not supported yet: assigning a part of a property"
         scope.problems.fail("not-supported-yet", what, node.target.span)
