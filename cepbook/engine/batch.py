@@ -190,6 +190,8 @@ class Batch:
             return f"context `{context.name}` has conditions that begin and end partitions between the events"
         if statement.steps.source.pattern is not None and context is not None:
             return f"`{statement.name}` looks for a pattern in each partition of a context"
+        if statement.steps.consumes or statement.steps.owns is not None:
+            return f"`{statement.name}` shares the rows of a named window or table with others"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.steps.windows:

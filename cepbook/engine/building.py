@@ -13,12 +13,14 @@ from cepbook.engine.contexts.notices import Notices
 from cepbook.engine.contexts.tree import Tree
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.ports import Host
+from cepbook.engine.relations.store import Store
 from cepbook.engine.statement import Delivering, Statement
 from cepbook.errors import BindError, Diagnostic
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
     CreateVariableStatement,
+    CreateWindowStatement,
     OnSetStatement,
     SelectStatement,
     SplitStatement,
@@ -41,6 +43,7 @@ class Built:
     deployment: Deployment
     compiled: Compiled
     contexts: Mapping[str, Context]
+    stores: Mapping[str, Store]
 
 
 def build(
@@ -49,6 +52,7 @@ def build(
     """A module that is ready to start. Nothing of the runtime `host` changes. `next_order` takes a priority."""
     statements: list[Statement] = []
     contexts: dict[str, Context] = {}
+    stores: dict[str, Store] = {}
     for plan in compiled.plan.statements:
         if isinstance(plan, CreateContextStatement):
             name = plan.context.name
@@ -59,8 +63,13 @@ def build(
             contexts[name] = Tree(plan, compiled.trees[name], next_order(plan.priority), host, notices)
         elif isinstance(plan, SelectStatement):
             order = next_order(plan.priority)
-            made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source)
+            kind = "create window" if isinstance(plan, CreateWindowStatement) else "select"
+            made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source, kind)
             statements.append(made)
+            if isinstance(plan, CreateWindowStatement):
+                stores[plan.store.name] = made.owns(host.changes)
+            if plan.source.store is not None:
+                made.reads_store = {**host.stores, **stores}[plan.source.store.name]
         elif type(plan) in _KINDS and isinstance(plan, Delivering):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
             statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, _KINDS[type(plan)]))
@@ -76,7 +85,7 @@ def build(
         compiled.plan,
         tuple(n for kind, n in provided if kind == "variable"),
     )
-    return Built(deployment, compiled, contexts)
+    return Built(deployment, compiled, contexts, stores)
 
 
 def try_to_start(host: Host, plan: SelectStatement, compiled: Compiled, live: Iterable[Any]) -> None:

@@ -28,6 +28,7 @@ from cepbook.lang.plan import (
     CreateContextTreeStatement,
     CreateSchemaStatement,
     CreateVariableStatement,
+    CreateWindowStatement,
     ModulePlan,
     OnSetStatement,
     SelectStatement,
@@ -117,6 +118,9 @@ def compile_plan(
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type
+            if isinstance(statement, CreateWindowStatement):
+                after.event_types[statement.store.name] = statement.output_type
+                after.stores[statement.store.name] = statement.store
             iterable_unbound = config.iterable_unbound or statement.source.nothing
             with _refusals(statement, plan):
                 programs[statement.name] = compile_select(

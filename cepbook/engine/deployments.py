@@ -54,6 +54,7 @@ def without(catalog: Catalog, deployments: Sequence[Deployment]) -> Catalog:
     for deployment in deployments:
         for name in deployment.event_types:
             found.event_types.pop(name, None)
+            found.stores.pop(name, None)
         for name in deployment.contexts:
             found.contexts.pop(name, None)
         for name in deployment.variables:

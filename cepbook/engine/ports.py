@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.delta import Row
+from cepbook.engine.relations.store import Changes, Store
 from cepbook.errors import StatementError
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.expr import Expr
@@ -20,6 +21,14 @@ class Host(Protocol):
     config: Config
     catalog: Catalog
     holds: bool
+
+    @property
+    def changes(self) -> Changes:
+        """What moved in stores and waits for the readers."""
+
+    @property
+    def stores(self) -> Mapping[str, Store]:
+        """The named windows and tables, by name."""
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into``, for when all statements have seen the present event."""

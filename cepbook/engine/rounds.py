@@ -17,6 +17,7 @@ from cepbook.engine.delta import Row
 from cepbook.engine.failures import Failures
 from cepbook.engine.filters import Handler
 from cepbook.engine.ports import Holder
+from cepbook.engine.relations.store import Changes
 from cepbook.engine.timers import NEVER, Entry, Timers
 from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
 
@@ -47,6 +48,7 @@ class Rounds:
         self._caught = caught
         self._rewired = rewired
         self.queue: deque[tuple[str, list[Row]]] = deque()
+        self.changes = Changes(self.look_again)
         self.halt = False
         self._held: list[Holder] = []
         self._broken: BaseException | None = None
@@ -90,7 +92,7 @@ class Rounds:
     @property
     def over(self) -> bool:
         """Whether nothing waits: no rows that are held, no derived events, no failures."""
-        return not (self.queue or self._held or self._failures.waiting)
+        return not (self.queue or self.changes or self._held or self._failures.waiting)
 
     # -------------------------------------------------------------- what statements do in a round
     def held(self, statement: Holder) -> None:
@@ -139,7 +141,7 @@ class Rounds:
     def drain(self, *, raising: bool = True) -> None:
         """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
         try:
-            self._release()
+            self._settle()
             self._derive()
             if raising:
                 self._failures.raise_unraised()
@@ -165,9 +167,9 @@ class Rounds:
                     route(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
-                self._release()
-            if self._held:  # while rows were released
-                self._release()
+                self._settle()
+            if self._held or self.changes:  # while rows were released
+                self._settle()
             derived += len(rows)
             if derived > _MOST_DERIVED:
                 queue.clear()
@@ -184,6 +186,13 @@ class Rounds:
         interruption = Interrupted(fact)
         self._failures.tell(StatementError(type_name, fact, None, interruption))
         raise interruption
+
+    def _settle(self) -> None:
+        """Everybody has seen the present event: deliver what is held, and hand on what moved in stores."""
+        self._release()
+        while self.changes:
+            self.changes.spread()
+            self._release()
 
     def _release(self) -> None:
         """Statements deliver what they hold, in the order in which they had their first rows."""

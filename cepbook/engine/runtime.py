@@ -26,9 +26,12 @@ from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
+from cepbook.engine.queries import ask
+from cepbook.engine.relations.store import Changes, Store
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.rows.support import copied
+from cepbook.engine.senders import sending
 from cepbook.engine.snapshot.single import partition_snapshot, restore_partition
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
@@ -65,6 +68,7 @@ class Runtime:
         self._contexts: dict[str, Context] = {}
         self._notices = Notices(self.report)
         self._variables: Variables = {}
+        self._stores: dict[str, Store] = {}
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self.routes = Routes(self, self._routes, self._route, self._caught)
         self.entered: Callable[[], object] = unwatched  # called before anything is done or read from outside
@@ -263,6 +267,7 @@ class Runtime:
         """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
         self.catalog, self._variables = built.compiled.catalog, built.compiled.variables
         self._contexts.update(built.contexts)
+        self._stores.update(built.stores)
         for statement in built.deployment.statements:
             context = statement.steps.context
             self._statements[statement.name] = statement
@@ -291,6 +296,8 @@ class Runtime:
             self._statements.pop(statement.name, None)
         for name in deployment.contexts:
             self._contexts.pop(name, None)
+        for name in deployment.event_types:
+            self._stores.pop(name, None)
         self.catalog = without(self.catalog, [deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
         self._deployments.pop(deployment.id, None)
@@ -343,39 +350,7 @@ class Runtime:
         ``send(…, at=…)``.
         """
         self._route(type_name)
-        routes, queue, clock = self._routes, self._queue, self.clock
-
-        def send(event: dict[str, Any]) -> None:
-            try:
-                try:
-                    routes[type_name](event)
-                except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                    self._caught(failure)
-                if queue:
-                    self.rounds.drain()
-            except BaseException as failure:
-                self.rounds.broke(failure)
-                raise
-
-        def send_at(event: dict[str, Any]) -> None:
-            now = event[time]  # type: ignore[index]
-            try:
-                if now > clock.now:
-                    if now < clock.due:
-                        clock.now = now
-                    else:
-                        self.rounds.advance(now, raising=False)
-                try:
-                    routes[type_name](event)
-                except Exception as failure:  # noqa: BLE001 - attributed to its statement
-                    self._caught(failure)
-                if queue:
-                    self.rounds.drain()
-            except BaseException as failure:
-                self.rounds.broke(failure)
-                raise
-
-        return send if time is None else send_at
+        return sending(self._routes, type_name, self.clock, self.rounds, self._caught, time)
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
         """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
@@ -416,7 +391,17 @@ class Runtime:
         return route
 
     def _known_route(self, type_name: str) -> Handler | None:
+        store = self._stores.get(type_name)
+        if store is not None:
+            return partial(self._insert, store)
         return self._route(type_name) if type_name in self.catalog.event_types else None
+
+    def _insert(self, store: Store, row: Row) -> None:
+        """A row for a named window or table; patterns see it as an event."""
+        try:
+            store.inserted(row)
+        finally:
+            self._route(store.name)(row)
 
     def _unbuilt_route(self, type_name: str) -> Handler:
         def first(event: Any) -> None:
@@ -441,6 +426,16 @@ class Runtime:
         """The statements that read events of `type_name`, in delivery order."""
         found = [s for s in self._statements.values() if s.reads(type_name)]
         return sorted(found, key=lambda s: s.order)
+
+    @property
+    def stores(self) -> Mapping[str, Store]:
+        """The named windows and tables, by name."""
+        return self._stores
+
+    @property
+    def changes(self) -> Changes:
+        """What moved in stores and waits for the readers."""
+        return self.rounds.changes
 
     @property
     def contexts(self) -> Mapping[str, Context]:
@@ -499,6 +494,15 @@ class Runtime:
             return [(id_, [fresh(row) for row in rows]) for id_, rows in found.iterated(self.now, wanted)]
         except Exception as failure:
             raise found.error(failure) from failure
+
+    def query(self, epl: str, selector: Selector | None = None) -> list[Row]:
+        """The rows that answer a fire-and-forget query over named windows and tables, of the partitions of `selector`.
+
+        Errors: ParseError, BindError; StatementError where an expression fails on a row.
+        """
+        self.entered()
+        self.rounds.check()
+        return ask(self, epl, selector).rows
 
     def partitions(self, context: str) -> list[dict[str, Any]]:
         """The live partitions of a context, by id: built-in properties, and under ``statements`` who uses them."""

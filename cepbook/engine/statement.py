@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -15,6 +15,7 @@ from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet, call_listener
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host, Reading
+from cepbook.engine.relations.store import Changes, Item, Moved, Store
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
@@ -66,6 +67,8 @@ class Statement:
         self.outlet = Outlet(runtime, layout, program.steps.apply.insert, self._wire, self.failed)
         self._matching: Matching | None = None
         self._match_listeners: list[Callable[[Any], object]] = []
+        self.owned: Store | None = None  # what it created
+        self.reads_store: Store | None = None
         if program.pattern is not None:
             limit = runtime.config.pattern_limit
             clock, arm = runtime.clock, self.timed.arm_pattern
@@ -99,8 +102,28 @@ class Statement:
         for cell in self.program.output_watched:
             cell.listeners.append(self._reconsider)
         self.outlet.rewire()
-        for partition in () if context is None else context.partitions.values():
+        self._attach()
+        for partition in () if context is None or self.steps.consumes else context.partitions.values():
             self.opened(partition)
+
+    def _attach(self) -> None:
+        """Find the stores that it reads, and begin with what they hold."""
+        if self.reads_store is not None:
+            self.program.namespace["stored"] = self._stored
+            self.reads_store.readers.append(self)
+            for _, state in self.states():
+                self.program["prefill"](state, self._runtime.clock.now)
+        if self.steps.fill is not None:
+            self._fill(self._runtime.stores[self.steps.fill.store])
+
+    def _fill(self, store: Store) -> None:
+        """Begin with a copy of the rows of another store."""
+        now, copied, on_event = self._runtime.clock.now, self.program["copied"], self.program["on_event"]
+        for _, state in self.states():
+            for item in store.stored(each for _, each in store.owner.states()):
+                row = copied(state, item[-1], now)
+                if row is not None:
+                    on_event(row) if self.context is None else on_event(row, state)
 
     def _reevaluate(self) -> None:
         """A variable that a window's condition reads has changed: evaluate it at the next advance."""
@@ -129,6 +152,8 @@ class Statement:
                 cell.listeners.remove(self._reconsider)
         if self.context is not None and self in self.context.statements:
             self.context.part(self)
+        if self.reads_store is not None and self in self.reads_store.readers:
+            self.reads_store.readers.remove(self)
         self.state = None
         self.outlet.close()
         self._inserts.close()
@@ -151,6 +176,51 @@ class Statement:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
+        elif self.reads_store is not None:
+            now = self._runtime.clock.now
+            self.guarded(
+                lambda held, state: self.program["on_change"](state, held(state), (), now), self._stored, (partition,)
+            )
+
+    # -------------------------------------------------------------- named windows and tables
+    def owns(self, changes: Changes) -> Store:
+        """The store that it creates."""
+        assert self.steps.owns is not None
+        self.owned = Store(self.steps.owns, self.output_type.properties, changes)
+        self.owned.owner = self
+        self.program.namespace["changed"] = self.owned.changed
+        return self.owned
+
+    def insert(self, row: dict[str, Any]) -> None:
+        """A row arrives at the named window that it created."""
+        if self.context is None:
+            self.program["on_event"](row)
+            return
+        assert self.steps.owns is not None
+        partitions = self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
+        self.guarded(self.program["on_event"], row, partitions)
+
+    def _stored(self, state: Any) -> list[Item]:
+        """The rows of the store that `state` reads: all, or those of its own context partition."""
+        store = self.reads_store
+        assert store is not None
+        found = store.owner.states()
+        if self.context is not None and store.type.context == self.context.name:
+            found = [each for each in found if each[0] == state[0].id]
+        return store.stored(each for _, each in found)
+
+    def take(self, moved: Sequence[Moved]) -> None:
+        """What entered and left the store that it reads."""
+        now, on_change = self._runtime.clock.now, self.program["on_change"]
+        if self.context is None:
+            on_change(self.state, *_together(moved), now)
+            return
+        slot = self.program.namespace["slot"]
+        shared = moved[0].store.type.context != self.context.name
+        for partition in list(self.context.partitions.values()):
+            own = moved if shared else [each for each in moved if each.partition is partition]
+            if own and not partition.ended:
+                on_change(partition.states[slot], *_together(own), now)
 
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition, by id; id None without a context."""
@@ -207,6 +277,8 @@ class Statement:
     def merges(self) -> bool:
         """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
         source, context = self.steps.source, self.context
+        if context is not None and (self.steps.consumes or self.steps.owns is not None):
+            return True
         if source.pattern is not None or context is None:
             return source.pattern is not None
         at_end = self.steps.output is not None or "dues" in self.program.namespace
@@ -347,7 +419,9 @@ class Statement:
         return self.program.correlation
 
     def reads(self, type_name: str) -> bool:
-        """Whether events of `type_name` are for the statement, by their type."""
+        """Whether events of `type_name` are for the statement, by their type. Rows of stores are no events."""
+        if self.steps.owns is not None:
+            return False
         return any(self._runtime.catalog.is_a(type_name, read) for read in self.steps.source.event_types)
 
     def _match(self, match: Any, state: Any) -> None:
@@ -407,6 +481,13 @@ class Statement:
             return StatementError(self.name, f"{who} failed on an event: {what}", None, failure)
         shown = Diagnostic(f"statement `{self.name}` failed on an event", what, span).render(self._source)
         return StatementError(self.name, shown, span, failure)
+
+
+def _together(moved: Sequence[Moved]) -> tuple[Sequence[Item], Sequence[Item]]:
+    """All that entered, and all that left."""
+    if len(moved) == 1:
+        return moved[0].entered, moved[0].left
+    return [i for each in moved for i in each.entered], [i for each in moved for i in each.left]
 
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Literal
 
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
@@ -62,6 +63,20 @@ class VariableType:
     known: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class StoreType:
+    """A named window or a table by name; its columns are the properties of the event type of the same name.
+
+    `partitioned_as` names the event type whose partitions the rows of a window under a context belong to: the one that
+    it was created ``as``.
+    """
+
+    name: str
+    kind: Literal["window", "table"]
+    context: str | None = None
+    partitioned_as: str | None = None
+
+
 @dataclass(slots=True)
 class Catalog:
     """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
@@ -70,10 +85,11 @@ class Catalog:
     contexts: dict[str, ContextType] = field(default_factory=dict)
     functions: dict[str, Type] = field(default_factory=dict)
     variables: dict[str, VariableType] = field(default_factory=dict)
+    stores: dict[str, StoreType] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
         """A catalog that can change without this one; the entries are shared."""
-        return Catalog(dict(self.event_types), dict(self.contexts), dict(self.functions), dict(self.variables))
+        return Catalog(*(dict(getattr(self, each.name)) for each in fields(self)))
 
     def is_a(self, name: str, supertype: str) -> bool:
         """Whether events of `name` are also events of `supertype`."""

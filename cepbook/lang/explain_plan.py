@@ -119,6 +119,8 @@ def _event_type(event_type: EventType) -> str:
 
 
 def _select(statement: plan.SelectStatement) -> list[str]:
+    if isinstance(statement, plan.CreateWindowStatement):
+        return _create_window(statement)
     lines = [f"select statement `{statement.name}` ({statement.kind}, {statement.selector})"]
     if statement.context is not None:
         lines.append(f"  in context {statement.context}")
@@ -132,6 +134,17 @@ def _select(statement: plan.SelectStatement) -> list[str]:
     lines.append(gives)
     if statement.priority:
         lines.append(f"  priority {statement.priority}")
+    return lines
+
+
+def _create_window(statement: plan.CreateWindowStatement) -> list[str]:
+    lines = [f"create window `{statement.name}`", f"  {_event_type(statement.output_type)}"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    lines += [f"  window {show_window(window)}" for window in statement.windows]
+    if statement.fill is not None:
+        where = "" if statement.fill.where is None else f" where {show_expr(statement.fill.where)}"
+        lines.append(f"  begins with the rows of {statement.fill.store}{where}")
     return lines
 
 

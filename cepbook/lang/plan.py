@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cepbook.errors import NOWHERE, Span
-from cepbook.lang.catalog import ContextType, EventType, VariableType
+from cepbook.lang.catalog import ContextType, EventType, StoreType, VariableType
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
@@ -57,12 +57,15 @@ class Source(PlanNode):
     With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter. A select
     without a from-clause reads `NOTHING`: it has one row per context partition, at its allocation, or at its end under
     ``output when terminated``, and its iterator one for each that lives.
+
+    With a `store` it is not events that are read but the named window or table: what enters and what leaves it.
     """
 
     event_type: str
     filter: Expr | None
     alias: str | None
     pattern: Pattern | None = None
+    store: StoreType | None = None
 
     @property
     def nothing(self) -> bool:
@@ -72,6 +75,8 @@ class Source(PlanNode):
     @property
     def event_types(self) -> tuple[str, ...]:
         """The types of the events that it reads, each once; their subtypes are read, too."""
+        if self.store is not None:
+            return ()
         if self.pattern is None:
             return (self.event_type,)
         return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
@@ -392,6 +397,26 @@ class SelectStatement(StatementPlan):
     def derived(self) -> Derived | None:
         """The derived-value window."""
         return next((node for node in chain(self.root) if isinstance(node, Derived)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(PlanNode):
+    """``insert [where …]`` of ``create window … as``: rows of the named window `store` that are copied once."""
+
+    store: str
+    where: Expr | None
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateWindowStatement(SelectStatement):
+    """``create window``: selects whole rows that are inserted into it, through its data windows, as irstream.
+
+    What enters and leaves is delivered, and handed on to those that read the named window.
+    """
+
+    store: StoreType = field(kw_only=True)
+    fill: Fill | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from cepbook.session.tables import frame_of
 
 _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",
+    plan.CreateWindowStatement: "create window",
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",
     plan.CreateContextTreeStatement: "create context",
@@ -36,7 +37,9 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 line |= {"columns": columns_text(runtime.statement(one.name).output_type.properties)}
                 line |= {"delivered": feed.total_insert + feed.total_remove}
             if isinstance(one, plan.Reader):
-                reads = () if one.source.nothing else one.source.event_types
+                store = one.source.store
+                reads = one.source.event_types if store is None else (store.name,)
+                reads = () if one.source.nothing else reads
                 line |= {"context": one.context, "reads": ", ".join(reads)}
             elif isinstance(one, plan.CreateVariableStatement):
                 line |= {"name": one.name if one.named else one.variable.name}

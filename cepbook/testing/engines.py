@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from cepbook.engine.delta import Delta
+from cepbook.engine.queries import ask
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import Refusal, UsageError
 from cepbook.lang.types import INT, STRING
@@ -69,7 +70,8 @@ class RowsEngine:
         return rows if found is None else self._shown(rows, found.output_type.properties)
 
     def query(self, epl: str) -> Iterable[Row]:
-        raise Refusal("not-supported-yet", "the row engine has no query yet")
+        answer = ask(self.runtime, epl)
+        return self._shown(answer.rows, answer.properties)
 
     def partitions(self, context: str) -> Iterable[Row]:
         rows = [

@@ -83,7 +83,6 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("expression e {1} select e() from Tick", "expression declarations"),
         ("create expression e {1}", "create expression"),
         ("context PerSymbol create variable int v = 1", "variables of a context"),
-        ("create window W#keepall as Tick", "named windows"),
         ("create table T(k string primary key)", "tables"),
         ("into table T select count(*) as c from Tick", "tables"),
         ("create variant schema V as Tick, Alert", "variant streams"),

@@ -64,6 +64,9 @@ class Context(Protocol):
         All are called as ``handler(event, rounds)``; `place` is the context's own in `rounds`.
         """
 
+    def owning(self, type_name: str, event: Any) -> Sequence[Partition]:
+        """The live partitions that an event of a type belongs to, by id; nothing is allocated."""
+
     def end_partition(self, id_: int) -> bool:
         """End a partition by hand, as a condition would. Whether there is one with this id."""
 

@@ -155,6 +155,12 @@ class KeyedContext:
             found.append(Subscriber(order, reading.condition, takes[0], takes[1], reading.drops))
         return found
 
+    def owning(self, type_name: str, event: Any) -> Sequence[Partition]:
+        """The live partition that an event of a type belongs to, all of them if the type is not listed."""
+        listed = self.listed(type_name)
+        found = None if listed is None else self._find(listed, event)
+        return list(self.partitions.values()) if listed is None else [] if found is None else [found]
+
     def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> Partition:
         """A new partition for `key`, with fresh states of all statements. `time` None: the present."""
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}

@@ -150,6 +150,10 @@ class Tree:
             found.append(Subscriber(place_of(member, reading, self.order), None, takes, takes, reading.drops))
         return found
 
+    def owning(self, type_name: str, event: Any) -> Sequence[Partition]:
+        """The live partitions that an event of a type belongs to, by id."""
+        return list(self._older(Round(type_name, event, NEVER)))
+
     def _takes(self, member: Member, type_name: str, place: int, take: Callable[[Any, Any], object]) -> Handler:
         """What hands an event to a statement, in all partitions that it belongs to."""
         slot = self._roster.members.index(member)

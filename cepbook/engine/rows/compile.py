@@ -22,6 +22,7 @@ from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps, lowered
+from cepbook.engine.rows.stored import StoreCode, write_consumer
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
@@ -103,8 +104,11 @@ class _Writer:
         self.contextual = steps.context is not None
 
     def write(self) -> None:
-        self._on_event()
-        self._run()
+        if self.steps.consumes:
+            write_consumer(self.body)
+        else:
+            self._on_event()
+            self._run()
         self.body.timers()
         if self.code.own_timer:
             self.body.run_expiry(Emitter(self.code, "now", guarded=False))
@@ -293,7 +297,7 @@ class _Writer:
     def _snapshot(self) -> None:
         """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
         source, code = self.source, self.code
-        if self.steps.kind != "fully_aggregated_grouped" or self.steps.window_names:
+        if self.steps.kind != "fully_aggregated_grouped" or self.steps.holds:
             self._found()
             return
         by_level = source.bind("_level", itemgetter(0))
@@ -310,7 +314,7 @@ class _Writer:
             code.append_row("found", q)
             return
         contents = self.body.contents()
-        if not steps.stages[0].windows and len(steps.stages) == 1 and not self.iterable_unbound:
+        if not steps.holds and not self.iterable_unbound:
             return
         if self.iterable_unbound and not steps.window_names and steps.kind == "fully_aggregated_grouped":
             with source.block("for k, G in groups.items():"):
@@ -345,6 +349,8 @@ class _Writer:
 
 
 def _body(code: Code, iterable_unbound: bool) -> StatementCode:
+    if code.steps.owns is not None:
+        return StoreCode(code, iterable_unbound)
     if code.steps.output is not None:
         return LimitedCode(code, code.steps.output, iterable_unbound)
     return StatementCode(code, iterable_unbound)

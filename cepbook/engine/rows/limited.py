@@ -124,13 +124,18 @@ class LimitedCode(StatementCode):
         source.line(f"change = W.arrive({self.pipeline.item()}, now)")
         self.pipeline.arm()
         with source.block("if change is not None:"):
-            source.line(f"L = {self._limiter}")
-            source.line("ins, rem, forced = [], [], False")
-            self._limit("ins", "rem")
-            self._arm_limiter()
-            with source.block("if posted is not None:"):
-                source.line("ins, rem = posted")
-                emit("ins", "rem")
+            self.consume(emit)
+
+    def consume(self, emit: Emitter) -> None:
+        """A change goes to the limiter, and what is due is delivered."""
+        source = self.source
+        source.line(f"L = {self._limiter}")
+        source.line("ins, rem, forced = [], [], False")
+        self._limit("ins", "rem")
+        self._arm_limiter()
+        with source.block("if posted is not None:"):
+            source.line("ins, rem = posted")
+            emit("ins", "rem")
 
     def _limit(self, ins: str, rem: str) -> None:
         """Write what takes the local ``change`` through the statement and the limiter: ``posted`` is due at once."""

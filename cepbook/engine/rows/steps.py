@@ -19,6 +19,7 @@ from cepbook.errors import Refusal, Span
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.catalog import StoreType
 from cepbook.lang.expr import Expr
 from cepbook.lang.patterns import Pattern
 from cepbook.lang.windows import WINDOWS, WindowRow
@@ -148,6 +149,8 @@ class Steps:
     row: Row | None = None
     pace: Pace | None = None
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
+    owns: StoreType | None = None  # the named window whose rows its views keep
+    fill: p.Fill | None = None  # what it begins with
 
     @property
     def all(self) -> tuple[Step, ...]:
@@ -246,6 +249,17 @@ class Steps:
         output = self.output
         return "istream" if output is not None and output.which == "snapshot" else self.selector
 
+    # -------------------------------------------------------------- named windows and tables
+    @property
+    def consumes(self) -> bool:
+        """Whether it reads a named window or table: changes come in, not events."""
+        return self.source.store is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is something that rows are held in: data windows, its own or a named one."""
+        return bool(self.stages[0].windows) or len(self.stages) > 1 or self.consumes
+
     # -------------------------------------------------------------- windows
     @property
     def window_names(self) -> tuple[str, ...]:
@@ -278,7 +292,7 @@ class Steps:
     @property
     def enters_alone(self) -> bool:
         """Whether an arrival that changes anything makes just the arriving event enter."""
-        return len(self.stages) == 1 and not self.stages[0].merged and not self.posts_nothing
+        return len(self.stages) == 1 and not (self.stages[0].merged or self.posts_nothing or self.consumes or self.owns)
 
     @property
     def posts_nothing(self) -> bool:
@@ -358,7 +372,7 @@ class Steps:
         if self.resets:
             return Leaving.NEVER
         holding = [w for stage in self.stages for w in stage.holding]
-        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged:
+        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.consumes:
             return Leaving.ANYHOW
         leaves = WINDOWS[holding[0].name].leaves if holding else "never"
         within = Leaving.NEVER if leaves is None else Leaving(leaves)
@@ -444,6 +458,8 @@ def _of_select(plan: p.SelectStatement) -> Steps:
     having: Expr | None = None
     applied = Apply(plan.selector, plan.insert, plan.assigned, plan.drop)
     found = Steps(plan.span, plan.context, _scan(plan.source), applied)
+    if isinstance(plan, p.CreateWindowStatement):
+        found.owns, found.fill = plan.store, plan.fill
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):
@@ -480,7 +496,8 @@ def _keep(steps: Steps, streams: list[p.Windowed | p.Derived]) -> None:
     wildcard = steps.projection.wildcard
     if derived is None:
         below = windowed[0] if windowed else None
-        steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, steps.placed),)
+        by_ordinal = steps.placed or steps.owns is not None
+        steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, by_ordinal),)
         return
     steps.derive = Derive(derived)
     below = windowed[-1] if windowed and windowed[-1] is derived.input else None

@@ -195,6 +195,7 @@ class StatementCode(ChangeCode):
         source = self.source
         if self.steps.ticks or not self.steps.enters_alone:
             with source.block("def process(S, batch, former, now, ins, rem, forced):"):
+                self.announce()
                 if self.steps.placed:
                     source.line("W = S[1]")
                 self.code.load_groups()
@@ -219,6 +220,14 @@ class StatementCode(ChangeCode):
                     source.line("process(S, batch, former, now, ins, rem, forced)")
             self.pipeline.arm()
             source.line("return forced")
+
+    def announce(self) -> None:
+        """Write what else is told of a change."""
+
+    def consume(self, emit: Emitter) -> None:
+        """Write what the local ``change``, of a named window or table, does."""
+        self._process_change()
+        emit("ins", "rem")
 
     def run_expiry(self, emit: Emitter) -> None:
         """``run_expiry(S, W, upto, ticks, push)``: advance the one view there is; returns the next due time.
@@ -270,7 +279,7 @@ class StatementCode(ChangeCode):
 
     def contents(self) -> str:
         """Code of an iterable of the retained items."""
-        return "W.contents()"
+        return "taken(S, stored(S), now)" if self.steps.consumes else "W.contents()"
 
 
 Value = Callable[[Item], Any]

@@ -19,6 +19,7 @@ from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.split import bind_split
+from cepbook.lang.bind.stores import bind_create_window
 from cepbook.lang.bind.subquery import bind_subquery
 from cepbook.lang.bind.update import bind_update
 from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
@@ -159,6 +160,7 @@ _STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], pla
     ast.CreateSchema: _schema,
     ast.CreateContext: _context,
     ast.CreateVariable: bind_create_variable,
+    ast.CreateWindow: bind_create_window,
     ast.OnTrigger: _on_trigger,
     ast.UpdateIStream: bind_update,
 }
@@ -171,7 +173,6 @@ _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {
     ast.CreateExpression: "create expression",
-    ast.CreateWindow: "named windows",
     ast.CreateTable: "tables",
     ast.CreateIndex: "create index",
     ast.CreateDataflow: "data flows",

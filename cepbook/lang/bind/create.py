@@ -45,7 +45,7 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
                     fact = f"both `{former}` and `{own}` are inherited as the timestamp"
                     module.problems.add("duplicate-name", fact, node.span)
             times = [times[0] or found.time_property, times[1] or found.end_time_property]
-    _columns(node, properties, module)
+    add_columns(node.columns, properties, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
     found_type = EventType(node.name, properties, tuple(supertypes), start, end)
@@ -62,9 +62,10 @@ def _merge(properties: dict[str, Type], more: Mapping[str, Type], span: Span, mo
         properties[name] = type_
 
 
-def _columns(node: ast.CreateSchema, properties: dict[str, Type], module: Module) -> None:
+def add_columns(columns: Sequence[ast.ColumnDef], properties: dict[str, Type], module: Module) -> None:
+    """Names and types of declared columns into `properties`, which may hold inherited ones."""
     own: set[str] = set()
-    for column in node.columns:
+    for column in columns:
         if column.aggregate is not None or column.primary_key:
             module.problems.add(
                 "wrong-parameter", f"`{column.name}` is a column of a table, not a property", column.span

@@ -107,7 +107,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
             continue
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
             found[name] = Column(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
-        elif not assignable(column.value.type, type_) and not event_fits(column.value.type, type_, module):
+        elif not _fits(column.value.type, type_, target, module):
             module.problems.add(
                 "type-mismatch",
                 f"property `{name}` of `{target.name}` is {describe(type_)}, selected is {describe(column.value.type)}",
@@ -124,6 +124,15 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
         for name, type_ in target.properties.items()
     )
     return rows, False
+
+
+def _fits(source: Type, type_: Type, target: EventType, module: Module) -> bool:
+    """Whether a column fits a property of `target`; columns of named windows and tables take no other type."""
+    if event_fits(source, type_, module):
+        return True
+    if target.name in module.catalog.stores and t.is_numeric(source) and t.is_numeric(type_):
+        return source == type_
+    return assignable(source, type_)
 
 
 def _properties_text(names: Sequence[str]) -> str:

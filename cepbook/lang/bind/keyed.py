@@ -29,6 +29,9 @@ def of_context(module: Module, streams: tuple[Stream, ...]) -> Scope:
 def _listed(node: ast.FilterStream, module: Module) -> tuple[Scope, x.Expr | None]:
     """The scope of what is said about a listed event type, and its filter."""
     event_type = module.event_type(node.type_name, node.span)
+    if node.type_name in module.catalog.stores:
+        fact, hint = f"`{node.type_name}` is a named window or table, a context divides events", "name its event type"
+        module.problems.add("wrong-context", fact, node.span, hint)
     if node.contained:
         module.problems.unsupported("contained-event selection", node.span)
     scope = of_context(module, (Stream(None, event_type, node.type_name),))

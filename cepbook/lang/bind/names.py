@@ -192,6 +192,9 @@ def check_context(context: ContextType | None, node: ast.Node, span: Span, modul
     """A keyed, hash or category context must list an event type that the statement reads anywhere."""
     if context is not None:
         names = [stream.type_name for stream in walk(node) if isinstance(stream, ast.FilterStream)]
+        stores = module.catalog.stores
+        if any(name in stores and stores[name].context == context.name for name in names):
+            return
         if names and all(name in module.catalog.event_types for name in names):
             _check_listed(context, names, span, module)
 

@@ -139,6 +139,9 @@ class _Binder:
     def atom(self, node: ast.PatternFilter, prior: Tags) -> tuple[p.PatternNode, Tags]:
         stream, problems = node.stream, self.scope.problems
         event_type = self.scope.module.event_type(stream.type_name, stream.span)
+        store = self.scope.module.catalog.stores.get(stream.type_name)
+        if store is not None and store.kind == "table":
+            problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are no events", stream.span)
         if stream.contained:
             problems.unsupported("contained-event selection in a pattern", stream.span)
         if node.tag is not None and node.tag in self.tags:

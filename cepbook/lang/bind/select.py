@@ -29,6 +29,7 @@ from cepbook.lang.bind.names import (
 )
 from cepbook.lang.bind.output import bind_output
 from cepbook.lang.bind.pattern import MATCH_TYPE, bind_pattern
+from cepbook.lang.bind.reading import store_read
 from cepbook.lang.bind.window import bind_windows, check_reclaim_hint, is_derived, reclaim_hint
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
@@ -145,7 +146,7 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
         patterns.append(pattern)
         open_ = open_ or event_type is None
         streams.append(Stream(source.alias, event_type, name))
-    unwindowed = len(node.sources) == 1 and not node.sources[0].windows
+    unwindowed = len(node.sources) == 1 and not node.sources[0].windows and streams[0].name not in module.catalog.stores
     scope = Scope(module, tuple(streams), context, unwindowed, open_=open_, open_context=open_context)
     if node.sources:
         check_context(context, node, node.sources[0].stream.span, module)
@@ -170,10 +171,13 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
         if isinstance(source.stream, ast.FilterStream):
             filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
         windows = bind_windows(source, reclaim, own)
+        store = None if pattern is not None else store_read(source, scope.module)
         event_type = own.streams[0].event_type
         if event_type is not None and not own.open_:
             found = windows.over(
-                plan.Source(event_type.name, conjunction(filters), source.alias, pattern, span=source.stream.span)
+                plan.Source(
+                    event_type.name, conjunction(filters), source.alias, pattern, store, span=source.stream.span
+                )
             )
             scope.data_windows, scope.no_rows = windows.holding, None
             if windows.event_type is not None:

@@ -19,7 +19,10 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
         statement = replace(statement, subqueries=mapped)
     if isinstance(statement, plan.SelectStatement):
         output = None if statement.output is None else _output(statement.output, fn)
-        return replace(statement, root=_projection(statement.root, fn), output=output)
+        found = replace(statement, root=_projection(statement.root, fn), output=output)
+        if isinstance(found, plan.CreateWindowStatement) and found.fill is not None:
+            return replace(found, fill=_fill(found.fill, fn))
+        return found
     if isinstance(statement, plan.OnSetStatement):
         return replace(
             statement,
@@ -40,6 +43,11 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
     if isinstance(statement, plan.CreateContextTreeStatement):
         return replace(statement, spec=map_context(statement.spec, fn))
     return statement
+
+
+def _fill(fill: plan.Fill, fn: Change) -> plan.Fill:
+    columns = tuple(replace(c, value=fn(c.value)) for c in fill.columns)
+    return replace(fill, where=None if fill.where is None else fn(fill.where), columns=columns)
 
 
 def _assignments(assignments: tuple[plan.Assignment, ...], fn: Change) -> tuple[plan.Assignment, ...]:

@@ -1,0 +1,54 @@
+"""Functions that send events of one type, with everything resolved once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cepbook.engine.clock import Clock
+from cepbook.engine.filters import Handler
+from cepbook.engine.rounds import Rounds
+
+
+def sending(
+    routes: Mapping[str, Handler],
+    type_name: str,
+    clock: Clock,
+    rounds: Rounds,
+    caught: Callable[[Exception], None],
+    time: str | None,
+) -> Callable[[dict[str, Any]], None]:
+    """What sends events of a type by `routes`, which may change; `time` names the property that has their time."""
+    queue = rounds.queue
+
+    def send(event: dict[str, Any]) -> None:
+        try:
+            try:
+                routes[type_name](event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                caught(failure)
+            if queue:
+                rounds.drain()
+        except BaseException as failure:
+            rounds.broke(failure)
+            raise
+
+    def send_at(event: dict[str, Any]) -> None:
+        now = event[time]  # type: ignore[index]
+        try:
+            if now > clock.now:
+                if now < clock.due:
+                    clock.now = now
+                else:
+                    rounds.advance(now, raising=False)
+            try:
+                routes[type_name](event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                caught(failure)
+            if queue:
+                rounds.drain()
+        except BaseException as failure:
+            rounds.broke(failure)
+            raise
+
+    return send if time is None else send_at

@@ -1,0 +1,21 @@
+"""Named windows and tables as streams of a statement."""
+
+from __future__ import annotations
+
+from cepbook.lang import ast
+from cepbook.lang.bind.names import Module
+from cepbook.lang.catalog import StoreType
+
+
+def store_read(source: ast.StreamSource, module: Module) -> StoreType | None:
+    """The named window or table that a stream of the from-clause is, which takes no data windows; None: it is none."""
+    if not isinstance(source.stream, ast.FilterStream):
+        return None
+    found = module.catalog.stores.get(source.stream.type_name)
+    if found is not None and source.windows:
+        kind = "named window" if found.kind == "window" else "table"
+        fact = f"{kind} `{found.name}` keeps its rows itself and takes no data window"
+        hint = "insert what it gets into a stream of its own, and put the data window on that"
+        at = source.windows[0].span.to(source.windows[-1].span)
+        module.problems.add("wrong-parameter", fact, at, hint if found.kind == "window" else None)
+    return found

@@ -1,0 +1,160 @@
+"""``create window`` (Esper reference, chapter Named Windows and Tables)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.create import add_columns
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, statement_context
+from cepbook.lang.bind.window import bind_windows, is_derived, reclaim_hint
+from cepbook.lang.catalog import EventType, StoreType
+from cepbook.lang.normal import unparse
+from cepbook.lang.types import Type
+
+
+def bind_create_window(
+    node: ast.CreateWindow, name: str, heading: Heading, module: Module
+) -> plan.CreateWindowStatement | None:
+    """The statement, its named window entered into the module's catalog; None when the report says why not."""
+    for declaration in node.expressions:
+        module.problems.unsupported("expression declarations", declaration.span)
+    context, open_context = statement_context(node.context, node.span, module)
+    known = check_free(node.name, node, module)
+    filled = _fill_source(node, module)
+    columns = _columns(node, module)
+    if columns is None:
+        module.dropped.add(node.name)
+        return None
+    base = module.catalog.event_types.get(node.as_type or "")
+    times = (None, None) if base is None else (base.time_property, base.end_time_property)
+    properties = {column.name: column.value.type for column in columns} if node.as_type else _declared(node, module)
+    start, end = (each if each in properties else None for each in times)
+    event_type = EventType(node.name, properties, (), start, end)
+    scope = Scope(module, (Stream(None, event_type, node.name),), context, True, open_context=open_context)
+    windows = _windows(node, scope)
+    base_store = module.catalog.stores.get(node.as_type or "")
+    divided = node.as_type if base_store is None else base_store.partitioned_as
+    store = StoreType(node.name, "window", node.context, divided)
+    if known:
+        module.catalog.event_types[node.name] = event_type
+        module.catalog.stores[node.name] = store
+        module.provides["event type", node.name] = None
+    fill = None if filled is None or not node.insert else plan.Fill(filled.name, _which(node, module), columns)
+    if windows is None or (node.insert and filled is None):
+        return None
+    source_node = plan.Source(node.name, None, None, span=node.span)
+    rows = plan.Windowed(source_node, windows, _union(node, windows), span=windows[0].span.to(windows[-1].span))
+    return plan.CreateWindowStatement(
+        name,
+        heading.name is not None,
+        module.text(node.span),
+        heading.annotations,
+        plan.Projection(rows, (), True, span=node.span),
+        "irstream",
+        "unaggregated",
+        node.context,
+        None,
+        event_type,
+        heading.priority,
+        store=store,
+        fill=fill,
+        span=node.span,
+    )
+
+
+def check_free(name: str, node: ast.Node, module: Module) -> bool:
+    """Whether no event type, named window or table is called `name` yet; else reported."""
+    if name not in module.catalog.event_types:
+        return True
+    kind = what_is(name, module)
+    module.problems.add("duplicate-name", f"{kind} `{name}` exists already", module.word(name, node.span))
+    return False
+
+
+def what_is(name: str, module: Module) -> str:
+    """The word for what is called `name`."""
+    store = module.catalog.stores.get(name)
+    if store is None:
+        return "event type"
+    return "named window" if store.kind == "window" else "table"
+
+
+def _union(node: ast.CreateWindow, windows: tuple[plan.WindowSpec, ...]) -> bool:
+    return node.retain == "union" and len(windows) > 1
+
+
+def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[plan.WindowSpec, ...] | None:
+    """The data windows, of which there must be one that keeps rows; None: reported."""
+    grouped = any(window.name == "groupwin" for window in node.windows)
+    reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
+    stream = ast.FilterStream(node.name, span=node.span)
+    source = ast.StreamSource(stream, node.windows, None, False, node.retain, span=node.span)
+    before = len(scope.problems.found)
+    found = bind_windows(source, reclaim, scope)
+    if len(scope.problems.found) > before:
+        return None
+    if is_derived(node.windows) or not found.holding:
+        at = node.windows[0].span if node.windows else scope.module.word(node.name, node.span)
+        fact = f"named window `{node.name}` has no data window that keeps its rows"
+        scope.problems.add("wrong-parameter", fact, at, f"such as {node.name}#keepall")
+        return None
+    return found.below
+
+
+def _fill_source(node: ast.CreateWindow, module: Module) -> StoreType | None:
+    """The named window whose rows ``insert`` copies."""
+    found = module.catalog.stores.get(node.as_type or "")
+    if node.insert and (found is None or found.kind != "window"):
+        if node.as_type not in module.dropped:
+            fact = f"`insert` copies the rows of a named window, and `{node.as_type}` is none"
+            module.problems.add("wrong-parameter", fact, module.word("insert", node.span))
+        return None
+    return found
+
+
+def _which(node: ast.CreateWindow, module: Module) -> x.Expr | None:
+    """The condition of ``insert where``, over the rows that are copied."""
+    if node.insert_where is None or node.as_type is None:
+        return None
+    scope = Scope(module, (Stream(None, module.catalog.event_types[node.as_type], node.as_type),))
+    return bind_condition(node.insert_where, scope.without_aggregates("the where-clause"), "the where-clause")
+
+
+def _declared(node: ast.CreateWindow, module: Module) -> dict[str, Type]:
+    properties: dict[str, Type] = {}
+    add_columns(node.columns, properties, module)
+    return properties
+
+
+def _columns(node: ast.CreateWindow, module: Module) -> tuple[plan.Column, ...] | None:
+    """The columns that ``as [select …] Type`` gives, as expressions over that type; None: reported."""
+    if node.as_type is None:
+        return ()
+    base = module.event_type(node.as_type, node.span)
+    if base is None:
+        return None
+    scope = Scope(module, (Stream(None, base, base.name),)).without_aggregates("the columns of a named window")
+    items = node.select if node.select is not None else (ast.SelectItem(None, wildcard=True, span=node.span),)
+    found: dict[str, plan.Column] = {}
+    for item in items:
+        if item.expr is None:
+            for name, type_ in base.properties.items():
+                found[name] = plan.Column(name, x.Prop(type_, 0, name, span=item.span), span=item.span)
+            continue
+        try:
+            value = bind_expr(item.expr, scope)
+        except Refused:
+            return None
+        if value.type == ERROR:
+            return None
+        column = item.alias or unparse(item.expr, frozenset())
+        if column in found:
+            module.problems.add("duplicate-name", f"column `{column}` occurs twice", item.span)
+        value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
+        found[column] = plan.Column(column, value, span=item.span)
+    return tuple(found.values())
