@@ -35,6 +35,7 @@ from cepbook.lang.windows import WINDOWS
 __all__ = ["Batch", "Slice"]
 
 _CALLED = "a listener calls the engine while events are replayed"
+_UNPRIORITIZED = "without priorities statements take events in the order of the filter index"
 
 
 @dataclass(slots=True)
@@ -130,8 +131,9 @@ class Batch:
                 made.reasons |= dict.fromkeys(names, found)
             else:
                 made.nodes += found
-        if self._called:
-            made.nodes, made.reasons = [], dict.fromkeys(runtime.statements, _CALLED)
+        whole = _CALLED if self._called else None if runtime.config.prioritized else _UNPRIORITIZED
+        if whole is not None:
+            made.nodes, made.reasons = [], dict.fromkeys(runtime.statements, whole)
         if made.reasons and made.nodes:
             shown = self._types_of(plan for plan in plans if plan.name in made.reasons)
             made.senders = {name: runtime.sender_to(name, made.reasons) for name in shown}

@@ -7,7 +7,7 @@ reference: a jump over several timer points evaluates each timer once, at the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cepbook.engine.timers import NEVER, Entry, Order, Queue, Timers
 
@@ -22,12 +22,14 @@ class Clock(Queue[Order]):
     Its paths are the orders of the owners of timers.
     """
 
-    __slots__ = ("_owners", "now")
-    SAVED = ("_when", *__slots__)
+    __slots__ = ("_owners", "_place", "now")
+    SAVED = ("_when", "_owners", "now")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, place: Callable[[Order], Order] | None = None) -> None:
+        """`place` gives what owners are sorted by at one advance; None: their order."""
         super().__init__()
         self.now = start
+        self._place = place or tuple
         self._owners: dict[Order, Timers] = {}
 
     def follow(self, timers: Timers) -> None:
@@ -68,27 +70,27 @@ class Clock(Queue[Order]):
             if timers.due < NEVER:
                 self.arm(order, timers.due)
         if len(found) > 1:
-            found.sort(key=_order)
+            found.sort(key=self._place_of)
             if any(timers.leads for timers, _ in found):
-                return _around_leading(found)
+                return self._around_leading(found)
         return found
 
+    def _place_of(self, due: tuple[Timers, list[Entry]]) -> Order:
+        return self._place(due[0].order)
 
-def _order(due: tuple[Timers, list[Entry]]) -> Order:
-    return due[0].order
-
-
-def _around_leading(found: list[tuple[Timers, list[Entry]]]) -> list[tuple[Timers, list[Entry]]]:
-    """The same, with the entries of owners that lead at their own time: what is due before them comes before."""
-    entries = [(entry[0], timers.order, entry, timers) for timers, entries in found for entry in entries]
-    entries.sort(key=lambda each: each[:2])
-    ordered: list[tuple[Timers, list[Entry]]] = []
-    waiting: dict[Order, tuple[Timers, list[Entry]]] = {}
-    for _, order, entry, timers in entries:
-        if timers.leads:
-            ordered += sorted(waiting.values(), key=_order)
-            ordered.append((timers, [entry]))
-            waiting.clear()
-        else:
-            waiting.setdefault(order, (timers, []))[1].append(entry)
-    return ordered + sorted(waiting.values(), key=_order)
+    def _around_leading(self, found: list[tuple[Timers, list[Entry]]]) -> list[tuple[Timers, list[Entry]]]:
+        """The same, with the entries of owners that lead at their own time: what is due before them comes before."""
+        entries = [
+            (entry[0], self._place(timers.order), entry, timers) for timers, entries in found for entry in entries
+        ]
+        entries.sort(key=lambda each: each[:2])
+        ordered: list[tuple[Timers, list[Entry]]] = []
+        waiting: dict[Order, tuple[Timers, list[Entry]]] = {}
+        for _, place, entry, timers in entries:
+            if timers.leads:
+                ordered += sorted(waiting.values(), key=self._place_of)
+                ordered.append((timers, [entry]))
+                waiting.clear()
+            else:
+                waiting.setdefault(place, (timers, []))[1].append(entry)
+        return ordered + sorted(waiting.values(), key=self._place_of)

@@ -1,4 +1,4 @@
-"""What can be configured about the meaning of statements. The defaults are the reference's."""
+"""What can be configured about the meaning of statements. The defaults are the reference's, but `prioritized`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ class Config:
     """`integer_division`: ``/`` of whole numbers truncates. `division_by_zero_null`: it gives null, not Infinity.
 
     `iterable_unbound`: statements without a window iterate over their groups. `default_stream_selector`: what a select
-    without istream, rstream or irstream delivers. `prioritized`: ``@Priority`` orders statements. `microseconds`: the
-    clock counts microseconds, not milliseconds. `compensated_sums`: sums and averages of floating numbers that leave a
-    window keep beside them what rounding took, so that they do not drift, and recover when an infinity, NaN or overflow
-    has left; slower, and unlike the reference, where such a sum stays infinite or NaN until its window is empty.
-    `pattern_limit`: how many partial matches of a pattern may be open in one statement or context partition.
+    without istream, rstream or irstream delivers. `prioritized`: statements take an event by ``@Priority`` and
+    deployment, and ``@Drop`` counts; without it they take it in the order of the filter index (`engine.succession`).
+    `microseconds`: the clock counts microseconds, not milliseconds. `compensated_sums`: sums and averages of floating
+    numbers that leave a window keep beside them what rounding took, so that they do not drift, and recover when an
+    infinity, NaN or overflow has left; slower, and unlike the reference, where such a sum stays infinite or NaN until
+    its window is empty. `pattern_limit`: how many partial matches of a pattern may be open in one statement or context
+    partition.
     """
 
     integer_division: bool = False

@@ -28,6 +28,8 @@ class Subscriber:
     """One statement as an event's taker: `checked` tests the whole filter itself, `matched` relies on the index.
 
     With `drops` (``@Drop``) an event that it takes is not shown to others of its priority and of lower ones.
+    `reads` is the type whose events it takes, None where it only looks at them before statements take them. `within`:
+    its context shows it events by their values, `late`: one event may reach it on several ways (see `succession`).
     """
 
     order: Order
@@ -35,6 +37,9 @@ class Subscriber:
     checked: Handler
     matched: Handler
     drops: bool = False
+    reads: str | None = None
+    within: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

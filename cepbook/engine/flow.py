@@ -18,6 +18,7 @@ from operator import itemgetter, length_hint
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
+from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Columnar, Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Out, Push, Record, Row, Rows
@@ -41,6 +42,7 @@ class Replayed(Protocol):
     """What a batch needs of the runtime that it feeds."""
 
     clock: Clock
+    config: Config
     catalog: Catalog
     version: int
     entered: Callable[[], object]

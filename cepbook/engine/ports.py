@@ -58,12 +58,15 @@ class Reading(NamedTuple):
 
     `checked` tests the whole filter, `matched` relies on `condition`, which the filter index may use, having been
     tested. With `drops` (``@Drop``) an event that it takes is kept from statements of its priority and lower ones.
+    `type` is the one that the statement reads, `late`: one event may reach it on several ways.
     """
 
     checked: Callable[[Any, Any], object]
     matched: Callable[[Any, Any], object]
     condition: Expr | None
     drops: bool
+    type: str
+    late: bool
 
 
 class Member(Protocol):

@@ -10,6 +10,7 @@ from typing import Any
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber, dispatcher
 from cepbook.engine.flow import Replayed
 from cepbook.engine.statement import Statement
+from cepbook.engine.succession import in_succession
 from cepbook.engine.update import updating
 
 LAST: Order = (1 << 62, 0)  # behind all
@@ -113,7 +114,11 @@ def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None
         if statement.context is None and (among is None or statement.name in among):
             own = statement.subscribers(type_name)
             found += map(_beside_contexts, own) if contexts else own
-    return found, contexts
+    if runtime.config.prioritized:
+        return found, contexts
+    event_type = runtime.catalog.event_types.get(type_name)
+    inherited = () if event_type is None else reversed(event_type.supertypes)
+    return in_succession(found, (type_name, *inherited)), contexts
 
 
 def _updates(runtime: Replayed, type_name: str, among: Container[str] | None) -> list[Statement]:

@@ -35,6 +35,7 @@ from cepbook.engine.senders import sending
 from cepbook.engine.snapshot.single import partition_snapshot, restore_partition
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
+from cepbook.engine.succession import latest_first
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType, VariableType
@@ -58,7 +59,7 @@ class Runtime:
         self, config: Config = Config(), *, start: int = 0, functions: Mapping[str, Callable[..., Any]] | None = None
     ) -> None:
         self.config = config
-        self.clock = Clock(start)
+        self.clock = Clock(start, None if config.prioritized else latest_first)
         self.catalog = Catalog()
         self.functions: dict[str, Callable[..., Any]] = {}
         self._failures = Failures()

@@ -368,26 +368,28 @@ class Statement:
 
     def reading(self, type_name: str) -> Reading | None:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""
-        if not self.reads(type_name) or self.steps.apply.changes:
+        read = self._type_read(type_name)
+        if read is None or self.steps.apply.changes:
             return None  # what changes events comes before all that take them
+        late = self._matching is not None or (self.steps.row is not None and bool(self.steps.projection.order_by))
         drops = self.steps.apply.drop and self._runtime.config.prioritized
         if self._matching is None:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
-            return Reading(on_event, on_match, self.condition(type_name), drops)
+            return Reading(on_event, on_match, self.condition(type_name), drops, read, late)
         take = self._matching.taker(self._types(type_name))
-        return None if take is None else Reading(take, take, self.condition(type_name), drops)
+        return None if take is None else Reading(take, take, self.condition(type_name), drops, read, late)
 
     def subscribers(self, type_name: str) -> list[Subscriber]:
         """Without context: what takes events of `type_name`, and what looks at them before any statement does."""
         reading = self.reading(type_name)
         if reading is None:
             return []
-        checked, matched, condition, drops = reading
+        checked, matched, condition, drops, read, late = reading
         order = (self.order[0], _BEFORE_PEERS) if drops else self.order
         if self._matching is None:
-            return [Subscriber(order, condition, checked, matched, drops)]
+            return [Subscriber(order, condition, checked, matched, drops, read, late=late)]
         take = _in_state(checked, self.state)
-        found = [Subscriber(order, condition, take, take, drops)]
+        found = [Subscriber(order, condition, take, take, drops, read, late=late)]
         looks = self._matching.looker(self._types(type_name))
         if looks is not None:
             look = _in_state(looks, self.state)
@@ -420,9 +422,14 @@ class Statement:
 
     def reads(self, type_name: str) -> bool:
         """Whether events of `type_name` are for the statement, by their type. Rows of stores are no events."""
+        return self._type_read(type_name) is not None
+
+    def _type_read(self, type_name: str) -> str | None:
+        """The type of its from-clause that events of `type_name` are of."""
         if self.steps.owns is not None:
-            return False
-        return any(self._runtime.catalog.is_a(type_name, read) for read in self.steps.source.event_types)
+            return None
+        is_a = self._runtime.catalog.is_a
+        return next((read for read in self.steps.source.event_types if is_a(type_name, read)), None)
 
     def _match(self, match: Any, state: Any) -> None:
         """One match of the pattern: an event for everything behind it."""

@@ -129,9 +129,7 @@ class Arrivals:
         """Note which deployments there are now, and since when."""
         known = self._born
         self._born = {
-            id_: known[id_]
-            if id_ in known and known[id_].deployment is each
-            else Born(each, (self._number(), 0), now)
+            id_: known[id_] if id_ in known and known[id_].deployment is each else Born(each, (self._number(), 0), now)
             for id_, each in deployments.items()
         }
 

@@ -177,7 +177,7 @@ class Replay:
         instant at which it was not, and for events that can be read only once.
         """
         if self._travel is None:
-            raise UsageError("this replay keeps no snapshots\n  hint: replay(…, keep=10_000), or keep=\"1 day\"")
+            raise UsageError('this replay keeps no snapshots\n  hint: replay(…, keep=10_000), or keep="1 day"')
         time, kept = self._travel.before(t)
         workbench, stage = self._travel.load(kept.data)
         rest = Replay(

@@ -52,6 +52,9 @@ _STATEMENT_NAME = re.compile(
     r"""@name\s*\(\s*(?:value\s*=\s*)?(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<bare>\w+))""", re.IGNORECASE
 )
 
+# Cases with this tag were recorded where the option was off that all others were recorded with
+_WITHOUT_PRIORITIES = "correction"
+
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
@@ -197,6 +200,8 @@ class _Run:
 
     def _start(self) -> None:
         start, options, variables = 0, dict[str, Any](), list[str]()
+        if _WITHOUT_PRIORITIES in self.case.tags:
+            options["prioritized"] = False
         for setting in (s for f in self.case.fences if isinstance(f, Config) for s in f.settings):
             match setting.key:
                 case "start":

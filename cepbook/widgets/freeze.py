@@ -120,8 +120,7 @@ def _stream_section(
         ("time", "", *(c.name for c in columns)),
         (False, False, *(c.kind in ("int", "float") for c in columns)),
         tuple(
-            (time_text(ms, millis=millis), sign, *cells)
-            for ms, sign, cells in zip(times, signs, shown, strict=True)
+            (time_text(ms, millis=millis), sign, *cells) for ms, sign, cells in zip(times, signs, shown, strict=True)
         ),
         signs,
     )

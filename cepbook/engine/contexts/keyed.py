@@ -152,7 +152,9 @@ class KeyedContext:
         for member, reading in readers:
             takes = [self._takes(member, listed, place, take) for take in (reading.checked, reading.matched)]
             order = place_of(member, reading, self.order)
-            found.append(Subscriber(order, reading.condition, takes[0], takes[1], reading.drops))
+            by_value = listed is not None
+            more = reading.drops, reading.type, by_value, reading.late
+            found.append(Subscriber(order, reading.condition, takes[0], takes[1], *more))
         return found
 
     def owning(self, type_name: str, event: Any) -> Sequence[Partition]:

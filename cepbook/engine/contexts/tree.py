@@ -147,7 +147,8 @@ class Tree:
         found = [Subscriber(self.order, None, looks, looks)]
         for member, reading in readers:
             takes = self._takes(member, type_name, place, reading.checked)
-            found.append(Subscriber(place_of(member, reading, self.order), None, takes, takes, reading.drops))
+            more = reading.drops, reading.type, self._levels.selects(type_name), reading.late
+            found.append(Subscriber(place_of(member, reading, self.order), None, takes, takes, *more))
         return found
 
     def owning(self, type_name: str, event: Any) -> Sequence[Partition]:

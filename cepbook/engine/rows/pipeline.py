@@ -92,6 +92,7 @@ class Pipeline:
         """``group_view0(S, now)``: the view of a new group."""
         with self.source.block(f"def {name}(S, now):"):
             self.source.line(f"return {inner}")
+
     @property
     def _remembers_last(self) -> bool:
         return self.iterable_unbound and not self.steps.fully

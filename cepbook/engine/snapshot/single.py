@@ -79,7 +79,5 @@ def restore_partition(runtime: Any, data: bytes) -> int:
 def _keyed(runtime: Any, name: str) -> KeyedContext:
     found = runtime.context(name)
     if not isinstance(found, KeyedContext):
-        raise UsageError(
-            f"the partitions of context `{name}` cannot be saved one by one, only those of keys"
-        )
+        raise UsageError(f"the partitions of context `{name}` cannot be saved one by one, only those of keys")
     return found

@@ -1,8 +1,8 @@
 """A where-clause over a stream without data window becomes part of the stream's filter, for the filter index.
 
 Without a window nothing is retained, so an event that the where-clause rejects can just as well never arrive. Over a
-window the clause stays: rejected events do enter the window. The same holds for a having-clause of a statement without
-aggregates.
+window the clause stays: rejected events do enter the window. A having-clause stays, too: it rejects rows, and events
+whose rows it rejects are taken all the same (``@Drop``, ``output``).
 """
 
 from __future__ import annotations
@@ -24,12 +24,7 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
     root = statement.root
     inner = root.input
     if isinstance(inner, plan.Having) and not isinstance(inner.input, plan.Aggregation):
-        if statement.output is not None or any(isinstance(e, _OF_ROWS) for e in x.walk(inner.predicate)):
-            return statement  # rows that having rejects count for the output clause
-        pushed = _pushed(inner.input)
-        if isinstance(pushed, plan.Source) and _filters(pushed):
-            return replace(statement, root=replace(root, input=_narrowed(pushed, inner.predicate)))
-        return statement
+        return replace(statement, root=replace(root, input=replace(inner, input=_pushed(inner.input))))
     if isinstance(inner, plan.Having) and isinstance(inner.input, plan.Aggregation):
         aggregation = replace(inner.input, input=_pushed(inner.input.input))
         return replace(statement, root=replace(root, input=replace(inner, input=aggregation)))

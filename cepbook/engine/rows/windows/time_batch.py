@@ -84,6 +84,4 @@ def _made(made: type[TimeBatch], code: Code, spec: WindowSpec, at: int) -> str:
     return f"{name}({period(code, spec, apart=True)}, {grid}, {bool(spec.options)}, {starts_at})"
 
 
-WINDOW = Window(
-    partial(_made, TimeBatch), fragment=_arrive, along=partial(_made, TimeBatchAlong), reads_now=True
-)
+WINDOW = Window(partial(_made, TimeBatch), fragment=_arrive, along=partial(_made, TimeBatchAlong), reads_now=True)
