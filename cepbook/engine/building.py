@@ -84,6 +84,7 @@ def build(
         compiled.plan.source,
         compiled.plan,
         tuple(n for kind, n in provided if kind == "variable"),
+        tuple(n for kind, n in provided if kind == "expression"),
     )
     return Built(deployment, compiled, contexts, stores)
 

@@ -26,6 +26,7 @@ from cepbook.lang.dialects.epl import parse
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
+    CreateExpressionStatement,
     CreateSchemaStatement,
     CreateVariableStatement,
     CreateWindowStatement,
@@ -89,6 +90,8 @@ def compile_plan(
     for statement in plan.statements:
         if isinstance(statement, CreateSchemaStatement):
             after.event_types[statement.event_type.name] = statement.event_type
+        elif isinstance(statement, CreateExpressionStatement):
+            after.expressions[statement.expression.name] = statement.expression
         elif isinstance(statement, CreateContextStatement):
             after.contexts[statement.context.name] = statement.context
             with _refusals(statement, plan):

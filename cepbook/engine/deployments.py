@@ -21,6 +21,7 @@ class Deployment:
     source: str
     plan: ModulePlan
     variables: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()
 
 
 def users(deployments: Mapping[str, Deployment], provided: Collection[tuple[str, str]]) -> list[Deployment]:
@@ -59,4 +60,6 @@ def without(catalog: Catalog, deployments: Sequence[Deployment]) -> Catalog:
             found.contexts.pop(name, None)
         for name in deployment.variables:
             found.variables.pop(name, None)
+        for name in deployment.expressions:
+            found.expressions.pop(name, None)
     return found

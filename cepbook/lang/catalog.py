@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from cepbook.lang import ast
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
@@ -77,6 +78,17 @@ class StoreType:
     partitioned_as: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredExpression:
+    """An expression by name, as a tree: it is bound where it is used. `source` is the text that its spans are of."""
+
+    name: str
+    params: tuple[str, ...]
+    body: ast.Expr
+    alias: bool
+    source: str
+
+
 @dataclass(slots=True)
 class Catalog:
     """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
@@ -86,6 +98,7 @@ class Catalog:
     functions: dict[str, Type] = field(default_factory=dict)
     variables: dict[str, VariableType] = field(default_factory=dict)
     stores: dict[str, StoreType] = field(default_factory=dict)
+    expressions: dict[str, DeclaredExpression] = field(default_factory=dict)
 
     def copy(self) -> Catalog:
         """A catalog that can change without this one; the entries are shared."""

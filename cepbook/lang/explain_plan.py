@@ -21,6 +21,7 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.lang.explain_trees import show_context, show_crontab, show_keyed, show_pattern
 from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.normal import unparse
 
 
 def show_plan(module: plan.ModulePlan) -> str:
@@ -63,6 +64,11 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
     if isinstance(statement, plan.CreateContextTreeStatement):
         head = f"create context `{statement.context.name}` ({statement.context.kind})"
         return [head, *(f"  {line}" for line in show_context(statement.spec, show_expr))]
+    if isinstance(statement, plan.CreateExpressionStatement):
+        found = statement.expression
+        what = "alias" if found.alias else "expression"
+        params = "" if found.alias else f"({', '.join(found.params)})"
+        return [f"create {what} `{statement.name}`", f"  {found.name}{params} = {unparse(found.body)}"]
     if isinstance(statement, plan.CreateVariableStatement):
         kind = "constant" if statement.variable.constant else "variable"
         value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cepbook.errors import NOWHERE, Span
-from cepbook.lang.catalog import ContextType, EventType, StoreType, VariableType
+from cepbook.lang.catalog import ContextType, DeclaredExpression, EventType, StoreType, VariableType
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
@@ -424,6 +424,13 @@ class CreateSchemaStatement(StatementPlan):
     """``create schema``; delivers nothing."""
 
     event_type: EventType
+
+
+@dataclass(frozen=True, slots=True)
+class CreateExpressionStatement(StatementPlan):
+    """``create expression``; delivers nothing. The statements that use it have its body in their own expressions."""
+
+    expression: DeclaredExpression
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",
     plan.CreateContextTreeStatement: "create context",
+    plan.CreateExpressionStatement: "create expression",
     plan.CreateVariableStatement: "create variable",
     plan.OnSetStatement: "on set",
     plan.SplitStatement: "split",
@@ -41,6 +42,8 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 reads = one.source.event_types if store is None else (store.name,)
                 reads = () if one.source.nothing else reads
                 line |= {"context": one.context, "reads": ", ".join(reads)}
+            elif isinstance(one, plan.CreateExpressionStatement):
+                line |= {"name": one.name if one.named else one.expression.name}
             elif isinstance(one, plan.CreateVariableStatement):
                 line |= {"name": one.name if one.named else one.variable.name}
             elif isinstance(one, plan.CreateSchemaStatement):

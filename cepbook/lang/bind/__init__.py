@@ -16,6 +16,7 @@ from cepbook.lang import ast, plan
 from cepbook.lang.bind.annotations import Heading, bind_annotations
 from cepbook.lang.bind.context import bind_context
 from cepbook.lang.bind.create import bind_schema
+from cepbook.lang.bind.declared import bind_create_expression, declare
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.split import bind_split
@@ -77,6 +78,7 @@ def _fresh_name(state: Module) -> str:
 
 
 def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    declare(node.expressions, state)
     rule = _STATEMENTS.get(type(node))
     if rule is not None:
         return rule(node, name, heading, state)
@@ -151,8 +153,6 @@ def _refuse_prefix(node: ast.Statement, what: str, state: Module) -> None:
     if node.context is not None:
         at = Span(node.span.start, node.span.end)
         state.problems.add("wrong-context", f"`{what}` does not take a context", at)
-    for declaration in node.expressions:
-        state.problems.unsupported("expression declarations", declaration.span)
 
 
 _STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
@@ -162,6 +162,7 @@ _STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], pla
     ast.CreateVariable: bind_create_variable,
     ast.CreateWindow: bind_create_window,
     ast.OnTrigger: _on_trigger,
+    ast.CreateExpression: bind_create_expression,
     ast.UpdateIStream: bind_update,
 }
 
@@ -172,7 +173,6 @@ _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.
 }
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {
-    ast.CreateExpression: "create expression",
     ast.CreateTable: "tables",
     ast.CreateIndex: "create index",
     ast.CreateDataflow: "data flows",

@@ -10,6 +10,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import call
 from cepbook.lang.bind.access import bind_access
+from cepbook.lang.bind.declared import declared
 from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
@@ -33,6 +34,9 @@ DATETIME_METHODS = frozenset(
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     """The value of a chain; raises Refused (reported) when a name in it is unknown."""
     first, *rest = _without_package(node.steps, scope)
+    found = declared(first, bool(rest), scope, bind)
+    if found is not None:
+        return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
     if first.args is not None or first.wildcard:
         known = len(scope.calls)
         target = _first_call(first, scope, bind)
@@ -64,6 +68,8 @@ def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr | None:
     if outside is None or first.index is not None or _property(first, scope) is not None:
         return None
     around = outside.scope
+    if around.params is not None and first.name in around.params:
+        return outside.parameter(bind_chain(node, around, bind))
     if _stream_named(first.name, around) is None:
         tag = _property(first, around) if len(node.steps) > 1 else None
         if tag is None or (tag.type.event is None and (tag.type.of is None or tag.type.of.event is None)):
@@ -120,7 +126,8 @@ def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: 
 
 
 def _stream_named(name: str, scope: Scope) -> int | None:
-    return next((i for i, stream in enumerate(scope.streams) if stream.answers_to(name)), None)
+    streams = scope.streams if scope.params is None else ()
+    return next((i for i, stream in enumerate(streams) if stream.answers_to(name)), None)
 
 
 def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
@@ -145,7 +152,7 @@ def _map_entry(target: x.Expr, key: ast.Expr, scope: Scope, bind: Binder) -> x.E
 def _property(step: ast.NameStep, scope: Scope) -> x.Expr | None:
     """A property of one of the streams by its simple name."""
     found: x.Expr | None = None
-    for position, stream in enumerate(scope.streams):
+    for position, stream in enumerate(scope.streams if scope.params is None else ()):
         type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
         if type_ is None or (stream.behind and found is not None):
             continue
@@ -191,6 +198,9 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         *scope.aliases,
         *scope.correlated,
     ]
+    if scope.params is not None:
+        others = did_you_mean(step.name, scope.params) or "a declared expression sees its parameters and variables only"
+        scope.problems.fail("unknown-property", f"no parameter `{step.name}`", step.span, others)
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)

@@ -13,7 +13,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.ast.node import walk
-from cepbook.lang.catalog import Catalog, ContextType, EventType
+from cepbook.lang.catalog import Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
 from cepbook.lang.types import Type
 
@@ -61,6 +61,7 @@ class Module:
     """State of one module's binding. `dropped` holds names that refused statements would have declared.
 
     `subqueries` are those of the statement in hand so far, which `subquery` adds to: it binds one, where it stands.
+    `declared` are the expressions of that statement's own, `expanding` those in whose bodies a name stands.
     """
 
     catalog: Catalog
@@ -72,6 +73,8 @@ class Module:
     requires: dict[tuple[str, str], None] = field(default_factory=dict)
     provides: dict[tuple[str, str], None] = field(default_factory=dict)
     subqueries: list[Subquery] = field(default_factory=list)
+    declared: dict[str, DeclaredExpression] = field(default_factory=dict)
+    expanding: list[DeclaredExpression] = field(default_factory=list)
     subquery: Callable[[ast.Select, SubqueryForm, x.Expr | None, str, Span, Scope], x.Expr] | None = None
 
     def need(self, kind: str, name: str) -> None:
@@ -144,7 +147,8 @@ class Scope:
     `data_windows` are those that prev looks at, `no_rows` names a place that allows neither prev nor prior nor istream.
     `grouping_keys` are the group by keys of a clause with grouping sets. `correlated` are names of what began the
     context partition, for the conditions that end it; properties and streams come first. `no_subqueries` names a place
-    that allows no subquery; in one, `outside` is what stands around it.
+    that allows no subquery; in one, `outside` is what stands around it. In the body of a declared expression there are
+    only `params`, not the names of streams.
     """
 
     module: Module
@@ -162,6 +166,7 @@ class Scope:
     correlated: Mapping[str, x.Expr] = field(default_factory=dict)
     no_subqueries: str | None = None
     outside: Outside | None = None
+    params: Mapping[str, x.Expr] | None = None
 
     @property
     def problems(self) -> Problems:

@@ -94,9 +94,6 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
 def _refuse_clauses(node: ast.Select, module: Module) -> None:
     """Everything that is parsed and not executed yet."""
     problems = module.problems
-    for declaration in node.expressions:
-        problems.unsupported("expression declarations", declaration.span)
-        module.dropped.add(declaration.name)
     if not node.sources:
         _check_sourceless(node, module)
     if len(node.sources) > 1:

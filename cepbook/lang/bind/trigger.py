@@ -25,8 +25,6 @@ class Trigger:
 
 def bind_trigger(node: ast.OnTrigger, what: str, module: Module) -> Trigger | Scope:
     """The trigger of `what` (``on … set``); where its type is unknown a scope in which no name is checked."""
-    for declaration in node.expressions:
-        module.problems.unsupported("expression declarations", declaration.span)
     context, open_context = statement_context(node.context, node.span, module)
     pattern: Pattern | None = None
     if isinstance(node.trigger.stream, ast.PatternStream):

@@ -16,8 +16,6 @@ from cepbook.lang.catalog import EventType
 
 def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Module) -> plan.UpdateStatement | None:
     """The statement; None when the report says why not."""
-    for declaration in node.expressions:
-        module.problems.unsupported("expression declarations", declaration.span)
     if node.context is not None:
         fact = "`update istream` does not take a context: it comes before contexts see the event"
         module.problems.add("wrong-context", fact, node.span)

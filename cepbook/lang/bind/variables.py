@@ -34,8 +34,6 @@ def bind_create_variable(
     node: ast.CreateVariable, name: str, heading: Heading, module: Module
 ) -> plan.CreateVariableStatement | None:
     """The statement, its variable entered into the module's catalog; None when the report says why not."""
-    for declaration in node.expressions:
-        module.problems.unsupported("expression declarations", declaration.span)
     if node.context is not None:
         module.problems.unsupported("variables of a context", node.span)
         module.dropped.add(node.name)

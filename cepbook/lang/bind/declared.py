@@ -1,0 +1,143 @@
+"""Declared expressions: ``expression f {(a, b) => …}``, ``create expression``, ``expression x alias for {…}``.
+
+A use is bound as if its body stood there: with parameters in place of names, and without the names around it; the body
+of an alias sees what its user sees. Esper reference, chapter Basic Concepts and Clauses, section "Declaring a Global
+Expression, Alias or Script", and chapter Expressions, "User-Defined Expressions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from cepbook.errors import Span
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.ast.node import Node
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.names import ERROR, Module, Problems, Scope, error_at
+from cepbook.lang.catalog import DeclaredExpression
+
+Binder = Callable[[ast.Expr, Scope], x.Expr]
+
+
+def bind_create_expression(
+    node: ast.CreateExpression, name: str, heading: Heading, module: Module
+) -> plan.CreateExpressionStatement | None:
+    """``create expression``, entered into the module's catalog; None when the report says why not."""
+    if node.context is not None:
+        module.problems.add("wrong-context", "`create expression` does not take a context", node.span)
+    found = _declaration(node.declaration, module)
+    if found is None:
+        module.dropped.add(node.declaration.name)
+        return None
+    if found.name in module.catalog.expressions:
+        at = module.word(found.name, node.span)
+        module.problems.add("duplicate-name", f"expression `{found.name}` exists already", at)
+    module.catalog.expressions[found.name] = found
+    module.provides["expression", found.name] = None
+    text, given = module.text(node.span), heading.name is not None
+    return plan.CreateExpressionStatement(name, given, text, heading.annotations, found, span=node.span)
+
+
+def declare(nodes: Sequence[ast.ExpressionDecl], module: Module) -> None:
+    """From here on the statement in hand has the expressions that it declares, of one name the last."""
+    module.declared.clear()
+    for node in nodes:
+        found = _declaration(node, module)
+        if found is not None:
+            module.declared[found.name] = found
+        else:
+            module.dropped.add(node.name)
+
+
+def _declaration(node: ast.ExpressionDecl, module: Module) -> DeclaredExpression | None:
+    if node.language is not None or isinstance(node.body, str):
+        hint = "register a Python function: Workbench.register_function"
+        module.problems.unsupported("scripts", node.span, hint)
+        return None
+    for number, name in enumerate(node.params):
+        if name in node.params[:number]:
+            module.problems.add("duplicate-name", f"parameter `{name}` occurs twice", module.word(name, node.span))
+    return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
+
+
+def declared(step: ast.NameStep, more: bool, scope: Scope, bind: Binder) -> x.Expr | None:
+    """What the first `step` of a chain is as a parameter, or a use of a declared expression; None for other names."""
+    if scope.params is not None and step.args is None and step.name in scope.params:
+        return scope.params[step.name]
+    module = scope.module
+    found = module.declared.get(step.name)
+    if found is None:
+        found = module.catalog.expressions.get(step.name)
+        if found is None:
+            return None
+        if step.args is None and not step.wildcard and (found.params or more):
+            return None
+        module.need("expression", step.name)
+    if step.args is None and not step.wildcard:
+        return _expanded(found, (), step, scope, bind) if found.alias or not found.params else None
+    if found.alias:
+        hint = f"write `{step.name}`, without brackets"
+        module.problems.fail("wrong-parameter", f"the alias `{step.name}` takes no parameters", step.span, hint)
+    return _expanded(found, _arguments(step, scope, bind), step, scope, bind)
+
+
+def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.Expr, ...]:
+    if step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
+    found = [bind(arg, scope) for arg in step.args or ()]
+    if step.wildcard:
+        if len(scope.streams) != 1:
+            scope.problems.fail("wrong-parameter", "`*` stands for the one stream of a statement", step.span)
+        event_type = scope.streams[0].event_type
+        found.insert(0, x.EventOf(ERROR if event_type is None else t.event_of(event_type.name), 0, span=step.span))
+    return tuple(found)
+
+
+def _expanded(
+    found: DeclaredExpression, args: tuple[x.Expr, ...], step: ast.NameStep, scope: Scope, bind: Binder
+) -> x.Expr:
+    """The body with `args` for its parameters."""
+    module = scope.module
+    if len(args) != len(found.params):
+        plural = "s" if len(found.params) != 1 else ""
+        fact = f"expression `{found.name}` takes {len(found.params)} parameter{plural}, found {len(args)}"
+        module.problems.fail("wrong-parameter", fact, step.span)
+    if any(arg.type == ERROR for arg in args):
+        return error_at(step.span)
+    if found in module.expanding:
+        module.problems.fail("wrong-parameter", f"expression `{found.name}` uses itself", step.span)
+    module.expanding.append(found)
+    try:
+        own = scope if found.alias else replace(scope, params=dict(zip(found.params, args, strict=True)), aliases={})
+        if found.source is module.source:
+            return bind(found.body, own)
+        return _from_elsewhere(found, own, step.span, bind)
+    finally:
+        module.expanding.pop()
+
+
+def _from_elsewhere(found: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.Expr:
+    """The body of another module's expression: what is wrong in it is shown at its use."""
+    module = scope.module
+    problems = module.problems
+    module.problems = Problems()
+    try:
+        return bind(_moved(found.body, span), scope)
+    finally:
+        told, module.problems = module.problems.found, problems
+        for each in told:
+            problems.add(each.code, f"{each.message} (in expression `{found.name}`)", each.span, each.hint)
+
+
+def _moved(value: Any, span: Span) -> Any:
+    """A tree that stands at `span`."""
+    if isinstance(value, tuple):
+        return tuple(_moved(item, span) for item in value)
+    if not isinstance(value, Node):
+        return value
+    parts = {f.name: _moved(getattr(value, f.name), span) for f in fields(value) if f.name != "span"}
+    return replace(value, **parts, span=span)
