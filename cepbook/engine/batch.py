@@ -179,7 +179,7 @@ class Batch:
         if plan.reasons:
             return tuple(properties)
         readers = [node.statement for node in plan.nodes if name in node.raw]
-        if any(statement.steps.source.pattern is not None for statement in readers):
+        if any(statement.steps.matches for statement in readers):
             return tuple(properties)
         wanted = {c for statement in readers for c in statement.program.columns}
         for context, listed in allocating(self._runtime, name):
@@ -190,7 +190,9 @@ class Batch:
         context = statement.context
         if context is not None and context.columnar is None:
             return f"context `{context.name}` has conditions that begin and end partitions between the events"
-        if statement.steps.source.pattern is not None and context is not None:
+        if statement.steps.inputs:
+            return f"`{statement.name}` joins several streams, whose events must come in order"
+        if statement.steps.matches and context is not None:
             return f"`{statement.name}` looks for a pattern in each partition of a context"
         if statement.steps.consumes or statement.steps.owns is not None:
             return f"`{statement.name}` shares the rows of a named window or table with others"
@@ -251,7 +253,7 @@ class Batch:
 
 def _timed(statement: Statement) -> bool:
     """Whether the clock alone may make the statement do something."""
-    of_itself = statement.steps.timed or statement.steps.source.pattern is not None
+    of_itself = statement.steps.timed or statement.steps.matches
     return of_itself or (statement.context is not None and statement.context.columnar is None)
 
 

@@ -132,7 +132,7 @@ def compile_plan(
                     all_properties=_properties(statement, after),
                     iterable_unbound=iterable_unbound,
                 )
-                if statement.context is not None:
+                if statement.context is not None and statement.join is None:
                     programs[statement.name].correlation = correlation(statement.source.filter, scope_in)
     return Compiled(plan, programs, locators, trees, after, cells)
 

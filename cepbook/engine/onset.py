@@ -11,8 +11,8 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import cell_of, new_values, put
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
-from cepbook.engine.rows.steps import lowered
 from cepbook.engine.variables import Variable, Variables
 from cepbook.lang import plan as p
 
@@ -47,7 +47,7 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
     write_state(source, _present([variables[name] for name in plan.output_type.properties], source))
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = program_of(plan, source, tuple(names))
-    program.pattern = None if pattern is None else pattern.program(program.namespace)
+    program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
     return program
 
 

@@ -1,8 +1,8 @@
 """The timers of one statement: windows, output clauses and patterns of its states.
 
-A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT` or `PATTERN`. At one
-instant the windows of a state come before its output,
-and that before its pattern. Nothing here is state: ``rearm`` makes it anew from what the states say is due.
+A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, or `PATTERN` and
+up, one for each pattern of a join. At one instant the windows of a state come before its output, and that before its
+patterns. Nothing here is state: ``rearm`` makes it anew from what the states say is due.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Schedule(Timers):
     Generated code arms windows and output clauses, and reads `due`.
     """
 
-    __slots__ = ("_expire_all", "_gone", "_matching", "_program", "_statement", "_states")
+    __slots__ = ("_expire_all", "_gone", "_matchings", "_program", "_statement", "_states")
     SAVED = (*Timers.SAVED, "_gone", "_states")
 
     def __init__(self, order: Order, statement: Timed, program: Program) -> None:
         super().__init__(order, self.fire, statement.failed)
         self._statement = statement
         self._program = program
-        self._matching: Matching | None = None
+        self._matchings: list[Matching] = []
         self._states: dict[int, Any] = {}  # those that have had a timer, by partition id
         self._gone = 0  # partitions that ended and may have left timers
         # where one window without partitions and groups is all that has timers
@@ -61,8 +61,8 @@ class Schedule(Timers):
         program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
 
     def match_with(self, matching: Matching) -> None:
-        """The statement's pattern."""
-        self._matching = matching
+        """A pattern of the statement."""
+        self._matchings.append(matching)
 
     # -------------------------------------------------------------- arming
     def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
@@ -71,9 +71,9 @@ class Schedule(Timers):
         self._states[id_] = state
         self.arm((id_, place), due)
 
-    def arm_pattern(self, due: int, state: Any) -> None:
-        """The pattern of `state` is due."""
-        self._arm_part(due, state, None, PATTERN)
+    def arm_pattern(self, number: int, due: int, state: Any) -> None:
+        """The pattern `number` of `state` is due."""
+        self._arm_part(due, state, None, PATTERN + number)
 
     def _rearm_all(self, due: int, state: Any, window: Any) -> None:
         """The one window of the statement is due after a batch run, which did without timers."""
@@ -98,8 +98,7 @@ class Schedule(Timers):
         found: list[tuple[Any, int]] = []
         if "dues" in self._program.namespace:
             found += self._program["dues"](state)
-        if self._matching is not None:
-            found.append((PATTERN, self._matching.due(state)))
+        found += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
         return found
 
     def mend(self, states: Iterable[Any]) -> None:
@@ -126,7 +125,7 @@ class Schedule(Timers):
         """The context partition `id_` ends."""
         if self._states.pop(id_, None) is None:
             return
-        for place in (WINDOW, OUTPUT, PATTERN):
+        for place in range(PATTERN + len(self._matchings)):
             self.arm((id_, place), NEVER)
         self._gone += 1
         if self._gone > _FEW and self._gone > len(self._states):  # windows of groups
@@ -140,27 +139,28 @@ class Schedule(Timers):
     # -------------------------------------------------------------- running
     def fire(self, now: int, entries: list[Entry]) -> None:
         """Run timers that are due: at most one delivery, beside what a pattern makes."""
-        if self._expire_all is not None and self._matching is None:
+        if self._expire_all is not None and not self._matchings:
             state = self._states[0]
             push = self._statement.outlet.push
             self.arm(_ONE_VIEW, self._expire_all(state, state[1], now, None, push or _to_nobody))
             return
         waiting: list[Entry] = []
         for entry in entries:
-            if entry[1][1] != PATTERN:
+            place = entry[1][1]
+            if place < PATTERN:
                 waiting.append(entry)
                 continue
             if waiting:
                 self._deliver(now, waiting)
                 waiting = []
-            self._match(now, entry[1][0])
+            self._match(now, entry[1][0], self._matchings[place - PATTERN])
         if waiting:
             self._deliver(now, waiting)
 
-    def _match(self, now: int, id_: int) -> None:
+    def _match(self, now: int, id_: int, matching: Matching) -> None:
         state = self._states.get(id_)
-        if state is not None and self._matching is not None:
-            self._matching.advance(state, now)
+        if state is not None:
+            matching.advance(state, now)
 
     def _deliver(self, now: int, entries: list[Entry]) -> None:
         found = self._collected(now, entries)

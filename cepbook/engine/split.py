@@ -36,7 +36,7 @@ def compile_split(plan: p.SplitStatement, scope_in: ScopeIn) -> Program:
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = program_of(plan, source, tuple(names))
     program.row_columns = None  # what no branch takes is delivered as it is
-    program.pattern = None if pattern is None else pattern.program(program.namespace)
+    program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
     return program
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -10,6 +11,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Listener, Ports, Rows, Sink
 from cepbook.engine.filters import Handler, Subscriber
+from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet, call_listener
@@ -21,7 +23,7 @@ from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import CreateVariableStatement, Reader
+from cepbook.lang.plan import CreateVariableStatement, Reader, Source
 
 _BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
@@ -65,18 +67,23 @@ class Statement:
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
         self.outlet = Outlet(runtime, layout, program.steps.apply.insert, self._wire, self.failed)
-        self._matching: Matching | None = None
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned: Store | None = None  # what it created
         self.reads_store: Store | None = None
-        if program.pattern is not None:
-            limit = runtime.config.pattern_limit
-            clock, arm = runtime.clock, self.timed.arm_pattern
-            self._matching = Matching(program.pattern, clock, arm, self._match, self.failed, limit, self._crowded)
-            self.timed.match_with(self._matching)
+        self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.pop("stopped", None)
+
+    def _matching_of(self, number: int, place: int) -> Matching:
+        """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
+        runtime, program = self._runtime, self.program.patterns[number]
+        at = number if self.steps.inputs else None
+        take = self._match if at is None else self._match_of_input(number)
+        arm, limit = partial(self.timed.arm_pattern, place), runtime.config.pattern_limit
+        found = Matching(program, runtime.clock, arm, take, self.failed, limit, partial(self._crowded, number), at)
+        self.timed.match_with(found)
+        return found
 
     @property
     def now(self) -> int:
@@ -168,8 +175,8 @@ class Statement:
     def new_state(self, partition: Partition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""
         state = self.program["new_state"](partition, self._runtime.clock.now)
-        if self._matching is not None:
-            self._matching.add(state)
+        for matching in self._matchings.values():
+            matching.add(state)
         return state
 
     def opened(self, partition: Partition) -> None:
@@ -256,17 +263,20 @@ class Statement:
 
     def add_match_listener(self, listener: Callable[[Any], object]) -> None:
         """Call `listener(match)` for every match of the pattern, before it makes rows: the events by tag."""
-        if self._matching is not None:
+        if self._matchings:
             self._match_listeners.append(listener)
-            self._matching.watch(tuple(self._match_listeners))
-            self._runtime.rewired()
+            self._tell_listeners()
 
     def remove_match_listener(self, listener: Callable[[Any], object]) -> None:
         """Stop calling `listener`."""
-        if self._matching is not None and listener in self._match_listeners:
+        if listener in self._match_listeners:
             self._match_listeners.remove(listener)
-            self._matching.watch(tuple(self._match_listeners))
-            self._runtime.rewired()
+            self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
+        for matching in self._matchings.values():
+            matching.watch(tuple(self._match_listeners))
+        self._runtime.rewired()
 
     @property
     def listened(self) -> bool:
@@ -276,13 +286,13 @@ class Statement:
     @property
     def merges(self) -> bool:
         """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
-        source, context = self.steps.source, self.context
+        context = self.context
         if context is not None and (self.steps.consumes or self.steps.owns is not None):
             return True
-        if source.pattern is not None or context is None:
-            return source.pattern is not None
+        if self.steps.matches or context is None:
+            return self.steps.matches
         at_end = self.steps.output is not None or "dues" in self.program.namespace
-        return context.several(source.event_types, at_end)
+        return context.several(self.steps.event_types, at_end)
 
     def _wire(self, ports: Ports | None) -> None:
         """Deliver to `ports`. Event functions have them, as all constants, among their default values."""
@@ -313,8 +323,8 @@ class Statement:
     def forget(self, partition: Partition) -> None:
         """Forget the state of `partition` and its timers."""
         slot = self.program.namespace["slot"]
-        if self._matching is not None:
-            self._matching.end(partition.states[slot])
+        for matching in self._matchings.values():
+            matching.end(partition.states[slot])
         partition.states[slot] = None
         self.timed.end(partition.id)
 
@@ -328,7 +338,7 @@ class Statement:
 
     def pulse(self) -> tuple[int, int]:
         """A value that changes when partial matches come or go, and costs less than to look at them."""
-        matchers = [state[-1] for _, state in self.states()] if self._matching is not None else []
+        matchers = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
@@ -347,8 +357,8 @@ class Statement:
                     "next_timer": due if due < NEVER else None,
                 }
             )
-            if self._matching is not None:
-                found[-1]["partials"] = self._matching.inspect(state, partials)
+            if self._matchings:
+                found[-1]["partials"] = _partials([m.inspect(state, partials) for m in self._matchings.values()])
         return found
 
     # -------------------------------------------------------------- events
@@ -371,12 +381,16 @@ class Statement:
         read = self._type_read(type_name)
         if read is None or self.steps.apply.changes:
             return None  # what changes events comes before all that take them
-        late = self._matching is not None or (self.steps.row is not None and bool(self.steps.projection.order_by))
+        steps = self.steps
+        late = bool(steps.inputs or steps.matches) or (steps.row is not None and bool(steps.projection.order_by))
         drops = self.steps.apply.drop and self._runtime.config.prioritized
-        if self._matching is None:
+        if self.steps.inputs:
+            take = joined_taker(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
+        elif not self._matchings:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
             return Reading(on_event, on_match, self.condition(type_name), drops, read, late)
-        take = self._matching.taker(self._types(type_name))
+        else:
+            take = self._matchings[0].taker(self._types(type_name))
         return None if take is None else Reading(take, take, self.condition(type_name), drops, read, late)
 
     def subscribers(self, type_name: str) -> list[Subscriber]:
@@ -386,20 +400,24 @@ class Statement:
             return []
         checked, matched, condition, drops, read, late = reading
         order = (self.order[0], _BEFORE_PEERS) if drops else self.order
-        if self._matching is None:
+        if not self.steps.inputs and not self._matchings:
             return [Subscriber(order, condition, checked, matched, drops, read, late=late)]
         take = _in_state(checked, self.state)
         found = [Subscriber(order, condition, take, take, drops, read, late=late)]
-        looks = self._matching.looker(self._types(type_name))
-        if looks is not None:
-            look = _in_state(looks, self.state)
-            found.append(Subscriber(_FIRST, None, look, look))
+        for matching in self._matchings.values():
+            looks = matching.looker(self._types(type_name))
+            if looks is not None:
+                look = _in_state(looks, self.state)
+                found.append(Subscriber(_FIRST, None, look, look))
         return found
 
     def condition(self, type_name: str) -> Expr | None:
         """What events of `type_name` must pass to be for the statement: what the filter index may use."""
         if self.program.pattern is not None:
             return self.program.pattern.condition(self._types(type_name))
+        if self.steps.inputs:
+            own = [scan.source for scan in self.steps.scans if self._takes(scan.source, type_name)]
+            return own[0].filter if len(own) == 1 and own[0].pattern is None else None
         return self.steps.source.filter
 
     def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
@@ -429,7 +447,17 @@ class Statement:
         if self.steps.owns is not None:
             return None
         is_a = self._runtime.catalog.is_a
-        return next((read for read in self.steps.source.event_types if is_a(type_name, read)), None)
+        return next((read for read in self.steps.event_types if is_a(type_name, read)), None)
+
+    def _takes(self, source: Source, type_name: str) -> bool:
+        return any(self._runtime.catalog.is_a(type_name, read) for read in source.event_types)
+
+    def _match_of_input(self, number: int) -> Callable[[Any, Any], None]:
+        """What takes a match of the pattern that is an input of a join."""
+        take = self.program[f"on_event{number}"]
+        if self.context is not None or self.steps.context is not None:
+            return lambda match, state: take(match, state)
+        return lambda match, state: take(match)
 
     def _match(self, match: Any, state: Any) -> None:
         """One match of the pattern: an event for everything behind it."""
@@ -439,9 +467,9 @@ class Statement:
             self.program["on_event"](match, state)
 
     # -------------------------------------------------------------- errors
-    def _crowded(self) -> None:
-        """Tell that the pattern has as many partial matches as there may be."""
-        limit, pattern = self._runtime.config.pattern_limit, self.steps.source.pattern
+    def _crowded(self, number: int) -> None:
+        """Tell that the pattern that is input `number` has as many partial matches as there may be."""
+        limit, pattern = self._runtime.config.pattern_limit, self.steps.scans[number].source.pattern
         fact = f"the pattern of statement `{self.name}` has {limit:,} open partial matches, further ones are dropped"
         hint = "end them (where timer:within, and not), or raise Config.pattern_limit"
         if pattern is not None:
@@ -495,6 +523,11 @@ def _together(moved: Sequence[Moved]) -> tuple[Sequence[Item], Sequence[Item]]:
     if len(moved) == 1:
         return moved[0].entered, moved[0].left
     return [i for each in moved for i in each.entered], [i for each in moved for i in each.left]
+
+
+def _partials(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The partial matches of several patterns as one list."""
+    return {"total": sum(each["total"] for each in found), "rows": [row for each in found for row in each["rows"]]}
 
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:

@@ -204,6 +204,11 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
             args = ", ".join([*map(show_expr, node.args), *(f"{c.name} = {show_expr(c.value)}" for c in node.extra)])
             keys = f" by {', '.join(c.name for c in node.keys)}" if node.keys else ""
             return [f"{indent}derive {node.name}({args}){keys}", *_node(node.input, indent + "  ", calls)]
+        case plan.Join():
+            lines = [f"{indent}join"]
+            for number, each in enumerate(node.inputs):
+                lines += _joined(number, each, indent + "  ")
+            return lines
         case plan.Source():
             alias = f" as {node.alias}" if node.alias is not None else ""
             if node.pattern is not None:
@@ -211,6 +216,14 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
                 return [f"{indent}from {head}{alias}", *(f"{indent}{line}" for line in tree)]
             lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
             return lines if node.filter is None else [*lines, f"{indent}  filter {show_expr(node.filter)}"]
+
+
+def _joined(number: int, node: plan.JoinInput, indent: str) -> list[str]:
+    words = [f"stream {number}"]
+    words += [node.kind] if number else []
+    words += [f"on {show_expr(node.on)}"] if node.on is not None else []
+    words += ["unidirectional"] if node.unidirectional else []
+    return [f"{indent}{' '.join(words)}", *_node(node.stream, indent + "  ", [])]
 
 
 def _project(node: plan.Projection, indent: str) -> list[str]:

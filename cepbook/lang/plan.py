@@ -131,11 +131,38 @@ class Derived(PlanNode):
     event_type: EventType
 
 
+JoinKind = Literal["inner", "left", "right", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinInput(PlanNode):
+    """One stream of a join: a chain of its own, whose expressions call its events those of stream 0.
+
+    `kind` and `on` (a conjunction of equalities, None: every pair) join it to the streams before it. When any stream is
+    `unidirectional` only the events of such streams make rows, and nothing leaves.
+    """
+
+    stream: Windowed | Derived | Source
+    kind: JoinKind = "inner"
+    on: Expr | None = None
+    unidirectional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join(PlanNode):
+    """Two and more streams: rows are combinations of one event of each, of outer joins with null for missing ones.
+
+    Above it in the chain the stream of `expr.Prop` and `expr.EventOf` is the position in `inputs`.
+    """
+
+    inputs: tuple[JoinInput, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Selection(PlanNode):
     """The where-clause: with a window it tests entering and leaving events."""
 
-    input: Windowed | Derived | Source
+    input: Windowed | Derived | Source | Join
     predicate: Expr
 
 
@@ -171,7 +198,7 @@ class Aggregation(PlanNode):
     level have null for the keys that it leaves out (`expr.KeyRef`, `expr.Grouping`).
     """
 
-    input: Selection | Windowed | Derived | Source
+    input: Selection | Windowed | Derived | Source | Join
     keys: tuple[Expr, ...]
     calls: tuple[AggregateCall, ...]
     kind: QueryKind
@@ -182,7 +209,7 @@ class Aggregation(PlanNode):
 class Having(PlanNode):
     """The having-clause: rows of which `predicate` is not true are not delivered."""
 
-    input: Aggregation | Selection | Windowed | Derived | Source
+    input: Aggregation | Selection | Windowed | Derived | Source | Join
     predicate: Expr
 
 
@@ -202,7 +229,7 @@ class Projection(PlanNode):
     act in this order on the insert rows and the remove rows of one delivery apart, and on the iterator's rows.
     """
 
-    input: Having | Aggregation | Selection | Windowed | Derived | Source
+    input: Having | Aggregation | Selection | Windowed | Derived | Source | Join
     columns: tuple[Column, ...]
     wildcard: bool = False
     distinct: bool = False
@@ -213,19 +240,33 @@ class Projection(PlanNode):
 
 # What may stand below each clause of the chain
 StreamNode = Windowed | Derived | Source
-SelectionNode = Selection | StreamNode
+FromNode = StreamNode | Join
+SelectionNode = Selection | FromNode
 AggregationNode = Aggregation | SelectionNode
 HavingNode = Having | AggregationNode
 RowNode = Projection | HavingNode
 
 
-def chain(root: Projection) -> Iterator[RowNode]:
-    """`root` and the nodes below it, down to the `Source`."""
+def chain(root: RowNode) -> Iterator[RowNode]:
+    """`root` and the nodes below it, down to the `Source` or the `Join`."""
     node: RowNode = root
     yield node
-    while not isinstance(node, Source):
+    while not isinstance(node, (Source, Join)):
         node = node.input
         yield node
+
+
+def streams(root: RowNode) -> tuple[StreamNode, ...]:
+    """The streams that `root` reads: one, or those of a join."""
+    *_, last = chain(root)
+    if isinstance(last, Join):
+        return tuple(each.stream for each in last.inputs)
+    return (next(node for node in chain(root) if isinstance(node, (Windowed, Derived, Source))),)
+
+
+def source_of(stream: StreamNode) -> Source:
+    """The source at the bottom of a stream."""
+    return next(node for node in chain(stream) if isinstance(node, Source))
 
 
 SubqueryForm = Literal[
@@ -372,9 +413,19 @@ class SelectStatement(StatementPlan):
     output: Output | None = None
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it reads, in the order of the from-clause: of a join several."""
+        return tuple(map(source_of, streams(self.root)))
+
+    @property
     def source(self) -> Source:
-        """The source at the bottom of the chain."""
-        return next(node for node in chain(self.root) if isinstance(node, Source))
+        """The source at the bottom of the chain; of a join the first."""
+        return self.sources[0]
+
+    @property
+    def join(self) -> Join | None:
+        """The join of several streams."""
+        return next((node for node in chain(self.root) if isinstance(node, Join)), None)
 
     @property
     def inserts(self) -> tuple[Insert, ...]:
@@ -390,8 +441,11 @@ class SelectStatement(StatementPlan):
     @property
     def windows(self) -> tuple[WindowSpec, ...]:
         """The data windows, first to last; also those over derived events, after those under them."""
-        stages = [node.windows for node in chain(self.root) if isinstance(node, Windowed)]
-        return tuple(window for stage in reversed(stages) for window in stage)
+        found: list[WindowSpec] = []
+        for stream in streams(self.root):
+            stages = [node.windows for node in chain(stream) if isinstance(node, Windowed)]
+            found += [window for stage in reversed(stages) for window in stage]
+        return tuple(found)
 
     @property
     def derived(self) -> Derived | None:

@@ -19,7 +19,8 @@ class Matching:
     """What a statement over a pattern has beside its program.
 
     `take` handles one match in a state; ``arm(due, state)`` sees to it that `advance` is called; `failed` is told of
-    failures, `crowded` once when a state has `limit` open partial matches.
+    failures, `crowded` once when a state has `limit` open partial matches. `at` is the input of a join whose events are
+    the matches; the matcher is the last part of the state of that input.
     """
 
     SAVED = ("_told",)
@@ -33,8 +34,10 @@ class Matching:
         failed: Callable[[Exception], None],
         limit: int,
         crowded: Callable[[], None],
+        at: int | None = None,
     ) -> None:
         self.program = program
+        self.at = at
         self._clock = clock
         self._alarm = arm
         self._take = self._handle = take
@@ -54,10 +57,18 @@ class Matching:
             self._tell()
 
     # -------------------------------------------------------------- life
+    def _own(self, state: Any) -> Any:
+        return state if self.at is None else state[1].states[self.at]
+
+    def matcher(self, state: Any) -> Matcher:
+        """The matcher of a state."""
+        found: Matcher = self._own(state)[-1]
+        return found
+
     def add(self, state: Any) -> None:
         """Start a matcher in a new state. What matches at once waits for the next event or advance."""
         matcher = Matcher(self.program, self, partition=state[0], limit=self._limit)
-        state.append(matcher)
+        self._own(state).append(matcher)
         matcher.found = matcher.start(self._clock.now)
         self._arm(matcher, state)
 
@@ -74,7 +85,7 @@ class Matching:
 
     def end(self, state: Any) -> None:
         """The context partition of `state` ended: forget its partial matches."""
-        state[-1].stop()
+        self.matcher(state).stop()
 
     # -------------------------------------------------------------- events
     def taker(self, types: Sequence[str]) -> Take | None:
@@ -82,11 +93,11 @@ class Matching:
         route = self.program.route(types)
         if not route:
             return None
-        clock = self._clock
+        clock, at = self._clock, self.at
         select = route[0].select if len(route) == 1 else None
 
         def take(event: Any, state: Any) -> bool:
-            matcher: Matcher = state[-1]
+            matcher: Matcher = state[-1] if at is None else state[1].states[at][-1]
             if select is not None and matcher.looked is None and not matcher.found:
                 try:
                     of_use = select(event, matcher.partition, clock.now)
@@ -119,7 +130,7 @@ class Matching:
         clock = self._clock
 
         def look(event: Any, state: Any) -> None:
-            matcher: Matcher = state[-1]
+            matcher = self.matcher(state)
             matcher.looked = matcher.look(route, event, clock.now)
 
         return look
@@ -140,17 +151,17 @@ class Matching:
 
     def due(self, state: Any) -> int:
         """When `advance` must be called; NEVER if nothing is to happen."""
-        matcher: Matcher = state[-1]
+        matcher = self.matcher(state)
         return min(self._clock.now, matcher.due) if matcher.found else matcher.due
 
     def advance(self, state: Any, now: int) -> None:
         """Run the timers of a state that are due."""
-        matcher: Matcher = state[-1]
+        matcher = self.matcher(state)
         matcher.armed = NEVER
         self._deliver(matcher.advance(now), state)
         self._arm(matcher, state)
 
     def inspect(self, state: Any, most: int) -> dict[str, Any]:
         """Plain data about the partial matches of a state: how many, and the first `most` of them."""
-        matcher: Matcher = state[-1]
+        matcher = self.matcher(state)
         return {"total": matcher.size, "rows": matcher.partials(most) if most else []}

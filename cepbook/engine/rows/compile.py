@@ -18,10 +18,12 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
+from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
+from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
-from cepbook.engine.rows.steps import Steps, lowered
+from cepbook.engine.rows.steps import Steps
 from cepbook.engine.rows.stored import StoreCode, write_consumer
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
@@ -51,12 +53,17 @@ class Program:
     output_watched: tuple[Cell, ...] = ()  # and those of the output clause
     legend: dict[str, str] = field(default_factory=dict)  # what the locals of its text stand for
     notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
-    pattern: PatternProgram | None = None  # whose matches are the events
+    patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]
+
+    @property
+    def pattern(self) -> PatternProgram | None:
+        """The pattern of the one input that there is."""
+        return None if self.steps.inputs else self.patterns.get(0)
 
 
 def compile_select(
@@ -72,9 +79,15 @@ def compile_select(
     scope = scope_in(source)
     writer = _Writer(steps, Code(steps, scope), tuple(all_properties), iterable_unbound)
     writer.write()
-    matches = plan.source.pattern
-    pattern = None if matches is None else PatternCode(matches, scope)
+    prefixes = [f"pattern{number or ''}" for number in range(len(plan.sources))]
+    patterns = [
+        (number, PatternCode(each.pattern, scope, prefixes[number]))
+        for number, each in enumerate(plan.sources)
+        if each.pattern is not None
+    ]
     namespace = source.load()
+    if writer.body.joins is not None:
+        namespace["join_form"] = writer.body.joins.form(namespace)
     if plan.output is not None:
         bind_limiter(steps, plan.output, namespace)
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
@@ -87,7 +100,7 @@ def compile_select(
     program.watched, program.output_watched = watched, output_watched
     program.legend = legend(writer.code)
     program.notes = notes(writer.code, writer.body.arrivals)
-    program.pattern = None if pattern is None else pattern.program(namespace)
+    program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
     return program
 
 
@@ -104,7 +117,9 @@ class _Writer:
         self.contextual = steps.context is not None
 
     def write(self) -> None:
-        if self.steps.consumes:
+        if self.body.joins is not None:
+            self._on_inputs(self.body.joins)
+        elif self.steps.consumes:
             write_consumer(self.body)
         else:
             self._on_event()
@@ -115,6 +130,8 @@ class _Writer:
         with self.source.block("def settle(S, now):"):
             self.body.settle()
         self._rows()
+        if self.body.joins is not None:
+            self.body.joins.write_states()
         self._new_state()  # now all window parameters are known
         self.body.reevaluate()
         self.body.helpers()
@@ -149,6 +166,16 @@ class _Writer:
                         self._taken(late)
                 else:
                     self._taken(late)
+
+    def _on_inputs(self, joins: JoinPipeline) -> None:
+        """``on_event0(e)`` and so on, of each input; ``on_events(e, inputs)`` of several at once."""
+        joins.write_inputs()
+        of_state = ["S"] if self.contextual else []
+        for number, name, more in ((-1, "on_events", ["inputs"]), *joins.entries()):
+            joins.at = number
+            with self.source.function(name, ["e", *of_state, *more], self._state_parameters()):
+                self._arrival()
+                self.source.line("return change is not None")
 
     def _taken(self, names: Sequence[str]) -> None:
         """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""

@@ -528,6 +528,7 @@ def _fails(e: x.Expr) -> bool:
     return isinstance(e, x.UserCall)
 
 
-def reads_event(*exprs: x.Expr | None) -> bool:
-    """Whether an expression needs the whole event."""
-    return any(isinstance(part, x.EventOf) for e in exprs if e is not None for part in x.walk(e))
+def reads_event(*exprs: x.Expr | None, at: int = 0) -> bool:
+    """Whether an expression needs the whole event of the input `at`."""
+    parts = (part for e in exprs if e is not None for part in x.walk(e))
+    return any(isinstance(part, x.EventOf) and part.stream == at for part in parts)

@@ -71,8 +71,45 @@ class Items:
         return scope.at(props=placed(self.arriving(), self.input), events={self.input: "e"})
 
 
+class JoinedItems(Items):
+    """Combinations: the items of all inputs one after the other, in one tuple. Locals of input 1 start with ``q1_``."""
+
+    inputs: tuple[Items, ...]
+    numbered: bool
+
+    def __init__(self, inputs: Sequence[Items], numbered: bool) -> None:
+        super().__init__((), (), {})
+        object.__setattr__(self, "inputs", tuple(inputs))
+        object.__setattr__(self, "numbered", numbered)
+
+    def locals_of(self, number: int) -> list[str]:
+        """The locals of the items of an input, taken apart."""
+        return [f"q{number}_{part}" for part in self.inputs[number].parts]
+
+    def place(self, number: int) -> int:
+        """Where the item of an input begins in a combination."""
+        return sum(len(items.parts) for items in self.inputs[:number])
+
+    def unpack(self, source: Source, item: str) -> None:
+        names = [name for number in range(len(self.inputs)) for name in self.locals_of(number)]
+        source.line(f"{', '.join(names)} = {item}")
+        if self.numbered:
+            source.line(f"qo = ({', '.join(f'q{number}_o' for number in range(len(self.inputs)))})")
+
+    def scope(self, scope: Scope, *, retained: bool = True) -> Scope:
+        props: dict[tuple[int, str], str] = {}
+        events: dict[int, str] = {}
+        for number, items in enumerate(self.inputs):
+            own = {name: f"q{number}_{items.positions[name]}" for name in items.properties}
+            props |= placed(own, number)
+            events[number] = f"q{number}_e"
+        return scope.at(props=props, events=events)
+
+
 def items_of(steps: Steps, needs_ordinal: bool) -> Items:
     """The packing for `steps`, of the items that its rows are made from."""
+    if steps.inputs:
+        return JoinedItems([items_of(each, True) for each in steps.inputs], needs_ordinal)
     return _of_stage(steps.stages[-1], len(steps.priors), needs_ordinal)
 
 

@@ -121,7 +121,7 @@ class LimitedCode(StatementCode):
         """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
         source = self.source
         self.code.number()
-        source.line(f"change = W.arrive({self.pipeline.item()}, now)")
+        self.pipeline.ask()
         self.pipeline.arm()
         with source.block("if change is not None:"):
             self.consume(emit)

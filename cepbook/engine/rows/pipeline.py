@@ -129,19 +129,20 @@ class Pipeline:
             columns = (*derived.extra, *derived.keys)
             self.operands += [lower.value(scope, e) for e in (*derived.args, *(c.value for c in columns))]
         self.first_operands, self.operands = self.operands, []
-        self.code.helpers.append(self._write_pack)
+        pack = f"pack{len(self.code.helpers)}"
+        self.code.helpers.append(partial(self._write_pack, pack))
         extra = source.const(tuple(c.name for c in derived.extra), "names")
         keys = source.const(tuple(c.name for c in derived.keys), "names")
         statistic = source.bind(f"_{derived.name}", STATISTICS[derived.name])
         return (
             f"{source.bind('_Derive', Derive)}({statistic}, {at}, {len(derived.args)}, {extra}, {keys}, "
-            f"S, pack, now, {derived.name == 'size'})"
+            f"S, {pack}, now, {derived.name == 'size'})"
         )
 
-    def _write_pack(self) -> None:
-        """``pack(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
+    def _write_pack(self, name: str) -> None:
+        """``pack0(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
         source, items = self.source, self.code.items
-        with self._at(items), source.block("def pack(S, e, now, posted):"):
+        with self._at(items), source.block(f"def {name}(S, e, now, posted):"):
             self.code.number()
             for name, position in items.positions.items():
                 source.line(f"p{position} = e[{source.const(name, 'n')}]")
@@ -248,6 +249,10 @@ class Pipeline:
             if name != operand:
                 self.source.line(f"{name} = {operand}")
         return names
+
+    def ask(self) -> None:
+        """Write that the view is given the arriving event; the local ``change`` is its answer."""
+        self.source.line(f"change = W.arrive({self.item()}, now)")
 
     def arrive_along(self) -> Posted | None:
         """Write what an event does to a batch that keeps none."""

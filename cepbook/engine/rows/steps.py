@@ -3,10 +3,11 @@
 ::
 
     Scan | Match  →  Keep (views)  →  Derive → Keep  →  Where  →  Fold (aggregates)  →  Row  →  Pace (output)  →  Apply
+    several of these inputs  →  Join  ↗
 
-Every step takes what entered and what left, and passes on what that makes. `lowered` makes the steps of a statement's
-plan; the writer (`rows.compile`) makes one program of them, and asks them for facts, never for names. Steps can be
-printed (``%epl show steps``, `rows.describe`).
+Every step takes what entered and what left, and passes on what that makes. `rows.lowering` makes the steps of a
+statement's plan; the writer (`rows.compile`) makes one program of them, and asks them for facts, never for names. Steps
+can be printed (``%epl show steps``, `rows.describe`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import CHANGING, Leaving
-from cepbook.errors import Refusal, Span
+from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.aggregates import AGGREGATES
@@ -81,6 +82,32 @@ class Derive:
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """Changes of `inputs` become changes of combinations: one event of each, with null where an outer join has none.
+
+    `conditions` are those of the where-clause that are tested while combinations are made, in a join of inner kinds
+    alone; `Where` has the others. `active`: the inputs whose events make rows, all but in unidirectional joins.
+    """
+
+    node: p.Join
+    conditions: tuple[Expr, ...]
+
+    @property
+    def active(self) -> tuple[bool, ...]:
+        marked = [each.unidirectional for each in self.node.inputs]
+        return tuple(mark or not any(marked) for mark in marked)
+
+    @property
+    def inner(self) -> bool:
+        """Whether every combination has an event of each input."""
+        return all(each.kind == "inner" for each in self.node.inputs)
+
+    @property
+    def unidirectional(self) -> bool:
+        return any(each.unidirectional for each in self.node.inputs)
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
     """What entered or left counts only if `predicate` is true of it."""
 
@@ -128,14 +155,15 @@ class Apply:
         return tuple(insert.target for insert in inserts if insert is not None)
 
 
-Step = Scan | Match | Keep | Derive | Where | Fold | Row | Pace | Apply
+Step = Scan | Match | Join | Keep | Derive | Where | Fold | Row | Pace | Apply
 
 
 @dataclass(slots=True)
 class Steps:
     """The steps of one statement, and the facts that follow from several of them. `span` is its text.
 
-    Rows are made from items of the last of `stages`. A statement that only sets or shows variables has no `row`.
+    Rows are made from items of the last of `stages`. A statement that only sets or shows variables has no `row`. With a
+    `join` there are `inputs`, steps up to their last windows, and the one stage holds combinations of their items.
     """
 
     span: Span
@@ -151,13 +179,34 @@ class Steps:
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
     owns: StoreType | None = None  # the named window whose rows its views keep
     fill: p.Fill | None = None  # what it begins with
+    join: Join | None = None
+    inputs: tuple[Steps, ...] = ()
 
     @property
     def all(self) -> tuple[Step, ...]:
         """The steps in the order in which a change takes them."""
-        below, *above = self.stages or (None,)
-        found = (self.scan, below, self.derive, *above, self.selection, self.fold, self.row, self.pace, self.apply)
+        if self.join is not None:
+            taken: list[Step | None] = [self.join]
+        else:
+            below, *above = self.stages or (None,)
+            taken = [self.scan, below, self.derive, *above]
+        found = (*taken, self.selection, self.fold, self.row, self.pace, self.apply)
         return tuple(step for step in found if step is not None)
+
+    @property
+    def scans(self) -> tuple[Scan | Match, ...]:
+        """Where events come in, input by input."""
+        return tuple(each.scan for each in self.inputs) or (self.scan,)
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The types of the events that it reads, each once; their subtypes are read, too."""
+        return tuple(dict.fromkeys(name for scan in self.scans for name in scan.source.event_types))
+
+    @property
+    def matches(self) -> bool:
+        """Whether an input takes the matches of a pattern."""
+        return any(isinstance(scan, Match) for scan in self.scans)
 
     # -------------------------------------------------------------- of the plan
     @property
@@ -171,7 +220,8 @@ class Steps:
     @property
     def windows(self) -> tuple[p.WindowSpec, ...]:
         """All windows, first to last."""
-        return tuple(window for stage in self.stages for window in stage.windows)
+        stages = (*(stage for each in self.inputs for stage in each.stages), *self.stages)
+        return tuple(window for stage in stages for window in stage.windows)
 
     @property
     def derived(self) -> p.Derived | None:
@@ -253,18 +303,19 @@ class Steps:
     @property
     def consumes(self) -> bool:
         """Whether it reads a named window or table: changes come in, not events."""
-        return self.source.store is not None
+        return self.source.store is not None and not self.inputs
 
     @property
     def holds(self) -> bool:
         """Whether there is something that rows are held in: data windows, its own or a named one."""
-        return bool(self.stages[0].windows) or len(self.stages) > 1 or self.consumes
+        return bool(self.stages[0].windows or self.inputs) or len(self.stages) > 1 or self.consumes
 
     # -------------------------------------------------------------- windows
     @property
     def window_names(self) -> tuple[str, ...]:
         """All data windows, without ``groupwin`` and ``merge``."""
-        return tuple(w.name for stage in self.stages for w in stage.holding)
+        stages = (*(stage for each in self.inputs for stage in each.stages), *self.stages)
+        return tuple(w.name for stage in stages for w in stage.holding)
 
     @property
     def _rows(self) -> list[WindowRow]:
@@ -275,7 +326,7 @@ class Steps:
         """The one data window, where there is one and no more; it may stand under ``groupwin``."""
         holding = self.stages[0].holding
         alone = len(self.stages) == 1 and len(holding) == 1 and not self.stages[0].merged
-        return holding[0] if alone else None
+        return holding[0] if alone and not self.inputs else None
 
     @property
     def group_keys(self) -> tuple[Expr, ...]:
@@ -292,12 +343,14 @@ class Steps:
     @property
     def enters_alone(self) -> bool:
         """Whether an arrival that changes anything makes just the arriving event enter."""
-        return len(self.stages) == 1 and not (self.stages[0].merged or self.posts_nothing or self.consumes or self.owns)
+        if len(self.stages) > 1 or self.inputs or self.consumes or self.owns is not None:
+            return False
+        return not (self.stages[0].merged or self.posts_nothing)
 
     @property
     def posts_nothing(self) -> bool:
-        """Whether a window may post a change of nothing, which is delivered: an empty batch."""
-        return any(row.batch for row in self._rows)
+        """Whether a window may post a change of nothing, which is delivered: an empty batch. A join never does."""
+        return not self.inputs and any(row.batch for row in self._rows)
 
     @property
     def posts_whole(self) -> bool:
@@ -327,7 +380,7 @@ class Steps:
 
     def _reads(self, *kinds: type[Expr]) -> bool:
         """Whether rows, conditions or aggregates read an expression of one of `kinds`."""
-        parts = (part for e in _after_window(self) if e is not None for part in x.walk(e))
+        parts = (part for e in after_window(self) if e is not None for part in x.walk(e))
         return any(isinstance(part, kinds) for part in parts)
 
     @property
@@ -338,6 +391,8 @@ class Steps:
     @property
     def resets(self) -> bool:
         """Whether the aggregates of each batch are made anew: nothing of earlier ones shows."""
+        if self.join is not None:
+            return self.join.unidirectional
         return self.posts_whole and self._steady
 
     @property
@@ -365,12 +420,14 @@ class Steps:
     @property
     def _nested(self) -> bool:
         """Whether there is an aggregate of aggregates: other values leave it than entered."""
-        parts = (part for e in _of_calls(self.calls) if e is not None for part in x.walk(e))
+        parts = (part for e in of_calls(self.calls) if e is not None for part in x.walk(e))
         return any(isinstance(part, x.AggregateRef) for part in parts)
 
     def _leaving(self) -> Leaving:
         if self.resets:
             return Leaving.NEVER
+        if self.inputs:
+            return Leaving.ANYHOW
         holding = [w for stage in self.stages for w in stage.holding]
         if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.consumes:
             return Leaving.ANYHOW
@@ -390,7 +447,11 @@ class Steps:
 
     @property
     def unpaired(self) -> bool:
-        """Whether events may leave that never entered: the first former value of a derived-value window."""
+        """Whether what leaves may never have entered: the first former value of a derived-value window, a combination
+        of an outer join whose missing event came and went.
+        """
+        if self.join is not None:
+            return True  # conditions are tested when a combination leaves, with what variables and the others are then
         return self.changing or (len(self.stages) > 1 and not self.stages[-1].windows)
 
     @property
@@ -419,7 +480,7 @@ class Steps:
     @property
     def watched(self) -> tuple[str, ...]:
         """The variables whose changes evaluate the condition of a window."""
-        conditions = [w.args[0] for stage in self.stages for w in stage.windows if WINDOWS[w.name].conditional]
+        conditions = [w.args[0] for w in self.windows if WINDOWS[w.name].conditional]
         return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.Variable)))
 
     @property
@@ -428,54 +489,6 @@ class Steps:
         output = self.output
         parts = [] if output is None or output.when is None else x.walk(output.when)
         return tuple(dict.fromkeys(e.name for e in parts if isinstance(e, x.Variable)))
-
-
-def lowered(plan: p.StatementPlan) -> Steps:
-    """The steps of a statement that runs.
-
-    Errors: Refusal for what the row engine does not know.
-    """
-    if isinstance(plan, p.SelectStatement):
-        return _of_select(plan)
-    if isinstance(plan, p.OnSetStatement):
-        return Steps(plan.span, plan.context, _scan(plan.source), Apply(plan.selector, None, plan.assigned))
-    if isinstance(plan, p.SplitStatement):
-        applied = Apply("istream", None, plan.assigned, plan.drop, plan.branches)
-        return Steps(plan.span, plan.context, _scan(plan.source), applied)
-    if isinstance(plan, p.UpdateStatement):
-        applied = Apply("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
-        selection = None if plan.predicate is None else Where(plan.predicate)
-        return Steps(plan.span, None, _scan(plan.source), applied, selection=selection)
-    return Steps(plan.span, None, Scan(p.Source("", None, None)), Apply("irstream"))
-
-
-def _scan(source: p.Source) -> Scan | Match:
-    return Scan(source) if source.pattern is None else Match(source, source.pattern)
-
-
-def _of_select(plan: p.SelectStatement) -> Steps:
-    node: p.RowNode = plan.root.input
-    having: Expr | None = None
-    applied = Apply(plan.selector, plan.insert, plan.assigned, plan.drop)
-    found = Steps(plan.span, plan.context, _scan(plan.source), applied)
-    if isinstance(plan, p.CreateWindowStatement):
-        found.owns, found.fill = plan.store, plan.fill
-    if isinstance(node, p.Having):
-        having, node = node.predicate, node.input
-    if isinstance(node, p.Aggregation):
-        found.fold, node = Fold(node), node.input
-    if isinstance(node, p.Selection):
-        found.selection, node = Where(node.predicate), node.input
-    streams: list[p.Windowed | p.Derived] = []
-    while not isinstance(node, p.Source):
-        if not isinstance(node, (p.Windowed, p.Derived)):
-            raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
-        streams.append(node)
-        node = node.input
-    found.row = Row(plan.root, having, plan.kind)
-    found.pace = None if plan.output is None else Pace(plan.output)
-    _keep(found, streams)
-    return found
 
 
 def _is(window: p.WindowSpec, name: str) -> bool:
@@ -487,69 +500,16 @@ def _remembers(call: p.AggregateCall) -> bool:
     return call.ever or AGGREGATES[call.name].remembers
 
 
-def _keep(steps: Steps, streams: list[p.Windowed | p.Derived]) -> None:
-    after = _after_window(steps)
-    parts = [part for e in after if e is not None for part in x.walk(e)]
-    steps.priors = tuple(dict.fromkeys(part for part in parts if isinstance(part, x.Prior)))
-    derived = next((node for node in streams if isinstance(node, p.Derived)), None)
-    windowed = [node for node in streams if isinstance(node, p.Windowed)]
-    wildcard = steps.projection.wildcard
-    if derived is None:
-        below = windowed[0] if windowed else None
-        by_ordinal = steps.placed or steps.owns is not None
-        steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, by_ordinal),)
-        return
-    steps.derive = Derive(derived)
-    below = windowed[-1] if windowed and windowed[-1] is derived.input else None
-    above = windowed[0] if streams[0] is not derived and windowed else None
-    derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
-    steps.stages = (
-        _stage(below, [steps.source.filter, *derives], [], False, len(derives), True),
-        _stage(above, [], after, wildcard, 0, True),
-    )
-
-
-def _stage(
-    node: p.Windowed | None,
-    arriving: list[Expr | None],
-    after: list[Expr | None],
-    wildcard: bool,
-    more: int,
-    by_ordinal: bool,
-) -> Keep:
-    windows = () if node is None else node.windows
-    rows = [WINDOWS[w.name] for w in windows]
-    later = list(after)
-    for window, row in zip(windows, rows, strict=True):
-        arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
-        if row.conditional:
-            later += [*window.args, *_of_calls(window.calls)]
-    parts = [part for e in later if e is not None for part in x.walk(e) if isinstance(part, x.WindowValue)]
-    known_only_here = any(part.name.endswith("_event") for part in parts)
-    timestamps = any(part.name.endswith("_timestamp") for part in parts)
-    several = sum(row.kind != "grouping" for row in rows) > 1
-    merged = any(_is(window, "merge") for window in windows)
-    return Keep(
-        windows,
-        node is not None and node.union,
-        tuple(lower.properties(*arriving, *later)),
-        tuple(lower.properties(*later)),
-        wildcard or known_only_here or lower.reads_event(*later),
-        timestamps or any(row.keeps_time for row in rows),
-        by_ordinal or several or merged or any(row.by_ordinal for row in rows),
-        sum(row.operands for row in rows) + more,
-    )
-
-
-def _after_window(steps: Steps) -> list[Expr | None]:
+def after_window(steps: Steps) -> list[Expr | None]:
+    """What is read of items behind the windows, for rows, conditions and aggregates."""
     found: list[Expr | None] = [steps.where, steps.having, *steps.keys]
-    found += _of_calls(steps.calls)
+    found += of_calls(steps.calls)
     found += [column.value for column in steps.projection.columns]
     found += [e for e, _ in steps.projection.order_by]
     return found
 
 
-def _of_calls(calls: tuple[p.AggregateCall, ...]) -> list[Expr | None]:
+def of_calls(calls: tuple[p.AggregateCall, ...]) -> list[Expr | None]:
     """What aggregate calls evaluate for each event."""
     found: list[Expr | None] = []
     for call in calls:

@@ -19,6 +19,7 @@ from cepbook.engine.rows.changes import LEFT, ChangeCode
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.pipeline import Pipeline
 from cepbook.engine.rows.windows.form import Posted
 from cepbook.engine.rows.windows.view import Item, View
@@ -45,7 +46,8 @@ class StatementCode(ChangeCode):
         self.code = code
         self.steps = code.steps
         self.source = code.source
-        self.pipeline = Pipeline(code, iterable_unbound)
+        self.joins = JoinPipeline(code) if code.steps.inputs else None
+        self.pipeline: Pipeline = self.joins or Pipeline(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.Expr, str] = {}
         self.p = code.arriving(self._now).at(row=partial(self._of_row, Place.ARRIVING))
@@ -85,25 +87,27 @@ class StatementCode(ChangeCode):
         return f"{self.source.const(tuple(bits))}[k[0]]" if levels else "0"
 
     def _prev(self, e: x.Prev, scope: Scope) -> str:
+        at = "W, item" if self.joins is None else self.joins.previous(e)
         if e.kind == "count":
-            return f"{self.source.bind('_prev_count', prev_count)}(W, item)"
+            return f"{self.source.bind('_prev_count', prev_count)}({at})"
         assert e.value is not None
         value = self._value_of_another(e.value)
         if e.kind == "window":
-            return f"{self.source.bind('_prev_window', prev_window)}(W, item, {value})"
+            return f"{self.source.bind('_prev_window', prev_window)}({at}, {value})"
         find = prev_tail if e.kind == "tail" else prev
         index = "1" if e.index is None else lower.value(scope, e.index)
-        return f"{self.source.bind(f'_{find.__name__}', find)}(W, item, {index}, {value})"
+        return f"{self.source.bind(f'_{find.__name__}', find)}({at}, {index}, {value})"
 
     def _value_of_another(self, e: x.Expr) -> str:
         """The name of a function that gives the value of `e` for an item."""
         if e not in self._previous:
             name = self._previous[e] = f"previous{len(self._previous)}"
+            code, own = (self.code, e) if self.joins is None else self.joins.of_input(e)
 
             def write() -> None:
                 with self.source.block(f"def {name}(item):"):
-                    self.code.items.unpack(self.source, "item")
-                    self.source.line(f"return {lower.value(self.code.retained(), e)}", e.span)
+                    code.items.unpack(self.source, "item")
+                    self.source.line(f"return {lower.value(code.retained(), own)}", e.span)
 
             self.code.helpers.append(write)
         return self._previous[e]

@@ -40,8 +40,8 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
 
 
 def _unknown(scope: Scope) -> bool:
-    """Whether the from-clause was refused as a whole; joins are."""
-    return scope.open_ or len(scope.streams) > 1
+    """Whether the from-clause was refused as a whole."""
+    return scope.open_
 
 
 # ---------------------------------------------------------------- other events
@@ -67,7 +67,7 @@ def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 
 def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     windows = scope.data_windows
-    if _unknown(scope):
+    if _unknown(scope) or len(scope.streams) > 1:  # which window it is, the value tells
         return
     if not windows:
         scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, "add one, such as #keepall")

@@ -17,6 +17,7 @@ from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.insert import bind_insert, row_type
+from cepbook.lang.bind.join import bind_join, whole_events
 from cepbook.lang.bind.names import (
     ERROR,
     Module,
@@ -49,7 +50,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     limit, offset = _limit(node, module)
     selector = _selector(node, module)
     rate = bind_output(node.output, scope) if node.output is not None else None
-    event_type = scope.streams[0].event_type if scope.streams else None
+    event_type = scope.streams[0].event_type if len(scope.streams) == 1 else None
     written = Shape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
     found = shape(written, scope, node.span, gathered=node.output is not None)
     insert: plan.Insert | None = None
@@ -96,8 +97,6 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
     problems = module.problems
     if not node.sources:
         _check_sourceless(node, module)
-    if len(node.sources) > 1:
-        problems.unsupported("joins", node.sources[0].span.to(node.sources[-1].span))
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
@@ -152,9 +151,11 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
     return scope, tuple(patterns)
 
 
-def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> plan.StreamNode | None:
-    """The stream with its windows; `scope` then sees their events, too. None: refused."""
-    found: plan.StreamNode | None = None if node.sources else plan.Source(plan.NOTHING, None, None, span=node.span)
+def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scope) -> plan.FromNode | None:
+    """The streams with their windows; `scope` then sees their events, too. None: refused."""
+    if not node.sources:
+        return plan.Source(plan.NOTHING, None, None, span=node.span)
+    found: list[plan.StreamNode] = []
     grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
     reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
     if node.group_by is not None and not grouped:
@@ -163,7 +164,7 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
         pattern = patterns[position]
         arriving = _arriving(source, scope.streams[position], pattern, scope)
         own = replace(scope.without_aggregates("a filter"), streams=(arriving,), no_rows="a filter")
-        own.open_ = own.streams[0].event_type is None or len(node.sources) > 1
+        own.open_ = own.streams[0].event_type is None
         filters: list[x.Expr] = []
         if isinstance(source.stream, ast.FilterStream):
             filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
@@ -171,16 +172,18 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
         store = None if pattern is not None else store_read(source, scope.module)
         event_type = own.streams[0].event_type
         if event_type is not None and not own.open_:
-            found = windows.over(
-                plan.Source(
-                    event_type.name, conjunction(filters), source.alias, pattern, store, span=source.stream.span
-                )
-            )
+            at = source.stream.span
+            read = plan.Source(event_type.name, conjunction(filters), source.alias, pattern, store, span=at)
+            found.append(windows.over(read))
             scope.data_windows, scope.no_rows = windows.holding, None
             if windows.event_type is not None:
-                scope.streams = (replace(scope.streams[position], event_type=windows.event_type),)
-                scope.open_ = node.match_recognize is not None
-    return found
+                shown = list(scope.streams)
+                shown[position] = replace(shown[position], event_type=windows.event_type)
+                scope.streams = tuple(shown)
+                scope.open_ = node.match_recognize is not None or any(s.event_type is None for s in shown)
+    if len(found) < len(node.sources):
+        return None
+    return found[0] if len(found) == 1 else bind_join(node, found, scope)
 
 
 def _arriving(source: ast.StreamSource, stream: Stream, pattern: Pattern | None, scope: Scope) -> Stream:
@@ -217,6 +220,10 @@ def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[p
                 flat += _properties_of(tag, item.span, scope)
             else:
                 whole.append(plan.Column(item.alias, replace(tag, span=item.span), span=item.span))
+        elif item.stream is None and len(scope.streams) > 1:
+            whole += whole_events(item.span, scope)
+        elif len(scope.streams) > 1 and item.stream is not None and item.alias is None:
+            flat += _of_stream(item.stream, item.span, scope)
         elif item.stream is None or item.alias is None:
             wildcard = True
             if item.stream is not None:
@@ -268,6 +275,18 @@ def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[plan.Column]:
     target = replace(tag, span=span)
     return [
         plan.Column(name, x.Member(type_, target, name, span=span), span=span)
+        for name, type_ in event_type.properties.items()
+    ]
+
+
+def _of_stream(name: str, span: Span, scope: Scope) -> list[plan.Column]:
+    """The columns of ``alias.*`` in a join."""
+    position = _stream_position(name, span, scope)
+    event_type = scope.streams[position].event_type if position is not None else None
+    if event_type is None or position is None:
+        return []
+    return [
+        plan.Column(name, x.Prop(type_, position, name, span=span), span=span)
         for name, type_ in event_type.properties.items()
     ]
 
@@ -339,7 +358,7 @@ def _selector(node: ast.Select, module: Module) -> plan.Selector:
 
 
 # ---------------------------------------------------------------- plan nodes
-def _selected(rows: plan.StreamNode, where: x.Expr | None) -> plan.SelectionNode:
+def _selected(rows: plan.FromNode, where: x.Expr | None) -> plan.SelectionNode:
     return plan.Selection(rows, where, span=where.span) if where is not None else rows
 
 

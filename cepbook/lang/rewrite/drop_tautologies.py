@@ -33,8 +33,14 @@ def _aggregation(node: plan.AggregationNode) -> plan.AggregationNode:
 
 def _selection(node: plan.SelectionNode) -> plan.SelectionNode:
     if isinstance(node, plan.Selection):
-        below = _stream(node.input)
+        below = _from(node.input)
         return below if _holds(node.predicate) else replace(node, input=below)
+    return _from(node)
+
+
+def _from(node: plan.FromNode) -> plan.FromNode:
+    if isinstance(node, plan.Join):
+        return replace(node, inputs=tuple(replace(each, stream=_stream(each.stream)) for each in node.inputs))
     return _stream(node)
 
 

@@ -119,8 +119,18 @@ def _call(call: plan.AggregateCall, fn: Change) -> plan.AggregateCall:
 
 def _selection(node: plan.SelectionNode, fn: Change) -> plan.SelectionNode:
     if isinstance(node, plan.Selection):
-        return replace(node, input=_stream(node.input, fn), predicate=fn(node.predicate))
+        return replace(node, input=_from(node.input, fn), predicate=fn(node.predicate))
+    return _from(node, fn)
+
+
+def _from(node: plan.FromNode, fn: Change) -> plan.FromNode:
+    if isinstance(node, plan.Join):
+        return replace(node, inputs=tuple(_input(each, fn) for each in node.inputs))
     return _stream(node, fn)
+
+
+def _input(node: plan.JoinInput, fn: Change) -> plan.JoinInput:
+    return replace(node, stream=_stream(node.stream, fn), on=None if node.on is None else fn(node.on))
 
 
 def _stream(node: plan.StreamNode, fn: Change) -> plan.StreamNode:

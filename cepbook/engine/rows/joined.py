@@ -1,0 +1,147 @@
+"""The view of a join: changes of its inputs become changes of combinations.
+
+A combination is the items of all inputs in one flat tuple; where an outer join has no event, nulls stand. The pairs of
+what leaves are made before the change, those of what enters after it; neither takes back what others posted earlier:
+a null row stays posted when a partner comes, and does not come again when the last one goes.
+
+::
+
+    left outer join on k     a1      b1         a1 leaves
+    entered                  a1,-    a1,b1
+    left                                        a1,b1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.relations.relation import Item, Relation
+from cepbook.engine.rows.windows.view import Change, View
+
+MISSING = -1
+Relations = list[Relation]
+Arrive = Callable[[Any, Any, int], Change | None]  # (event, state of the input, now)
+Find = Callable[[Relations, Iterable[Item]], list[Item]]  # the combinations with these items of an input
+
+
+@dataclass(frozen=True, slots=True)
+class JoinForm:
+    """What the joins of one statement have in common: generated functions and facts, input by input.
+
+    `active`: events of the input make rows; `keeps`: it has windows, so its events are there for others. `leaving`:
+    somebody looks at what leaves. `ordinals` are the places of the inputs' ordinals in a combination; that of a missing
+    event is `MISSING`.
+    """
+
+    arrive: tuple[Arrive, ...]
+    find: tuple[Find, ...]
+    contents: Callable[[Relations], list[Item]]
+    active: tuple[bool, ...]
+    keeps: tuple[bool, ...]
+    leaving: bool
+    ordinals: tuple[int, ...]
+
+
+class Joined(View):
+    """The inputs' states (each with a view of its own) and relations."""
+
+    __slots__ = ("form", "relations", "states")
+
+    def __init__(self, form: JoinForm, states: list[Any], relations: Relations) -> None:
+        super().__init__()
+        self.form = form
+        self.states = states
+        self.relations = relations
+        self._look()
+
+    def _look(self) -> None:
+        self.due = min((state[1].due for state in self.states), default=NEVER)
+
+    # -------------------------------------------------------------- changes
+    def take(self, number: int, event: Any, now: int) -> Change | None:
+        """An event for the one input `number`."""
+        state = self.states[number]
+        change = self.form.arrive[number](event, state, now)
+        due = state[1].due
+        if due != self.due:
+            self._look()
+        return None if change is None else self._changed(number, change)
+
+    def take_all(self, numbers: Sequence[int], event: Any, now: int) -> Change | None:
+        """An event that several inputs read enters all of them before combinations are made."""
+        changes = []
+        for number in numbers:
+            change = self.form.arrive[number](event, self.states[number], now)
+            if change is not None:
+                changes.append((number, change))
+        self._look()
+        return self._all_changed(changes)
+
+    def advance(self, now: int) -> Change | None:
+        changes = []
+        for number, state in enumerate(self.states):
+            view = state[1]
+            if view.due <= now:
+                change = view.advance(now)
+                if change is not None:
+                    changes.append((number, change))
+        self._look()
+        return self._all_changed(changes)
+
+    def reevaluate(self, now: int) -> None:
+        for state in self.states:
+            state[1].reevaluate(now)
+        self._look()
+
+    def changed(self, number: int, change: Change) -> Change | None:
+        """An input that is told of changes has changed."""
+        return self._changed(number, change)
+
+    def _changed(self, number: int, change: Change) -> Change | None:
+        form, relations = self.form, self.relations
+        entered, left = change
+        active = form.active[number]
+        former: list[Item] = []
+        if left and active and form.leaving:
+            former = form.find[number](relations, left)
+        if form.keeps[number]:
+            relations[number].change(entered, left)
+        batch = form.find[number](relations, entered) if active else []
+        return (batch, former) if batch or former else None
+
+    def _all_changed(self, changes: list[tuple[int, Change]]) -> Change | None:
+        if len(changes) == 1:
+            return self._changed(*changes[0])
+        form, relations = self.form, self.relations
+        former: dict[Any, Item] = {}
+        batch: dict[Any, Item] = {}
+        if form.leaving:
+            for number, (_, left) in changes:
+                if left and form.active[number]:
+                    self._add(former, form.find[number](relations, left))
+        for number, (entered, left) in changes:
+            if form.keeps[number]:
+                relations[number].change(entered, left)
+        for number, (entered, _) in changes:
+            if form.active[number]:
+                self._add(batch, form.find[number](relations, entered))
+        return (list(batch.values()), list(former.values())) if batch or former else None
+
+    def _add(self, found: dict[Any, Item], items: list[Item]) -> None:
+        """Each combination once, by what it consists of."""
+        places = self.form.ordinals
+        for item in items:
+            found.setdefault(tuple(item[place] for place in places), item)
+
+    # -------------------------------------------------------------- reading
+    def contents(self) -> Iterable[Item]:
+        return self.form.contents(self.relations)
+
+    def retained(self) -> int:
+        return sum(state[1].retained() for state in self.states)
+
+    def discard(self, item: Item) -> None:
+        """Nothing else takes combinations away."""

@@ -1,0 +1,429 @@
+"""Code of joins: how events enter the inputs, and how the combinations with an item of an input are found.
+
+Each input is a little statement up to its windows: a state of its own (``_input_state0``) and a function that takes an
+event (``arrive0``). ``find0(R, items)`` makes the combinations with `items` of input 0 out of the relations ``R``:
+loops, one per other input, each over what an index or the whole relation gives. Outer joins are made stream after
+stream, as they are written: ``extend2`` joins stream 2 to combinations of the streams before it, ``with2`` finds those
+that go with items of stream 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cepbook.engine.relations.access import Access, access, inputs_of
+from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import key_code
+from cepbook.engine.rows.items import JoinedItems
+from cepbook.engine.rows.joined import MISSING, Joined, JoinForm
+from cepbook.engine.rows.lowering import of_input
+from cepbook.engine.rows.pipeline import Pipeline, Sweep
+from cepbook.engine.rows.windows.form import CHANGE, Posted
+from cepbook.errors import Refusal
+from cepbook.lang import expr as x
+
+_INDEXES = {"hash": HashIndex, "sorted": SortedIndex}
+
+
+@dataclass(slots=True)
+class _Input:
+    """One input as it is written: its code and views, and the indexes that its relation needs."""
+
+    code: Code
+    pipeline: Pipeline
+    view: str
+    indexes: list[tuple[str, tuple[x.Expr, ...]]] = field(default_factory=list)
+
+
+class JoinPipeline(Pipeline):
+    """Writes what turns events of several inputs into changes of combinations. `at`: the input that is written."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code, False)
+        assert self.steps.join is not None and isinstance(code.items, JoinedItems)
+        self.join = self.steps.join
+        self.rows = code.items
+        self.at = 0
+        self.inputs: list[_Input] = []
+        for steps in self.steps.inputs:
+            own = Code(steps, code.base.at(aggregates=(), keys=()))
+            own.helpers = code.helpers  # of one module, with names of their own
+            pipeline = Pipeline(own, False)
+            self.inputs.append(_Input(own, pipeline, pipeline.view()))
+        code.helpers.append(self._write_finders)
+
+    # -------------------------------------------------------------- facts
+    @property
+    def objection(self) -> str | None:
+        return "several streams are joined"
+
+    @property
+    def reads_now(self) -> bool:
+        return True
+
+    def prior(self, e: x.Expr, *, arriving: bool) -> str:
+        number = _one_input(e)
+        priors = self.steps.inputs[number].priors
+        own = [i for i, prior in enumerate(priors) if prior == _local(e)]
+        return f"q{number}_r{own[0]}"
+
+    def previous(self, e: x.Prev) -> str:
+        """Of ``prev``: code of the view that it looks at, and of the item of that input."""
+        number = 0 if e.value is None else _one_input(e.value)
+        begin = self.rows.place(number)
+        return f"W.states[{number}][1], item[{begin}:{begin + len(self.rows.inputs[number].parts)}]"
+
+    def of_input(self, e: x.Expr) -> tuple[Code, x.Expr]:
+        """The code of the input that an expression reads, and the expression as it stands there."""
+        return self.inputs[_one_input(e)].code, _local(e)
+
+    # -------------------------------------------------------------- views and arrivals
+    def view(self) -> str:
+        joined, relation = self.source.bind("_Joined", Joined), "_relation"
+        states = ", ".join(f"_input_state{number}(P, now)" for number in range(len(self.inputs)))
+        relations = ", ".join(f"{relation}{number}()" for number in range(len(self.inputs)))
+        return f"{joined}(join_form, [{states}], [{relations}])"
+
+    def ask(self) -> None:
+        if self.at < 0:
+            self.source.line("change = W.take_all(inputs, e, now)")
+        else:
+            self.source.line(f"change = W.take({self.at}, e, now)")
+
+    def arrive(self, swept: Sweep) -> Posted | None:
+        self.ask()
+        self.armed()
+        return CHANGE
+
+    def item(self, operands: Sequence[str] | None = None) -> str:
+        raise Refusal("no-item", "an event of a join is no row yet")
+
+    # -------------------------------------------------------------- inputs
+    def entries(self) -> list[tuple[int, str, list[str]]]:
+        """(input, name of the function that takes its events, further parameters)."""
+        return [(number, f"on_event{number}", []) for number in range(len(self.inputs))]
+
+    def write_inputs(self) -> None:
+        """``arrive0(e, S, now)``: what an event changes in the input 0, of which ``S`` is the state."""
+        for number, each in enumerate(self.inputs):
+            source, steps, code = self.source, self.steps.inputs[number], each.code
+            condition = steps.source.filter
+            with source.block(f"def arrive{number}(e, S, now):"):
+                for name in steps.properties:
+                    source.line(f"p{code.first.positions[name]} = e.get({source.const(name, 'n')})")
+                if condition is not None:
+                    with source.block(f"if not {lower.truth(code.arriving('now'), condition)}:", condition.span):
+                        source.line("return None")
+                source.line("W = S[1]")
+                code.number()
+                source.line(f"return W.arrive({each.pipeline.item()}, now)", each.pipeline.span)
+
+    def write_states(self) -> None:
+        """``_input_state0(P, now)``: written when all window parameters are known."""
+        for number, each in enumerate(self.inputs):
+            with self.source.block(f"def _input_state{number}(P, now):"):
+                self.source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *each.code.parameters])}]")
+                self.source.line(f"S[1] = {each.view}")
+                self.source.line("return S")
+
+    def form(self, namespace: Mapping[str, object]) -> JoinForm:
+        """What running joins are given."""
+        numbers = range(len(self.inputs))
+        steps = self.steps
+        return JoinForm(
+            tuple(namespace[f"arrive{n}"] for n in numbers),  # type: ignore[misc]
+            tuple(namespace[f"find{n}"] for n in numbers),  # type: ignore[misc]
+            namespace["joined_rows"],  # type: ignore[arg-type]
+            self.join.active,
+            tuple(not each.unidirectional for each in self.join.node.inputs),
+            (steps.wants_remove or steps.aggregation is not None) and not self.join.unidirectional,
+            tuple(self.rows.place(n) for n in numbers),
+        )
+
+    # -------------------------------------------------------------- combinations
+    def _write_finders(self) -> None:
+        if self.join.inner:
+            for number in range(len(self.inputs)):
+                self._write_loops(number)
+            with self.source.block("def joined_rows(R):"):
+                self.source.line("return find0(R, R[0].rows.values())")
+        else:
+            self._write_outer()
+        self._write_relations()
+
+    def _write_relations(self) -> None:
+        relation = self.source.bind("_Relation", Relation)
+        for number, each in enumerate(self.inputs):
+            made = []
+            for place, (kind, exprs) in enumerate(each.indexes):
+                name = f"key{number}_{place}"
+                with self.source.block(f"def {name}(item):"):
+                    self._unpack(number, "item")
+                    codes = [key_code(self.source, lower.value(self._scope, e), e.type) for e in exprs]
+                    self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+                made.append(f"{self.source.bind(f'_{_INDEXES[kind].__name__}', _INDEXES[kind])}({name})")
+            with self.source.block(f"def _relation{number}():"):
+                self.source.line(f"return {relation}([{', '.join(made)}])")
+
+    @property
+    def _scope(self) -> Scope:
+        return self.rows.scope(self.code.base, retained=True)
+
+    def _unpack(self, number: int, item: str) -> None:
+        names = self.rows.locals_of(number)
+        self.source.line(f"{', '.join(names)}{',' * (len(names) == 1)} = {item}")
+
+    def plan(self, number: int) -> list[Access]:
+        """How combinations with an event of input `number` are found, outermost loop first."""
+        conditions = list(self.join.conditions)
+        known, left, found = {number}, [n for n in range(len(self.inputs)) if n != number], []
+        while left:
+            reach = {n: access(conditions, n, known) for n in left}
+            by_index = [n for n in left if reach[n].keys] or [n for n in left if not reach[n].scans]
+            chosen = _nearest(by_index, number) if by_index else left[0]
+            found.append(reach[chosen])
+            known.add(chosen)
+            left.remove(chosen)
+        return found
+
+    def _write_loops(self, number: int) -> None:
+        source, open_conditions = self.source, list(self.join.conditions)
+        with source.block(f"def find{number}(R, items):"):
+            source.line("found = []")
+            accesses = self.plan(number)
+            for each in accesses:
+                self._hoist(each)
+            with source.block(f"for i{number} in items:"):
+                self._unpack(number, f"i{number}")
+                self._nested(number, {number}, accesses, open_conditions)
+            source.line("return found")
+
+    def _nested(self, number: int, known: set[int], accesses: list[Access], open_: list[x.Expr]) -> None:
+        """Write the loops over the inputs that are left, each behind the conditions that can be tested before it."""
+        ready = [e for e in open_ if inputs_of(e) <= known]
+        later = [e for e in open_ if e not in ready]
+        with self._if(ready):
+            if not accesses:
+                items = " + ".join(f"i{n}" for n in range(len(self.inputs)))
+                self.source.line(f"found.append({items})")
+                return
+            first, *rest = accesses
+            with self._each(first):
+                by_index = [e for e in later if inputs_of(e) <= {*known, first.input} and e not in first.rest]
+                self._nested(number, {*known, first.input}, rest, [e for e in later if e not in by_index])
+
+    @contextmanager
+    def _if(self, conditions: Sequence[x.Expr]) -> Iterator[None]:
+        if not conditions:
+            yield
+            return
+        tests = " and ".join(lower.truth(self._scope, e) for e in conditions)
+        with self.source.block(f"if {tests}:", conditions[0].span):
+            yield
+
+    def _index(self, each: Access) -> int:
+        """The place of the index that an access needs among those of its input."""
+        assert each.index is not None
+        indexes = self.inputs[each.input].indexes
+        if each.index not in indexes:
+            indexes.append(each.index)
+        return indexes.index(each.index)
+
+    def _hoist(self, each: Access) -> None:
+        """Write the local that an access reads, before the loop."""
+        if each.scans:
+            self.source.line(f"x{each.input} = R[{each.input}].rows")
+        else:
+            part = ".table" if each.keys else ""
+            self.source.line(f"x{each.input} = R[{each.input}].indexes[{self._index(each)}]{part}")
+
+    @contextmanager
+    def _each(self, each: Access) -> Iterator[None]:
+        """Write the loop over the items of an input that an access finds, taken apart."""
+        source, number = self.source, each.input
+        if each.keys:
+            head = self._by_key(each)
+        elif each.range is not None:
+            head = self._by_range(each)
+        else:
+            head = f"for i{number} in x{number}.values():"
+        with source.block(head):
+            self._unpack(number, f"i{number}")
+            yield
+
+    def _by_key(self, each: Access) -> str:
+        """Write the key; gives the head of the loop over its items."""
+        source, number = self.source, each.input
+        codes, checks = [], []
+        for place, equal in enumerate(each.keys):
+            code = lower.value(self._scope, equal.other)
+            if not code.isidentifier():
+                source.line(f"k{number}_{place} = {code}")
+                code = f"k{number}_{place}"
+            if not equal.nulls:
+                checks.append(f"{code} is not None")
+            if any(e.type.name in ("double", "float") for e in (equal.own, equal.other)):
+                checks.append(f"{code} == {code}")
+            codes.append(key_code(source, code, equal.other.type))
+        key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+        found = f"x{number}.get({key}, _NOTHING).values()"
+        source.bind("_NOTHING", {})
+        if not checks:
+            return f"for i{number} in {found}:"
+        return f"for i{number} in {found} if {' and '.join(checks)} else ():"
+
+    def _by_range(self, each: Access) -> str:
+        assert each.range is not None
+        source, number, within = self.source, each.input, each.range
+        names, checks = [], []
+        for word, bound in (("low", within.low), ("high", within.high)):
+            if bound is None:
+                names.append("None")
+                continue
+            name = f"{word}{number}"
+            source.line(f"{name} = {lower.value(self._scope, bound)}")
+            names.append(name)
+            checks.append(f"{name} is not None and {name} == {name}")
+        found = f"x{number}.within({', '.join(names)}, {within.with_low}, {within.with_high})"
+        return f"for i{number} in {found} if {' and '.join(checks)} else ():"
+
+    # -------------------------------------------------------------- outer joins
+    def _write_outer(self) -> None:
+        last = len(self.inputs) - 1
+        for number, each in enumerate(self.join.node.inputs):
+            missing = ", ".join([str(MISSING), *["None"] * (len(self.rows.inputs[number].parts) - 1)])
+            self.source.line(f"nothing{number} = ({missing},)")
+            conditions = [_null_safe(e) if each.kind != "inner" else e for e in x.conjuncts(each.on)]
+            if number:
+                self._write_extend(number, each.kind, conditions)
+            self._write_with(number, each.kind, conditions)
+            with self.source.block(f"def all{number}(R):"):
+                self._write_all(number, each.kind)
+        needed = self._required()
+        for number in range(len(self.inputs)):
+            with self.source.block(f"def find{number}(R, items):"):
+                self.source.line(f"found = {self._up_to(number, last, 'items')}")
+                self._write_required(needed)
+        with self.source.block("def joined_rows(R):"):
+            self.source.line(f"found = all{last}(R)")
+            self._write_required(needed)
+
+    def _required(self) -> list[int]:
+        """The inputs without whose events there is no row: those of inner joins (recorded: inner_chain_then_full)."""
+        found: set[int] = set()
+        for number, each in enumerate(self.join.node.inputs):
+            if number and each.kind == "inner":
+                found.update(inputs_of(each.on) if each.on is not None else range(number + 1))
+        return sorted(found)
+
+    def _write_required(self, needed: Sequence[int]) -> None:
+        tests = " and ".join(f"item[{self.rows.place(n)}] >= 0" for n in needed)
+        self.source.line(f"return [item for item in found if {tests}]" if tests else "return found")
+
+    def _up_to(self, begin: int, end: int, items: str) -> str:
+        """Code of the combinations of the inputs 0 to `end` with these items of the input `begin`."""
+        found = f"with{begin}(R, {items})"
+        for number in range(begin + 1, end + 1):
+            found = f"extend{number}(R, {found})"
+        return found
+
+    def _unpack_before(self, number: int) -> None:
+        names = [name for n in range(number) for name in self.rows.locals_of(n)]
+        self.source.line(f"{', '.join(names)}{',' * (len(names) == 1)} = item")
+
+    def _write_extend(self, number: int, kind: str, conditions: Sequence[x.Expr]) -> None:
+        """``extend1(R, before)``: combinations of the inputs before it, each with the partners of input 1."""
+        source = self.source
+        before = sorted({n for e in conditions for n in inputs_of(e)} - {number})
+        with source.block(f"def extend{number}(R, before):"):
+            source.line("found = []")
+            found = access(conditions, number, set(range(number)))
+            self._hoist(found)
+            with source.block("for item in before:"):
+                self._unpack_before(number)
+                source.line("alone = True")
+                present = " and ".join(f"q{n}_o >= 0" for n in before)
+                with source.block(f"if {present}:" if present else "if True:"), self._each(found), self._if(found.rest):
+                    source.line(f"found.append(item + i{number})")
+                    source.line("alone = False")
+                if kind in ("left", "full"):
+                    with source.block("if alone:"):
+                        source.line(f"found.append(item + nothing{number})")
+            source.line("return found")
+
+    def _write_with(self, number: int, kind: str, conditions: Sequence[x.Expr]) -> None:
+        """``with1(R, items)``: combinations of the inputs up to 1 with these items of input 1."""
+        source = self.source
+        with source.block(f"def with{number}(R, items):"):
+            if number == 0:
+                source.line("return list(items)")
+                return
+            source.line("found = []")
+            partner = next((n for e in conditions for n in sorted(inputs_of(e)) if n < number), None)
+            by_partner = None
+            if partner is not None:
+                own = [e for e in conditions if inputs_of(e) == {partner, number}]
+                by_partner = access(own, partner, {number})
+                self._hoist(by_partner)
+            with source.block(f"for i{number} in items:"):
+                self._unpack(number, f"i{number}")
+                source.line("alone = True")
+                if by_partner is None:
+                    source.line(f"before = all{number - 1}(R)")
+                else:
+                    source.line("partners = []")
+                    with self._each(by_partner), self._if(by_partner.rest):
+                        source.line(f"partners.append(i{partner})")
+                    source.line(f"before = {self._up_to(partner or 0, number - 1, 'partners')} if partners else ()")
+                with source.block("for item in before:"):
+                    source.line(f"found.append(item + i{number})")
+                    source.line("alone = False")
+                if kind in ("right", "full"):
+                    nothing = " + ".join(f"nothing{n}" for n in range(number))
+                    with source.block("if alone:"):
+                        source.line(f"found.append({nothing} + i{number})")
+            source.line("return found")
+
+    def _write_all(self, number: int, kind: str) -> None:
+        """All combinations of the inputs up to `number`."""
+        source = self.source
+        rows = f"R[{number}].rows.values()"
+        if number == 0:
+            source.line(f"return list({rows})")
+            return
+        source.line(f"found = extend{number}(R, all{number - 1}(R))")
+        if kind in ("right", "full"):
+            missing = " and ".join(f"item[{self.rows.place(n)}] < 0" for n in range(number))
+            source.line(f"found += [item for item in with{number}(R, {rows}) if {missing}]")
+        source.line("return found")
+
+
+def _nearest(among: Sequence[int], number: int) -> int:
+    """The loop that comes next: later streams before earlier ones, nearest first (recorded: three_way_chain_order)."""
+    behind = [n for n in among if n > number]
+    return min(behind) if behind else max(among)
+
+
+def _null_safe(e: x.Expr) -> x.Expr:
+    """``on a.x = b.y`` of an outer join pairs null with null (recorded: null_keys_on_clause)."""
+    if isinstance(e, x.Compare) and e.op == "=":
+        return x.Is(e.type, e.left, e.right, False, span=e.span)
+    return e
+
+
+def _one_input(e: x.Expr) -> int:
+    """The input whose events an expression reads. Errors: Refusal when it reads several."""
+    found = inputs_of(e)
+    if len(found) > 1:
+        raise Refusal("several-inputs", "prev and prior look at the events of one stream of a join")
+    return next(iter(found), 0)
+
+
+def _local(e: x.Expr) -> x.Expr:
+    """`e`, of one input, as the steps of that input have it."""
+    return of_input(e, _one_input(e))

@@ -1,0 +1,193 @@
+"""From the plan of a statement to its steps: what each input keeps of its events follows from what is read later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.steps import (
+    Apply,
+    Derive,
+    Fold,
+    Join,
+    Keep,
+    Match,
+    Pace,
+    Row,
+    Scan,
+    Steps,
+    Where,
+    after_window,
+    of_calls,
+)
+from cepbook.errors import Refusal
+from cepbook.lang import expr as x
+from cepbook.lang import plan as p
+from cepbook.lang.expr import Expr
+from cepbook.lang.rewrite.expressions import substitute
+from cepbook.lang.types import BOOLEAN
+from cepbook.lang.windows import WINDOWS
+
+
+def lowered(plan: p.StatementPlan) -> Steps:
+    """The steps of a statement that runs.
+
+    Errors: Refusal for what the row engine does not know.
+    """
+    if isinstance(plan, p.SelectStatement):
+        return _of_select(plan)
+    if isinstance(plan, p.OnSetStatement):
+        return Steps(plan.span, plan.context, _scan(plan.source), Apply(plan.selector, None, plan.assigned))
+    if isinstance(plan, p.SplitStatement):
+        applied = Apply("istream", None, plan.assigned, plan.drop, plan.branches)
+        return Steps(plan.span, plan.context, _scan(plan.source), applied)
+    if isinstance(plan, p.UpdateStatement):
+        applied = Apply("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
+        selection = None if plan.predicate is None else Where(plan.predicate)
+        return Steps(plan.span, None, _scan(plan.source), applied, selection=selection)
+    return Steps(plan.span, None, Scan(p.Source("", None, None)), Apply("irstream"))
+
+
+def _scan(source: p.Source) -> Scan | Match:
+    return Scan(source) if source.pattern is None else Match(source, source.pattern)
+
+
+def _of_select(plan: p.SelectStatement) -> Steps:
+    node: p.RowNode = plan.root.input
+    having: Expr | None = None
+    applied = Apply(plan.selector, plan.insert, plan.assigned, plan.drop)
+    found = Steps(plan.span, plan.context, _scan(plan.source), applied)
+    if isinstance(plan, p.CreateWindowStatement):
+        found.owns, found.fill = plan.store, plan.fill
+    if isinstance(node, p.Having):
+        having, node = node.predicate, node.input
+    if isinstance(node, p.Aggregation):
+        found.fold, node = Fold(node), node.input
+    if isinstance(node, p.Selection):
+        found.selection, node = Where(node.predicate), node.input
+    found.row = Row(plan.root, having, plan.kind)
+    found.pace = None if plan.output is None else Pace(plan.output)
+    if isinstance(node, p.Join):
+        _join(found, node)
+    elif isinstance(node, (p.Windowed, p.Derived, p.Source)):
+        by_ordinal = found.placed or found.owns is not None
+        _keep(found, _views(node), after_window(found), found.projection.wildcard, by_ordinal)
+    else:
+        raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
+    return found
+
+
+def _views(node: p.StreamNode) -> list[p.Windowed | p.Derived]:
+    """The nodes over the source, last to first."""
+    return [each for each in p.chain(node) if isinstance(each, (p.Windowed, p.Derived))]
+
+
+def _join(found: Steps, node: p.Join) -> None:
+    """Each input keeps what the join, and all that comes after it, reads of its events."""
+    join = Join(node, ())
+    if join.inner:
+        parts = [part for each in node.inputs for part in x.conjuncts(each.on)]
+        where = [_ordered(part) for part in x.conjuncts(found.where)]
+        early = [part for part in where if not any(isinstance(e, _OF_PLACE) for e in x.walk(part))]
+        late = [part for part in where if part not in early]
+        join = Join(node, (*parts, *early))
+        found.selection = Where(_conjunction(late)) if late else None
+    found.join = join
+    after = [*after_window(found), *join.conditions, *(each.on for each in node.inputs)]
+    inputs: list[Steps] = []
+    for number, each in enumerate(node.inputs):
+        source = p.source_of(each.stream)
+        steps = Steps(each.span, found.context, _scan(source), Apply("irstream"))
+        own = [None if e is None else of_input(e, number) for e in after]
+        steps.row = Row(p.Projection(each.stream, ()), None, "unaggregated")
+        _keep(steps, _views(each.stream), own, False, True)
+        inputs.append(steps)
+    found.inputs = tuple(inputs)
+    found.stages = (Keep((), False, (), (), False, False, True, 0),)
+    found.priors = ()
+
+
+# What has another value for the same events from one row to the next: no condition of a join
+_OF_PLACE = (x.Prev, x.Prior, x.InsertStream)
+
+
+def of_input(e: Expr, number: int) -> Expr:
+    """`e` as the steps of an input see it: its own events are those of stream 0, and no others are known."""
+    own: dict[Expr, Expr] = {}
+    for part in x.walk(e):
+        if isinstance(part, (x.Prop, x.EventOf)):
+            own[part] = replace(part, stream=0 if part.stream == number else -1)
+    return substitute(e, own)
+
+
+def _ordered(e: Expr) -> Expr:
+    """A range between two columns: as a condition of a join its bounds are in order (recorded: between_join)."""
+    if isinstance(e, x.Between) and not e.negated and not all(isinstance(b, x.Const) for b in (e.low, e.high)):
+        return replace(e, ordered=True)
+    return e
+
+
+def _conjunction(parts: list[Expr]) -> Expr:
+    if len(parts) == 1:
+        return parts[0]
+    return x.Logic(BOOLEAN, "and", tuple(parts), span=parts[0].span.to(parts[-1].span))
+
+
+def _keep(
+    steps: Steps, streams: list[p.Windowed | p.Derived], after: list[Expr | None], wildcard: bool, by_ordinal: bool
+) -> None:
+    """The views of a stream; `after` is what is read of its events behind them, as a whole with `wildcard`."""
+    parts = [part for e in after if e is not None for part in x.walk(e)]
+    priors = (part for part in parts if isinstance(part, x.Prior) and not _reads_others(part))
+    steps.priors = tuple(dict.fromkeys(priors))
+    derived = next((node for node in streams if isinstance(node, p.Derived)), None)
+    windowed = [node for node in streams if isinstance(node, p.Windowed)]
+    if derived is None:
+        below = windowed[0] if windowed else None
+        steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, by_ordinal),)
+        return
+    steps.derive = Derive(derived)
+    below = windowed[-1] if windowed and windowed[-1] is derived.input else None
+    above = windowed[0] if streams[0] is not derived and windowed else None
+    derives = [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
+    steps.stages = (
+        _stage(below, [steps.source.filter, *derives], [], False, len(derives), True),
+        _stage(above, [], after, wildcard, 0, True),
+    )
+
+
+def _reads_others(e: Expr) -> bool:
+    """Whether it is of another input of a join."""
+    return any(isinstance(part, (x.Prop, x.EventOf)) and part.stream < 0 for part in x.walk(e))
+
+
+def _stage(
+    node: p.Windowed | None,
+    arriving: list[Expr | None],
+    after: list[Expr | None],
+    wildcard: bool,
+    more: int,
+    by_ordinal: bool,
+) -> Keep:
+    windows = () if node is None else node.windows
+    rows = [WINDOWS[w.name] for w in windows]
+    later = list(after)
+    for window, row in zip(windows, rows, strict=True):
+        arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
+        if row.conditional:
+            later += [*window.args, *of_calls(window.calls)]
+    parts = [part for e in later if e is not None for part in x.walk(e) if isinstance(part, x.WindowValue)]
+    known_only_here = any(part.name.endswith("_event") for part in parts)
+    timestamps = any(part.name.endswith("_timestamp") for part in parts)
+    several = sum(row.kind != "grouping" for row in rows) > 1
+    merged = any(window.name == "merge" for window in windows)
+    return Keep(
+        windows,
+        node is not None and node.union,
+        tuple(lower.properties(*arriving, *later)),
+        tuple(lower.properties(*later)),
+        wildcard or known_only_here or lower.reads_event(*later),
+        timestamps or any(row.keeps_time for row in rows),
+        by_ordinal or several or merged or any(row.by_ordinal for row in rows),
+        sum(row.operands for row in rows) + more,
+    )
