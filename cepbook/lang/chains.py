@@ -1,0 +1,266 @@
+"""The chain of plan nodes of one query, from its `Source` up to its `Projection`::
+
+    Projection          select-clause columns
+      Having            optional
+        Aggregation     optional: group-by keys, aggregate calls
+          Selection     optional: the where-clause
+            Windowed    optional: data windows over events or derived events (or a Join of such chains)
+            Derived     optional: a derived-value window, events of a type of its own
+              Windowed  optional: data windows, first to last
+                Source  event type and filter
+
+Statements and subqueries have one (`lang.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from cepbook.errors import NOWHERE, Span
+from cepbook.lang.catalog import EventType, StoreType
+from cepbook.lang.expr import Expr
+from cepbook.lang.types import Type
+
+if TYPE_CHECKING:
+    from cepbook.lang.patterns import Pattern
+
+Selector = Literal["istream", "rstream", "irstream"]
+# The five query kinds (basic concepts, "Output of statement types")
+QueryKind = Literal[
+    "unaggregated",  # rows of events
+    "fully_aggregated",  # no group by, only aggregates: one row
+    "aggregated",  # no group by, aggregates and event properties: a row per event
+    "fully_aggregated_grouped",  # group by, select only keys and aggregates: a row per group
+    "aggregated_grouped",  # group by, other properties too: a row per event
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """`span` is what the node was made from, in the module's source; it does not count in comparisons."""
+
+    span: Span = field(default=NOWHERE, kw_only=True, compare=False)
+
+
+NOTHING = ""  # the event type that a statement without a from-clause reads: no event is of it
+
+
+@dataclass(frozen=True, slots=True)
+class Source(PlanNode):
+    """Events of `event_type` (and its subtypes) that pass `filter`; or the matches of `pattern`.
+
+    With a pattern `event_type` names the type of its matches, which is in no catalog, and there is no filter. A select
+    without a from-clause reads `NOTHING`: it has one row per context partition, at its allocation, or at its end under
+    ``output when terminated``, and its iterator one for each that lives.
+
+    With a `store` it is not events that are read but the named window or table: what enters and what leaves it.
+    """
+
+    event_type: str
+    filter: Expr | None
+    alias: str | None
+    pattern: Pattern | None = None
+    store: StoreType | None = None
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is no from-clause: the statement has one row for each context partition."""
+        return self.event_type == NOTHING
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The types of the events that it reads, each once; their subtypes are read, too."""
+        if self.store is not None:
+            return ()
+        if self.pattern is None:
+            return (self.event_type,)
+        return tuple(dict.fromkeys(atom.event_type for atom in self.pattern.atoms))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec(PlanNode):
+    """One data window of `lang.windows.WINDOWS` with its bound parameters, in order.
+
+    ``groupwin`` has the keys as `args` and applies to all windows behind it, up to ``merge`` (no args). A duration
+    parameter is an `expr.Period` (numbers of seconds are converted by the binder). ``sort`` has its size as the only
+    arg, ``rank`` its size and then its keys; the sort order of both is `criteria`: (expression, descending). The
+    condition of ``expr`` and ``expr_batch`` may refer to `calls` by `expr.AggregateRef`, and to `expr.WindowValue`.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    options: tuple[str, ...] = ()  # flow-control keywords in upper case: FORCE_UPDATE, START_EAGER
+    criteria: tuple[tuple[Expr, bool], ...] = ()
+    calls: tuple[AggregateCall, ...] = ()
+    # of groupwin, from @Hint: (reclaim_group_aged, reclaim_group_freq) in clock units
+    reclaim: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed(PlanNode):
+    """The data windows, first to last; ``groupwin`` gives each key instances of its own of those behind it.
+
+    Several windows are an intersection (an event leaves when one of them drops it) unless `union` (when all have).
+    """
+
+    input: Source | Derived
+    windows: tuple[WindowSpec, ...]
+    union: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Derived(PlanNode):
+    """A derived-value window: each change of its input makes one derived event of type `event_type`.
+
+    `name` and `args` are those of `lang.windows`; the derived event has the statistic's own fields, then `extra`
+    columns, which are taken from the last event that arrived (null before the first). `keys` are those of ``groupwin``
+    before it (columns of their own, named in `event_type` before everything else), each group having its own values.
+    Above it in the chain, `expr.Prop` and `expr.EventOf` refer to derived events.
+    """
+
+    input: Windowed | Source
+    name: str
+    args: tuple[Expr, ...]
+    extra: tuple[Column, ...]
+    keys: tuple[Column, ...]
+    event_type: EventType
+
+
+JoinKind = Literal["inner", "left", "right", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinInput(PlanNode):
+    """One stream of a join: a chain of its own, whose expressions call its events those of stream 0.
+
+    `kind` and `on` (a conjunction of equalities, None: every pair) join it to the streams before it. When any stream is
+    `unidirectional` only the events of such streams make rows, and nothing leaves.
+    """
+
+    stream: Windowed | Derived | Source
+    kind: JoinKind = "inner"
+    on: Expr | None = None
+    unidirectional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join(PlanNode):
+    """Two and more streams: rows are combinations of one event of each, of outer joins with null for missing ones.
+
+    Above it in the chain the stream of `expr.Prop` and `expr.EventOf` is the position in `inputs`.
+    """
+
+    inputs: tuple[JoinInput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(PlanNode):
+    """The where-clause: with a window it tests entering and leaving events."""
+
+    input: Windowed | Derived | Source | Join
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(PlanNode):
+    """One aggregate of `lang.aggregates.AGGREGATES`.
+
+    `args` are evaluated per event; no args for ``count(*)``, an `expr.EventOf` for ``first(*)``, ``window(*)``.
+    `filter` counts an event only when true. `ever` marks min/max/first/last over an unbound stream (nothing ever
+    leaves). `index` is the second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event,
+    null beyond the window. `group_by` groups this call alone (local grouping; empty: over all events), None: by the
+    statement's keys. `criteria` are the (expression, descending) of sorted, maxby and the like. Of a `reference` the
+    value is what holds the events of ``sorted``, for its methods, and nothing else reads it.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    type: Type
+    distinct: bool = False
+    filter: Expr | None = None
+    ever: bool = False
+    index: Expr | None = None
+    group_by: tuple[Expr, ...] | None = None
+    criteria: tuple[tuple[Expr, bool], ...] = ()
+    reference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation(PlanNode):
+    """`keys` are the group-by expressions (empty: one group). `calls` are numbered for `expr.AggregateRef`.
+
+    With rollup, cube or grouping sets `levels` lists the grouping sets, in their order, as indexes of `keys`; rows of a
+    level have null for the keys that it leaves out (`expr.KeyRef`, `expr.Grouping`).
+    """
+
+    input: Selection | Windowed | Derived | Source | Join
+    keys: tuple[Expr, ...]
+    calls: tuple[AggregateCall, ...]
+    kind: QueryKind
+    levels: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Having(PlanNode):
+    """The having-clause: rows of which `predicate` is not true are not delivered."""
+
+    input: Aggregation | Selection | Windowed | Derived | Source | Join
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Column(PlanNode):
+    """One output column. `value` may refer to event properties, `AggregateRef`, `KeyRef`, `ContextProp`."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Projection(PlanNode):
+    """Output rows. With `wildcard` the event's own properties come first, then `columns`.
+
+    `distinct`, `order_by` (expression, descending), `offset` and `limit` (int constants; a negative limit is none)
+    act in this order on the insert rows and the remove rows of one delivery apart, and on the iterator's rows.
+    """
+
+    input: Having | Aggregation | Selection | Windowed | Derived | Source | Join
+    columns: tuple[Column, ...]
+    wildcard: bool = False
+    distinct: bool = False
+    order_by: tuple[tuple[Expr, bool], ...] = ()
+    limit: Expr | None = None
+    offset: Expr | None = None
+
+
+# What may stand below each clause of the chain
+StreamNode = Windowed | Derived | Source
+FromNode = StreamNode | Join
+SelectionNode = Selection | FromNode
+AggregationNode = Aggregation | SelectionNode
+HavingNode = Having | AggregationNode
+RowNode = Projection | HavingNode
+
+
+def chain(root: RowNode) -> Iterator[RowNode]:
+    """`root` and the nodes below it, down to the `Source` or the `Join`."""
+    node: RowNode = root
+    yield node
+    while not isinstance(node, (Source, Join)):
+        node = node.input
+        yield node
+
+
+def streams(root: RowNode) -> tuple[StreamNode, ...]:
+    """The streams that `root` reads: one, or those of a join."""
+    *_, last = chain(root)
+    if isinstance(last, Join):
+        return tuple(each.stream for each in last.inputs)
+    return (next(node for node in chain(root) if isinstance(node, (Windowed, Derived, Source))),)
+
+
+def source_of(stream: StreamNode) -> Source:
+    """The source at the bottom of a stream."""
+    return next(node for node in chain(stream) if isinstance(node, Source))
