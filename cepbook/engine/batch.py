@@ -194,7 +194,7 @@ class Batch:
             return f"`{statement.name}` joins several streams, whose events must come in order"
         if statement.steps.matches and context is not None:
             return f"`{statement.name}` looks for a pattern in each partition of a context"
-        if statement.steps.consumes or statement.steps.owns is not None:
+        if statement.steps.shares:
             return f"`{statement.name}` shares the rows of a named window or table with others"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"

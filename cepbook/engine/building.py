@@ -21,6 +21,7 @@ from cepbook.lang.plan import (
     CreateContextTreeStatement,
     CreateVariableStatement,
     CreateWindowStatement,
+    MergeStatement,
     OnSetStatement,
     SelectStatement,
     SplitStatement,
@@ -32,6 +33,7 @@ _KINDS: Mapping[type[StatementPlan], str] = {
     OnSetStatement: "on set",
     UpdateStatement: "update istream",
     SplitStatement: "split",
+    MergeStatement: "merge",
     CreateVariableStatement: "create variable",
 }
 
@@ -72,7 +74,10 @@ def build(
                 made.reads_store = {**host.stores, **stores}[plan.source.store.name]
         elif type(plan) in _KINDS and isinstance(plan, Delivering):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
-            statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, _KINDS[type(plan)]))
+            kind = f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
+            statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
+            if isinstance(plan, MergeStatement):
+                statements[-1].changes_store({**host.stores, **stores}, plan)
             if isinstance(plan, CreateVariableStatement):
                 compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
     provided = compiled.plan.provides

@@ -12,6 +12,7 @@ from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
+from cepbook.engine.merge import compile_merge
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn
@@ -30,6 +31,7 @@ from cepbook.lang.plan import (
     CreateSchemaStatement,
     CreateVariableStatement,
     CreateWindowStatement,
+    MergeStatement,
     ModulePlan,
     OnSetStatement,
     SelectStatement,
@@ -113,6 +115,12 @@ def compile_plan(
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_update(statement, scope_in)
+        elif isinstance(statement, MergeStatement):
+            for action in (action for branch in statement.branches for action in branch.actions):
+                if action.insert is not None and action.insert.creates and action.output_type is not None:
+                    after.event_types[action.insert.target] = action.output_type
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_merge(statement, scope_in)
         elif isinstance(statement, SplitStatement):
             created = [branch for branch in statement.branches if branch.insert.creates]
             after.event_types.update((branch.insert.target, branch.output_type) for branch in created)

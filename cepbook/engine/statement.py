@@ -23,7 +23,7 @@ from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import CreateVariableStatement, Reader, Source
+from cepbook.lang.plan import CreateVariableStatement, MergeStatement, Reader, Source
 
 _BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
@@ -118,7 +118,7 @@ class Statement:
         if self.reads_store is not None:
             self.program.namespace["stored"] = self._stored
             self.reads_store.readers.append(self)
-            for _, state in self.states():
+            for _, state in self.states() if self.steps.row is not None else ():
                 self.program["prefill"](state, self._runtime.clock.now)
         if self.steps.fill is not None:
             self._fill(self._runtime.stores[self.steps.fill.store])
@@ -183,7 +183,7 @@ class Statement:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
-        elif self.reads_store is not None:
+        elif self.reads_store is not None and self.steps.row is not None:
             now = self._runtime.clock.now
             self.guarded(
                 lambda held, state: self.program["on_change"](state, held(state), (), now), self._stored, (partition,)
@@ -193,7 +193,7 @@ class Statement:
     def owns(self, changes: Changes) -> Store:
         """The store that it creates."""
         assert self.steps.owns is not None
-        self.owned = Store(self.steps.owns, self.output_type.properties, changes)
+        self.owned = Store(self.steps.owns, self.output_type.properties, changes, self.steps.posts_nothing)
         self.owned.owner = self
         self.program.namespace["changed"] = self.owned.changed
         return self.owned
@@ -206,6 +206,33 @@ class Statement:
         assert self.steps.owns is not None
         partitions = self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
         self.guarded(self.program["on_event"], row, partitions)
+
+    def arrive(self, row: dict[str, Any], state: Any) -> Any:
+        """A row is put into the named window that it created, without being told of."""
+        return self.program["arrive"](row, state, self._runtime.clock.now)
+
+    def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
+        """Deliver what others put into the store that it created, and took out."""
+        self.program["apply"](state, entered, left, now)
+
+    def changes_store(self, stores: Mapping[str, Store], plan: MergeStatement) -> None:
+        """It is an on-trigger that changes a store."""
+        store = stores[plan.target.name]
+        if plan.source.store is not None:
+            self.reads_store = stores[plan.source.store.name]
+
+        def target(state: Any) -> Any:
+            if self.context is None:
+                return store.owner.state_of(None)
+            return store.owner.state_of(state[0])
+
+        self.program.namespace.update(
+            target=target, contents=store.contents, by_key=store.by_key, within=store.within, move=store.move
+        )
+
+    def state_of(self, partition: Partition | None) -> Any:
+        """The state in a partition, or the one state."""
+        return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
     def _stored(self, state: Any) -> list[Item]:
         """The rows of the store that `state` reads: all, or those of its own context partition."""

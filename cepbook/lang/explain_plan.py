@@ -80,6 +80,8 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
         return _split(statement)
     if isinstance(statement, plan.UpdateStatement):
         return _update(statement)
+    if isinstance(statement, plan.MergeStatement):
+        return _merge(statement)
     return [f"statement `{statement.name}`"]
 
 
@@ -104,6 +106,34 @@ def _split(statement: plan.SplitStatement) -> list[str]:
         lines += ["    *"] * branch.wildcard
         lines += [f"    {c.name}: {c.value.type} = {show_expr(c.value)}" for c in branch.columns]
     return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def _merge(statement: plan.MergeStatement) -> list[str]:
+    lines = [f"on {statement.kind} statement `{statement.name}` (of {statement.target.kind} {statement.target.name})"]
+    if statement.context is not None:
+        lines.append(f"  in context {statement.context}")
+    if statement.predicate is not None:
+        lines.append(f"  where {show_expr(statement.predicate)}")
+    lines += [f"  {line}" for branch in statement.branches for line in show_branch(branch)]
+    return [*lines, *_node(statement.source, "    ", []), f"  gives {_event_type(statement.output_type)}"]
+
+
+def show_branch(branch: plan.MergeBranch) -> list[str]:
+    """A branch of a merge, and below it its actions."""
+    found = {True: "when matched", False: "when not matched", None: "always"}[branch.matched]
+    head = found if branch.condition is None else f"{found} and {show_expr(branch.condition)}"
+    return [head, *(f"  {_action(action)}" for action in branch.actions)]
+
+
+def _action(action: plan.MergeAction) -> str:
+    where = "" if action.predicate is None else f" where {show_expr(action.predicate)}"
+    if action.kind == "update":
+        return f"update {', '.join(map(show_change, action.changes))}{where}"
+    if action.kind == "delete":
+        return f"delete{where}"
+    into = "" if action.insert is None else f" into {action.insert.target}"
+    columns = ", ".join(f"{c.name} = {show_expr(c.value)}" for c in action.columns)
+    return f"insert{into} {columns}{where}"
 
 
 def _update(statement: plan.UpdateStatement) -> list[str]:

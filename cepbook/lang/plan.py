@@ -393,8 +393,64 @@ class UpdateStatement(StatementPlan):
     inserts: ClassVar[tuple[Insert, ...]] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MergeAction(PlanNode):
+    """One action of an on-trigger on a row of a named window or table, done if `predicate` holds.
+
+    ``insert`` has the `columns` of the new row, of the target or of the stream of `insert`; ``update`` has `changes`.
+    """
+
+    kind: Literal["insert", "update", "delete"]
+    predicate: Expr | None
+    columns: tuple[Column, ...] = ()
+    insert: Insert | None = None
+    changes: tuple[Change, ...] = ()
+    output_type: EventType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBranch(PlanNode):
+    """``when [not] matched and condition then …``; `matched` None: whatever there is."""
+
+    matched: bool | None
+    condition: Expr | None
+    actions: tuple[MergeAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStatement(StatementPlan):
+    """``on … merge``, ``on … delete`` and ``on … update`` of the named window or table `target`.
+
+    In expressions input 0 is a row of the target, 1 the event, 2 the row as it was before. Of the branches the first
+    whose condition holds acts on each row that passes `predicate`; those for no match where there is none.
+    """
+
+    kind: Literal["merge", "delete", "update"]
+    source: Source
+    target: StoreType
+    predicate: Expr | None
+    branches: tuple[MergeBranch, ...]
+    context: str | None
+    output_type: EventType
+    priority: int = 0
+    drop: bool = False
+
+    assigned: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def event_type(self) -> str:
+        """The type of the rows that it looks through."""
+        return self.target.name
+
+    @property
+    def inserts(self) -> tuple[Insert, ...]:
+        """The streams that it inserts into, in the order of the actions."""
+        actions = [action for branch in self.branches for action in branch.actions]
+        return tuple(action.insert for action in actions if action.insert is not None)
+
+
 # The statements that events set off
-Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement
+Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement
 
 
 def _assigned(assignments: tuple[Assignment, ...]) -> frozenset[str]:

@@ -23,6 +23,7 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.CreateVariableStatement: "create variable",
     plan.OnSetStatement: "on set",
     plan.SplitStatement: "split",
+    plan.MergeStatement: "on merge",
     plan.UpdateStatement: "update istream",
 }
 

@@ -85,7 +85,6 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("create variant schema V as Tick, Alert", "variant streams"),
         ("create schema X as own.pack.Class", "event types from classes"),
         ("create schema X(a localdatetime)", "the type localdatetime"),
-        ("on Tick delete from W", "on-triggers"),
     ],
 )
 def test_not_supported_yet(clause: str, what: str) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cepbook.engine.delta import Row
+from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
+from cepbook.engine.state import State
 from cepbook.lang.catalog import StoreType
 
 Item = tuple[Any, ...]
@@ -24,8 +26,17 @@ class Owner(Protocol):
     def insert(self, row: Row) -> None:
         """A row arrives."""
 
+    def arrive(self, row: Row, state: Any) -> Any:
+        """A row is put in; gives what that changes, which is told by `changed`."""
+
+    def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
+        """Deliver what entered and left, and tell the readers."""
+
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition."""
+
+    def state_of(self, partition: Any) -> Any:
+        """The state in a partition, or the one state."""
 
 
 class Reader(Protocol):
@@ -47,12 +58,13 @@ class Store:
     Items begin with their ordinal and end with the row.
     """
 
-    def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes) -> None:
+    def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, unseen: bool) -> None:
         self.type = type_
         self.name = type_.name
         self.columns = tuple(columns)
         self.owner: Owner
         self.readers: list[Reader] = []
+        self.unseen = unseen  # rows are collected before anybody is told of them
         self._changes = changes
 
     def inserted(self, row: Row) -> None:
@@ -61,12 +73,77 @@ class Store:
 
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """What entered and left the contents in `state`."""
+        if state[2] is not None:
+            state[2].change(entered, left)
         if self.readers:
             self._changes.add(Moved(self, state[0], entered, left))
+
+    def contents(self, state: Any) -> list[Item]:
+        """The items in a state of the owner; those that are still collected for a batch, too."""
+        return list(state[1].contents())
+
+    def by_key(self, state: Any, columns: tuple[str, ...], key: Any) -> list[Item]:
+        """Those whose `columns` have the values of `key`."""
+        found = self._index(state, HashIndex, columns).table.get(key)
+        return [] if found is None else list(found.values())
+
+    def within(self, state: Any, column: str, low: Any, high: Any, with_low: bool, with_high: bool) -> list[Item]:
+        """Those whose `column` lies between two values."""
+        return list(self._index(state, SortedIndex, (column,)).within(low, high, with_low, with_high))
+
+    def _index(self, state: Any, kind: type[Any], columns: tuple[str, ...]) -> Any:
+        """The index of a kind over `columns`, made when it is first needed."""
+        relation = self._relation(state)
+        for index in relation.indexes:
+            if type(index) is kind and isinstance(index.key, ColumnKey) and index.key.columns == columns:
+                return index
+        made = kind(ColumnKey(columns))
+        relation.add_index(made)
+        return made
+
+    def _relation(self, state: Any) -> Relation:
+        """The contents with indexes. A batch that is being collected changes unseen: it is looked through anew."""
+        relation: Relation | None = state[2]
+        if relation is None or self.unseen:
+            relation = Relation()
+            for item in state[1].contents():
+                relation.enter(item)
+            state[2] = None if self.unseen else relation
+        return relation
+
+    def move(self, state: Any, old: Sequence[Item], new: Sequence[Row], now: int) -> None:
+        """Take items out and put rows in, as one change. What the data windows push out goes with what is taken out."""
+        view = state[1]
+        for item in old:
+            view.discard(item)
+        entered: list[Item] = []
+        left: list[Item] = []
+        for row in new:
+            change = self.owner.arrive(row, state)
+            if change is not None:
+                entered += change[0]
+                left += change[1]
+        if not self.unseen:
+            left += old
+        if entered or left:
+            self.owner.changed(state, entered, left, now)
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """The items in some of the owner's states."""
         return [item for state in states for item in state[1].contents()]
+
+
+class ColumnKey(State):
+    """The key of an index over columns of a store's rows."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+
+    def __call__(self, item: Item) -> Any:
+        row, columns = item[-1], self.columns
+        return row[columns[0]] if len(columns) == 1 else tuple([row[name] for name in columns])
 
 
 @dataclass(frozen=True, slots=True)

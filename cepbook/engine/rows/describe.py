@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.steps import Apply, Derive, Fold, Keep, Match, Pace, Row, Scan, Step, Steps, Where
-from cepbook.lang.explain_plan import show_call, show_change, show_expr, show_output, show_window
+from cepbook.lang.explain_plan import show_branch, show_call, show_change, show_expr, show_output, show_window
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
 from cepbook.lang.plan import Column
@@ -40,7 +40,9 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
     match step:
         case Scan(source):
             where = "" if source.filter is None else f" where {show_expr(source.filter)}"
-            yield (source.event_type or "nothing: one row for each context partition") + where
+            head = source.event_type or "nothing: one row for each context partition"
+            head = head if source.store is None else f"what enters and leaves {source.store.kind} {source.store.name}"
+            yield head + where
             if steps.stages and steps.properties:
                 yield f"reads {', '.join(steps.properties)}"
         case Match(_, pattern):
@@ -73,6 +75,9 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
                 where = "" if branch.predicate is None else f" where {show_expr(branch.predicate)}"
                 shown = ["*"] * branch.wildcard + [_column(c, steps, calls) for c in branch.columns]
                 yield f"into {branch.insert.target}: {', '.join(shown)}{where}"
+        case Apply(merges=merges) if merges is not None:
+            yield f"changes {merges.target.kind} {merges.target.name}, all at once behind the last row"
+            yield from (line for branch in merges.branches for line in show_branch(branch))
         case Apply(changes=changes) if changes:
             yield f"changes the event before any statement sees it: {', '.join(show_change(c) for c in changes)}"
         case Apply(selector, insert, assigned):
@@ -82,6 +87,9 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
 
 
 def _kept(step: Keep, steps: Steps) -> Iterator[str]:
+    if steps.source.store is not None:
+        yield f"nothing of its own: the rows are those of {steps.source.store.kind} {steps.source.store.name}"
+        return
     if not step.windows:
         yield "nothing: events pass by"
         return

@@ -41,6 +41,9 @@ def lowered(plan: p.StatementPlan) -> Steps:
     if isinstance(plan, p.SplitStatement):
         applied = Apply("istream", None, plan.assigned, plan.drop, plan.branches)
         return Steps(plan.span, plan.context, _scan(plan.source), applied)
+    if isinstance(plan, p.MergeStatement):
+        applied = Apply("irstream", None, plan.assigned, plan.drop, merges=plan)
+        return Steps(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(plan, p.UpdateStatement):
         applied = Apply("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
         selection = None if plan.predicate is None else Where(plan.predicate)

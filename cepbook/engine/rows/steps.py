@@ -147,11 +147,14 @@ class Apply:
     drop: bool = False
     branches: tuple[p.SplitBranch, ...] = ()
     changes: tuple[p.Change, ...] = ()
+    merges: p.MergeStatement | None = None
 
     @property
     def targets(self) -> tuple[str, ...]:
         """The streams that are inserted into; of branches in their order."""
         inserts = (self.insert, *(branch.insert for branch in self.branches))
+        if self.merges is not None:
+            inserts = self.merges.inserts
         return tuple(insert.target for insert in inserts if insert is not None)
 
 
@@ -306,6 +309,11 @@ class Steps:
         return self.source.store is not None and not self.inputs
 
     @property
+    def shares(self) -> bool:
+        """Whether it has to do with a named window or table."""
+        return self.consumes or self.owns is not None or self.apply.merges is not None
+
+    @property
     def holds(self) -> bool:
         """Whether there is something that rows are held in: data windows, its own or a named one."""
         return bool(self.stages[0].windows or self.inputs) or len(self.stages) > 1 or self.consumes
@@ -429,7 +437,7 @@ class Steps:
         if self.inputs:
             return Leaving.ANYHOW
         holding = [w for stage in self.stages for w in stage.holding]
-        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.consumes:
+        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares:
             return Leaving.ANYHOW
         leaves = WINDOWS[holding[0].name].leaves if holding else "never"
         within = Leaving.NEVER if leaves is None else Leaving(leaves)

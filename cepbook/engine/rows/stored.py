@@ -38,13 +38,19 @@ class StoreCode(StatementCode):
         self.source.line("changed(S, batch, former, now)")
 
     def helpers(self) -> None:
-        """``pack(S, e, now)``: the item of a row, with its number."""
-        with self.source.block("def pack(S, e, now):"):
+        """``arrive(e, S, now)``: what a row changes; ``apply(S, batch, former, now)``: a change by others."""
+        with self.source.block("def arrive(e, S, now):"):
+            self.source.line("W = S[1]")
             self.code.number()
-            read = self.code.first.positions
-            for name, position in read.items():
+            for name, position in self.code.first.positions.items():
                 self.source.line(f"p{position} = e[{self.source.const(name, 'n')}]")
-            self.source.line(f"return {self.pipeline.item()}")
+            self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
+            self.pipeline.armed()
+            self.source.line("return change")
+        with self.source.block("def apply(S, batch, former, now):"):
+            self.source.line("change = batch, former")
+            self._process_change()
+            Emitter(self.code, "now", guarded=True)("ins", "rem")
         if self.steps.fill is not None:
             self._write_copied(self.steps.fill)
         super().helpers()

@@ -17,6 +17,7 @@ from cepbook.lang.bind.annotations import Heading, bind_annotations
 from cepbook.lang.bind.context import bind_context
 from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.declared import bind_create_expression, declare
+from cepbook.lang.bind.merge import bind_merge
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.split import bind_split
@@ -170,6 +171,9 @@ _STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], pla
 _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
     ast.OnSet: bind_on_set,
     ast.OnSplit: bind_split,
+    ast.OnMerge: bind_merge,
+    ast.OnDelete: bind_merge,
+    ast.OnUpdate: bind_merge,
 }
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {

@@ -152,7 +152,8 @@ def _map_entry(target: x.Expr, key: ast.Expr, scope: Scope, bind: Binder) -> x.E
 def _property(step: ast.NameStep, scope: Scope) -> x.Expr | None:
     """A property of one of the streams by its simple name."""
     found: x.Expr | None = None
-    for position, stream in enumerate(scope.streams if scope.params is None else ()):
+    streams = sorted(enumerate(scope.streams), key=lambda each: each[1].behind)
+    for position, stream in streams if scope.params is None else ():
         type_ = stream.event_type.properties.get(step.name) if stream.event_type is not None else None
         if type_ is None or (stream.behind and found is not None):
             continue

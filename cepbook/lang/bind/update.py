@@ -26,7 +26,7 @@ def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Mo
     changes: list[plan.Change] = []
     for assignment in node.assignments:
         try:
-            changes.append(_change(assignment, stream, scope))
+            changes.append(bind_change(assignment, stream, scope))
         except Refused:
             pass  # reported
     if event_type is None or len(changes) < len(node.assignments):
@@ -46,7 +46,8 @@ def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Mo
     )
 
 
-def _change(node: ast.Assignment, stream: Stream, scope: Scope) -> plan.Change:
+def bind_change(node: ast.Assignment, stream: Stream, scope: Scope) -> plan.Change:
+    """One assignment to a property of `stream`, its value bound in `scope`. Raises Refused (reported)."""
     value = bind_expr(node.value, scope)
     step = _target(node, stream, scope)
     if stream.event_type is None:

@@ -30,6 +30,13 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
             where=fn(statement.where) if statement.where is not None else None,
             assignments=_assignments(statement.assignments, fn),
         )
+    if isinstance(statement, plan.MergeStatement):
+        return replace(
+            statement,
+            source=_source(statement.source, fn),
+            predicate=None if statement.predicate is None else fn(statement.predicate),
+            branches=tuple(_merge_branch(branch, fn) for branch in statement.branches),
+        )
     if isinstance(statement, plan.SplitStatement):
         branches = tuple(_branch(branch, fn) for branch in statement.branches)
         return replace(statement, source=_source(statement.source, fn), branches=branches)
@@ -52,6 +59,21 @@ def _fill(fill: plan.Fill, fn: Change) -> plan.Fill:
 
 def _assignments(assignments: tuple[plan.Assignment, ...], fn: Change) -> tuple[plan.Assignment, ...]:
     return tuple(replace(a, value=fn(a.value), index=None if a.index is None else fn(a.index)) for a in assignments)
+
+
+def _merge_branch(branch: plan.MergeBranch, fn: Change) -> plan.MergeBranch:
+    actions = tuple(
+        replace(
+            action,
+            predicate=None if action.predicate is None else fn(action.predicate),
+            columns=tuple(replace(c, value=fn(c.value)) for c in action.columns),
+            changes=tuple(
+                replace(c, value=fn(c.value), index=None if c.index is None else fn(c.index)) for c in action.changes
+            ),
+        )
+        for action in branch.actions
+    )
+    return replace(branch, condition=None if branch.condition is None else fn(branch.condition), actions=actions)
 
 
 def _branch(branch: plan.SplitBranch, fn: Change) -> plan.SplitBranch:

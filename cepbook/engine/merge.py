@@ -1,0 +1,240 @@
+"""``on … merge``, ``on … delete`` and ``on … update`` as running statements.
+
+An event looks through the rows of a named window or table that its where-clause matches, by an index where one can be
+used, and collects what becomes of them; all of that is carried out at once, behind the last row. What fails on the way
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.engine.onset import program_of, write_state
+from cepbook.engine.patterns.code import PatternCode
+from cepbook.engine.relations.access import Access, access
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.assign import with_element
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.source import Source
+from cepbook.lang import expr as x
+from cepbook.lang import plan as p
+
+
+def compile_merge(plan: p.MergeStatement, scope_in: ScopeIn) -> Program:
+    """Changes the store. Errors: Refusal for what the row engine cannot run."""
+    source = Source()
+    writer = MergeCode(plan, scope_in(source))
+    writer.write()
+    pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
+    program = program_of(plan, source, tuple(writer.read))
+    program.row_columns = None
+    program.pattern = None if pattern is None else pattern.program(program.namespace)
+    program.notes = (f"rows are found by {describe_access(writer.access)}",)
+    return program
+
+
+def describe_access(found: Access) -> str:
+    """How rows are found, for people."""
+    if found.keys:
+        names = ", ".join(equal.own.name for equal in found.keys if isinstance(equal.own, x.Prop))
+        return f"a hash index on {names}"
+    if found.range is not None and isinstance(found.range.own, x.Prop):
+        return f"a sorted index on {found.range.own.name}"
+    return "looking at all of them: no equality or range of a column with what is known"
+
+
+def access_by_columns(predicate: x.Expr | None, target: int, known: Sequence[int]) -> Access:
+    """How rows of a store are read: its indexes are on columns."""
+    usable: list[x.Expr] = []
+    rest: list[x.Expr] = []
+    for condition in x.conjuncts(predicate):
+        index = access([condition], target, known).index
+        plain = index is not None and all(isinstance(e, x.Prop) for e in index[1])
+        (usable if plain else rest).append(condition)
+    found = access(usable, target, known)
+    return Access(target, found.keys, found.range, (*found.rest, *rest))
+
+
+def write_lookup(found: Access, scope: Scope) -> None:
+    """Write the local ``items``: those of the contents ``T`` that `found` leads to; conditions are left to test."""
+    source = scope.source
+    if found.keys:
+        names = tuple(equal.own.name for equal in found.keys if isinstance(equal.own, x.Prop))
+        codes = [lower.value(scope, equal.other) for equal in found.keys]
+        for number, code in enumerate(codes):
+            source.line(f"k{number} = {code}", found.keys[number].other.span)
+        needed = [f"k{number} is not None" for number, equal in enumerate(found.keys) if not equal.nulls]
+        key = "k0" if len(codes) == 1 else f"({', '.join(f'k{number}' for number in range(len(codes)))})"
+        look = f"by_key(T, {source.const(names, 'names')}, {key})"
+        source.line(f"items = {look} if {' and '.join(needed)} else ()" if needed else f"items = {look}")
+    elif found.range is not None and isinstance(found.range.own, x.Prop):
+        bounds = [e for e in (found.range.low, found.range.high) if e is not None]
+        for number, e in enumerate(bounds):
+            source.line(f"k{number} = {lower.value(scope, e)}", e.span)
+        low = "k0" if found.range.low is not None else "None"
+        high = f"k{len(bounds) - 1}" if found.range.high is not None else "None"
+        column = source.const(found.range.own.name, "n")
+        look = f"within(T, {column}, {low}, {high}, {found.range.with_low}, {found.range.with_high})"
+        needed = [f"k{number} is not None" for number in range(len(bounds))]
+        source.line(f"items = {look} if {' and '.join(needed)} else ()")
+    else:
+        source.line("items = contents(T)")
+
+
+class MergeCode:
+    """Writes one statement. ``T`` is the state of the store's owner, ``i`` an item of it, ``r`` its row."""
+
+    def __init__(self, plan: p.MergeStatement, scope: Scope) -> None:
+        self.plan = plan
+        self.source = scope.source
+        actions = [action for branch in plan.branches for action in branch.actions]
+        exprs = [plan.predicate, *(branch.condition for branch in plan.branches)]
+        exprs += [action.predicate for action in actions]
+        exprs += [column.value for action in actions for column in action.columns]
+        exprs += [e for action in actions for change in action.changes for e in (change.value, change.index)]
+        parts = [part for e in exprs if e is not None for part in x.walk(e) if isinstance(part, x.Prop)]
+        names = {n: list(dict.fromkeys(part.name for part in parts if part.stream == n)) for n in range(3)}
+        names[0] += [c.name for a in actions for c in a.changes if c.index is not None and c.name not in names[0]]
+        own = lower.properties(plan.source.filter)
+        self.read = list(dict.fromkeys((*own, *names[1])))
+        self.event = {name: f"p{number}" for number, name in enumerate(self.read)}
+        self.row = {name: f"q{number}" for number, name in enumerate(names[0])}
+        self.initial = {name: f"b{number}" for number, name in enumerate(names[2])}
+        places = {**lower.placed(self.row, 0), **lower.placed(self.event, 1), **lower.placed(self.initial, 2)}
+        self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
+        self.filter_scope = scope.at(props=lower.placed(self.event), events={0: "e"}, partition="S[0]")
+        self.access = access_by_columns(plan.predicate, 0, (1,))
+        self._insert = 0
+
+    def write(self) -> None:
+        source, plan = self.source, self.plan
+        for name in ("route", "target", "contents", "by_key", "within", "move"):
+            source.bind(name, None)  # of the running statement
+        parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
+        condition = plan.source.filter
+        for function in ("on_event", "on_match"):
+            self._insert = 0
+            with source.function(function, *parameters):
+                for name, local in self.event.items():
+                    source.line(f"{local} = e.get({source.const(name, 'n')})")
+                if condition is not None and function == "on_event":
+                    with source.block(f"if not {lower.truth(self.filter_scope, condition)}:", condition.span):
+                        source.line("return False")
+                self._body()
+                source.line("return True")
+        with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
+            source.line("on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)")
+        write_state(source, "()")
+
+    def _body(self) -> None:
+        source, plan = self.source, self.plan
+        source.line("now = clock.now")
+        source.line("T = target(S)")
+        source.line("old, new, made = [], [], []")
+        unmatched = [branch for branch in plan.branches if branch.matched is False]
+        matched = [branch for branch in plan.branches if branch.matched is True]
+        always = [branch for branch in plan.branches if branch.matched is None]
+        if matched or unmatched:
+            if unmatched:
+                source.line("matched = False")
+            write_lookup(self.access, self.scope)
+            with source.block("for i in items:"):
+                self._on_row(matched, bool(unmatched))
+            if unmatched:
+                with source.block("if not matched:"):
+                    self._branches(unmatched)
+        for branch in always:
+            self._actions(branch)
+        with source.block("if old or new:"):
+            source.line("move(T, old, new, now)", plan.span)
+            with source.block("if push:"):
+                rows = "[i[-1] for i in old] or None"
+                source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, new or None, {rows})")
+        if plan.inserts:
+            with source.block("for number, row in made:"):
+                source.line("route(number, row)")
+
+    def _on_row(self, matched: Sequence[p.MergeBranch], notes: bool) -> None:
+        source = self.source
+        source.line("r = i[-1]")
+        for name, local in self.row.items():
+            source.line(f"{local} = r[{source.const(name, 'n')}]")
+        for name, local in self.initial.items():
+            source.line(f"{local} = r[{source.const(name, 'n')}]")
+        rest = self.access.rest
+        if rest:
+            tests = " and ".join(lower.truth(self.scope, e) for e in rest)
+            with source.block(f"if not ({tests}):", rest[0].span):
+                source.line("continue")
+        if notes:
+            source.line("matched = True")
+        self._branches(matched)
+
+    def _branches(self, branches: Sequence[p.MergeBranch]) -> None:
+        """The first branch whose condition holds acts."""
+        if not branches:
+            return
+        branch, *others = branches
+        if branch.condition is None:
+            self._actions(branch)
+            self._skip(others)
+            return
+        with self.source.block(f"if {lower.truth(self.scope, branch.condition)}:", branch.condition.span):
+            self._actions(branch)
+        if others:
+            with self.source.block("else:"):
+                self._branches(others)
+
+    def _skip(self, branches: Sequence[p.MergeBranch]) -> None:
+        """Branches that never act have numbers all the same."""
+        self._insert += sum(a.insert is not None for branch in branches for a in branch.actions)
+
+    def _actions(self, branch: p.MergeBranch) -> None:
+        source = self.source
+        changes = any(action.kind == "update" for action in branch.actions)
+        deletes = any(action.kind == "delete" for action in branch.actions)
+        if changes:
+            source.line("changed = False")
+        if deletes:
+            source.line("gone = False")
+        for action in branch.actions:
+            if action.predicate is None:
+                self._action(action)
+            else:
+                with source.block(f"if {lower.truth(self.scope, action.predicate)}:", action.predicate.span):
+                    self._action(action)
+        if not (changes or deletes):
+            return
+        tests = " or ".join(["changed"] * changes + ["gone"] * deletes)
+        with source.block(f"if {tests}:"):
+            source.line("old.append(i)")
+            if changes:
+                source.line("if not gone: new.append(r)" if deletes else "new.append(r)")
+
+    def _action(self, action: p.MergeAction) -> None:
+        source = self.source
+        if action.kind == "delete":
+            source.line("gone = True")
+        elif action.kind == "update":
+            source.line("r = {**r}")
+            for change in action.changes:
+                code = lower.value(self.scope, change.value)
+                if change.index is not None:
+                    with_one = source.bind("_with_element", with_element)
+                    place = self.row[change.name]
+                    code = f"{with_one}({place}, {lower.value(self.scope, change.index)}, {code})"
+                local = f"{self.row[change.name]} = " if change.name in self.row else ""
+                source.line(f"{local}r[{source.const(change.name, 'n')}] = {code}", change.span)
+            source.line("changed = True")
+        else:
+            columns = [
+                f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{lower.value(self.scope, c.value)}"
+                for c in action.columns
+            ]
+            row = f"{{{', '.join(columns)}}}"
+            if action.insert is None:
+                source.line(f"new.append({row})", action.span)
+            else:
+                source.line(f"made.append(({self._insert}, {row}))", action.span)
+                self._insert += 1

@@ -1,0 +1,184 @@
+"""``on … merge``, ``on … delete``, ``on … update`` (Esper reference, chapter Named Windows and Tables)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.expr import bind_condition
+from cepbook.lang.bind.insert import bind_insert
+from cepbook.lang.bind.names import Module, Refused, Scope, Stream, did_you_mean
+from cepbook.lang.bind.select import bind_columns
+from cepbook.lang.bind.trigger import Trigger, bind_trigger
+from cepbook.lang.bind.update import bind_change
+from cepbook.lang.catalog import EventType, StoreType
+
+_HIDDEN = Stream("", EventType("", {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The named window or table that is changed, and what it is called in the statement."""
+
+    store: StoreType
+    event_type: EventType
+    alias: str | None
+
+    @property
+    def stream(self) -> Stream:
+        """Its rows, as input 0."""
+        return Stream(self.alias, self.event_type, self.store.name)
+
+    @property
+    def initial(self) -> Stream:
+        """Its rows as they were, as input 2."""
+        return Stream("initial", self.event_type, behind=True)
+
+
+def bind_merge(node: ast.OnTrigger, name: str, heading: Heading, module: Module) -> plan.MergeStatement | None:
+    """The statement; None when the report says why not."""
+    action = node.action
+    assert isinstance(action, (ast.OnMerge, ast.OnDelete, ast.OnUpdate))
+    kind = "merge" if isinstance(action, ast.OnMerge) else "delete" if isinstance(action, ast.OnDelete) else "update"
+    trigger = bind_trigger(node, f"on … {kind}", module)
+    target = bind_target(action.target, action.alias, action.span, node, module)
+    if target is None or isinstance(trigger, Scope):
+        return None
+    source = check_trigger(trigger, module)
+    scope = replace(
+        trigger.scope.without_aggregates(f"`on … {kind}`"),
+        streams=(target.stream, trigger.scope.streams[0]),
+        unwindowed=False,
+        no_rows=f"`on … {kind}`",
+    )
+    predicate = None if action.where is None else bind_condition(action.where, scope, "the where-clause")
+    before = len(module.problems.found)
+    branches: tuple[plan.MergeBranch, ...]
+    if isinstance(action, ast.OnMerge):
+        branches = tuple(_branch(branch, target, trigger, scope) for branch in action.branches)
+    else:
+        changes = () if isinstance(action, ast.OnDelete) else action.assignments
+        only = _update(changes, None, target, scope, node.span) if changes else plan.MergeAction("delete", None)
+        branches = (plan.MergeBranch(True, None, (only,), span=action.span),)
+    if source is None or len(module.problems.found) > before:
+        return None
+    return plan.MergeStatement(
+        name,
+        heading.name is not None,
+        module.text(node.span),
+        heading.annotations,
+        kind,  # type: ignore[arg-type]
+        source,
+        target.store,
+        predicate,
+        branches,
+        node.context,
+        EventType(f"<{name}>", target.event_type.properties),
+        heading.priority,
+        heading.drop,
+        span=node.span,
+    )
+
+
+def bind_target(name: str, alias: str | None, at: Span, node: ast.Statement, module: Module) -> Target | None:
+    """The store that a statement changes, which must be of the statement's context; None: reported."""
+    at = module.word(name, at)
+    store = module.catalog.stores.get(name)
+    if store is None:
+        if name in module.catalog.event_types:
+            fact = f"`{name}` is an event type, and events are not kept"
+            module.problems.add("unknown-store", fact, at, "name a named window or a table")
+        elif name not in module.dropped:
+            hint = did_you_mean(name, module.catalog.stores)
+            module.problems.add("unknown-store", f"no named window or table `{name}`", at, hint)
+        return None
+    module.need("event type", name)
+    check_same_context(store, node, at, module)
+    return Target(store, module.catalog.event_types[name], alias)
+
+
+def check_same_context(store: StoreType, node: ast.Statement, at: Span, module: Module) -> None:
+    """A statement that changes a store, or reads a table, is in the context of the store."""
+    if store.context == node.context:
+        return
+    if store.context is not None:
+        fact, hint = f"`{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
+    else:
+        fact, hint = f"`{store.name}` is in no context, this statement is in `{node.context}`", "leave out the context"
+    module.problems.add("wrong-context", fact, at, hint)
+
+
+def check_trigger(trigger: Trigger, module: Module) -> plan.Source | None:
+    """What sets the statement off, which may be rows that enter a named window; None: reported."""
+    store = module.catalog.stores.get(trigger.source.event_type) if trigger.source.pattern is None else None
+    if store is not None and store.kind == "table":
+        module.problems.add("wrong-parameter", f"`{store.name}` is a table, it sets nothing off", trigger.source.span)
+        return None
+    return replace(trigger.source, store=store)
+
+
+def _branch(node: ast.MergeBranch, target: Target, trigger: Trigger, scope: Scope) -> plan.MergeBranch:
+    own = scope
+    if node.matched is not True:  # there is no row
+        own = replace(scope, streams=(_HIDDEN, scope.streams[1]))
+    condition = None
+    if node.condition is not None:
+        condition = bind_condition(node.condition, own, "the condition of `when`")
+    actions = tuple(_action(action, node.matched, target, trigger, own) for action in node.actions)
+    return plan.MergeBranch(node.matched, condition, tuple(a for a in actions if a is not None), span=node.span)
+
+
+def _action(
+    node: ast.MergeAction, matched: bool | None, target: Target, trigger: Trigger, scope: Scope
+) -> plan.MergeAction | None:
+    if node.kind != "insert" and matched is not True:
+        fact = f"`{node.kind}` where no row matches: there is nothing to {node.kind}"
+        scope.problems.add("wrong-parameter", fact, node.span, "where none matches, rows can be inserted")
+        return None
+    where = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
+    if node.kind == "delete":
+        return plan.MergeAction("delete", where, span=node.span)
+    if node.kind == "update":
+        return _update(node.assignments, where, target, scope, node.span)
+    return _insert(node, where, target, trigger, scope)
+
+
+def _update(
+    nodes: Sequence[ast.Assignment], where: x.Expr | None, target: Target, scope: Scope, span: Span
+) -> plan.MergeAction:
+    return plan.MergeAction("update", where, changes=bind_changes(nodes, target, scope), span=span)
+
+
+def bind_changes(nodes: Sequence[ast.Assignment], target: Target, scope: Scope) -> tuple[plan.Change, ...]:
+    """The assignments to columns of the target; those that are wrong are reported and left out."""
+    own = replace(scope, streams=(scope.streams[0], scope.streams[1], target.initial))
+    changes: list[plan.Change] = []
+    for node in nodes:
+        try:
+            changes.append(bind_change(node, target.stream, own))
+        except Refused:
+            pass  # reported
+    return tuple(changes)
+
+
+def _insert(
+    node: ast.MergeAction, where: x.Expr | None, target: Target, trigger: Trigger, scope: Scope
+) -> plan.MergeAction:
+    row, event = scope.streams
+    own = replace(scope, streams=(replace(row, behind=True), event))
+    columns: list[plan.Column] = []
+    for item in node.items:
+        if item.expr is None and item.alias is None and (item.stream is None or event.answers_to(item.stream)):
+            for name, type_ in trigger.event_type.properties.items():
+                columns.append(plan.Column(name, x.Prop(type_, 1, name, span=item.span), span=item.span))
+        else:
+            columns += bind_columns((item,), own)[0]
+    named = {column.name: column for column in columns}  # of the same name the last is selected by hand
+    into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
+    insert, (found, _), output = bind_insert(into, (tuple(named.values()), False), None, "istream", scope.module)
+    stream = None if insert.target == target.store.name else insert
+    return plan.MergeAction("insert", where, found, stream, output_type=output, span=node.span)
