@@ -29,7 +29,7 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeIn) -> Program:
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = program_of(plan, source, tuple(writer.read))
     program.row_columns = None
-    program.pattern = None if pattern is None else pattern.program(program.namespace)
+    program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
     program.notes = (f"rows are found by {describe_access(writer.access)}",)
     return program
 
