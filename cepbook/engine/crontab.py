@@ -2,6 +2,8 @@
 
 The next point is strictly later than now. Without a field of milliseconds it keeps what now has beyond full seconds
 (recorded: crontab_seconds_from_millisecond). A frequency ``*/n`` means the multiples of n, also among days and months.
+Of a day that is not given by its number (``last``, ``5 last``, ``10 weekday``, ``lastweekday``) only the first matching
+time counts (recorded: crontab_last_day_fires_once).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from cepbook.lang.plan import CRON_FIELDS, CronField, Crontab
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET = re.compile(r"GMT([+-])(\d{1,2}):?(\d{2})?")
 _LAST_DAYS = "26-31"  # the last weekday of a month is one of its last three days
-_DAYS, _SECONDS = 2, 5
+_DAYS, _WEEKDAYS, _SECONDS = 2, 4, 5
+_ONCE = frozenset(("last", "nth_last", "weekday", "lastweekday"))
 _SATURDAY = 6
 
 
@@ -35,6 +38,7 @@ class Schedule:
         self._crontab = crontab
         self._second = second
         self._zone = _zone(crontab.zone)
+        self._once = any(crontab.fields[position].kind in _ONCE for position in (_DAYS, _WEEKDAYS))
         self._read: tuple[int | None, ...] | None = None
         self._texts: list[str] = []
 
@@ -52,26 +56,37 @@ class Schedule:
         try:
             if len(self._texts) == _SECONDS + 1:
                 return self._after(full) * self._second + rest
-            later = self._fraction_after(rest)
+            beyond = rest % (self._second // 1000)
+            later = self._fraction_after(rest, beyond)
             if later is not None and self._after(full - 1) == full:
                 return full * self._second + later
-            first = self._fraction_after(-1)
+            first = self._fraction_after(-1, beyond)
             return NEVER if first is None else self._after(full) * self._second + first
         except (OverflowError, CroniterBadDateError):
             return NEVER
 
     def _after(self, full: int) -> int:
         """The first matching second after that one."""
-        start = (_EPOCH + timedelta(seconds=full)).astimezone(self._zone)
-        last_weekday = self._crontab.fields[_DAYS].kind == "lastweekday"
-        found = self._on_last_weekday(start) if last_weekday else _next(self._texts[: _SECONDS + 1], start)
+        found = self._next((_EPOCH + timedelta(seconds=full)).astimezone(self._zone))
+        if self._once:
+            midnight = found.replace(hour=0, minute=0, second=0)
+            if self._next(midnight - timedelta(seconds=1)) < found:
+                found = self._next(midnight + timedelta(days=1, seconds=-1))
         return int((found - _EPOCH).total_seconds())
 
-    def _fraction_after(self, rest: int) -> int | None:
-        """The first matching part of a second after `rest`, by the fields of milliseconds and microseconds."""
+    def _next(self, start: datetime) -> datetime:
+        """The first second after `start` that all fields match."""
+        last_weekday = self._crontab.fields[_DAYS].kind == "lastweekday"
+        return self._on_last_weekday(start) if last_weekday else _next(self._texts[: _SECONDS + 1], start)
+
+    def _fraction_after(self, rest: int, beyond: int) -> int | None:
+        """The first matching part of a second after `rest`, by the fields of milliseconds and microseconds.
+
+        Without a field of microseconds these stay what they are, `beyond` the full milliseconds.
+        """
         unit = self._second // 1000
         parts = [_members(text) for text in self._texts[_SECONDS + 1 :]]
-        within = parts[1] if len(parts) > 1 else [rest % unit]
+        within = parts[1] if len(parts) > 1 else [beyond]
         for milli in parts[0]:
             if (milli + 1) * unit > rest:
                 found = next((milli * unit + micro for micro in within if milli * unit + micro > rest), None)

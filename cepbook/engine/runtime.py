@@ -200,6 +200,8 @@ class Runtime:
             except BaseException as failure:  # noqa: BLE001 - raised when nothing is left of it
                 interruption = failure
                 self._remove(built.deployment)
+            if self._queue and interruption is None:
+                self.rounds.drain(raising=False)  # what statements inserted as they began
         if interruption is not None:
             raise interruption
         return built.deployment

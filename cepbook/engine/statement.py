@@ -81,7 +81,8 @@ class Statement:
         at = number if self.steps.inputs else None
         take = self._match if at is None else self._match_of_input(number)
         arm, limit = partial(self.timed.arm_pattern, place), runtime.config.pattern_limit
-        found = Matching(program, runtime.clock, arm, take, self.failed, limit, partial(self._crowded, number), at)
+        crowded, post = partial(self._crowded, number), self.program.namespace.get("post")
+        found = Matching(program, runtime.clock, arm, take, self.failed, limit, crowded, at, post)
         self.timed.match_with(found)
         return found
 
@@ -110,6 +111,8 @@ class Statement:
             cell.listeners.append(self._reconsider)
         self.outlet.rewire()
         self._attach()
+        for matching in self._matchings.values() if context is None else ():
+            matching.begun(self.state)
         for partition in () if context is None or self.steps.consumes else context.partitions.values():
             self.opened(partition)
 
@@ -449,8 +452,8 @@ class Statement:
 
     def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
         """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
-        if self.program.pattern is None or (self.context is None and self.state[-1].found):
-            return None  # what matched when the pattern began goes out with the next event, whatever that is
+        if self.program.pattern is None:
+            return None
         found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
         picks = [pick for pick in found if pick is not None]
         return picks if len(picks) == len(found) else None

@@ -100,7 +100,8 @@ def _head(node: p.PatternNode, show: Show) -> str:
             return f"timer:at {show_crontab(node.crontab, show)}"
         case p.Schedule():
             parts = {"date": node.date, "period": node.period, "repetitions": node.repetitions}
-            return " ".join(["timer:schedule", *(f"{k} {show(e)}" for k, e in parts.items() if e is not None)])
+            shown = [f"{k} {show(e)}" for k, e in parts.items() if e is not None]
+            return " ".join(["timer:schedule", *shown, *["delayed"] * node.delayed])
         case p.FollowedBy():
             limits = ["->" if limit is None else f"-[{show(limit)}]>" for limit in node.maxima]
             return " ".join(limits if len(set(limits)) > 1 else limits[:1])

@@ -55,12 +55,14 @@ class Schedule(PatternNode):
     """``timer:schedule``: at `date` (clock units since the epoch) and then every `period`, `repetitions` times in all.
 
     Without a date the first point is one period after the start; without a period there is one point. `repetitions`
-    None is for ever, as are negative ones of variables.
+    None is for ever, as are negative ones of variables. `delayed`: the date itself is no point, the first one is
+    a period later, as where a date and a period have no repetitions.
     """
 
     date: Expr | None
     period: Expr | None
     repetitions: Expr | None
+    delayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,8 +311,10 @@ class PatternCode:
             node.span,
         )
         after = None if node.period is None else self._time(node.period)
+        over = [n for n in p.walk(self.pattern.root) if any(operand is node for operand in p.operands(n))]
+        repeats = not over or isinstance(over[0], p.Every)
         even = not (isinstance(node.period, x.Period) and node.period.months is not None)
-        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after), even)
+        return lambda _: ScheduleSpec("timer:schedule", given(), _found(after), even, repeats, node.delayed)
 
     def _values(self, scope: Scope, exprs: Sequence[x.Expr]) -> str:
         return "(" + "".join(f"{lower.value(scope, e)}, " for e in exprs) + ")"
@@ -323,11 +325,14 @@ ABSENT = -1
 
 
 def bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int, int | None]:
-    """(lowest, highest) number of matches of a repeat. Errors: ValueError for null, below 1, and backwards."""
+    """(lowest, highest) number of matches of a repeat, None for no highest; the lowest of a range may be 0.
+
+    Errors: ValueError for null, for too low ones, and backwards.
+    """
     if low is None or high is None:
         raise ValueError("a bound of a repeat is null")
-    if low < 1 or (high != ABSENT and high < 1):
-        raise ValueError(f"a bound of a repeat is below 1: {low if low < 1 else high}")
+    if low < 0 or (high != ABSENT and high < 1):
+        raise ValueError(f"a bound of a repeat is too low: {low if low < 0 else high}")
     if high != ABSENT and has_low and low > high:
         raise ValueError(f"the bounds of a repeat run backwards: {low} to {high}")
     return low if has_low else 0, None if high == ABSENT else high

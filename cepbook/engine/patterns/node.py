@@ -27,7 +27,7 @@ class Parent(Protocol):
         """`child` became true; with `ended` it has stopped."""
 
     def on_false(self, child: Started) -> None:
-        """`child` has stopped and can never become true."""
+        """`child` has stopped and can never become true; nothing new of a child that is there no more."""
 
 
 class Started(State):

@@ -81,6 +81,8 @@ class FollowedBy(Started):
         return allowed is None or self.counts.get(place, 0) < allowed
 
     def on_false(self, child: Started) -> None:
+        if child not in self.children:
+            return
         self._leaves(child)
         if not self.children:
             self.fail()
@@ -122,8 +124,6 @@ class And(Started):
         negated = self.spec.negated
         for place in sorted(range(len(negated)), key=lambda i: not negated[i]):
             self.children[place] = self.spec.operands[place].new(self.matcher, self, place)
-            if negated[place]:
-                self.matches[place].append(match)
         for child in sorted(filter(None, self.children), key=lambda each: not negated[each.place]):
             if self.alive:
                 child.start(match)
@@ -147,7 +147,7 @@ class And(Started):
         others = [self.matches[i] if i != place else [match] for i in range(len(negated))]
         complete = all(others)
         live = [i for i, each in enumerate(self.children) if each is not None and not negated[i]]
-        if any(i != place for i in live):  # another side may still need it
+        if not complete or any(i != place for i in live):  # another side needs it, or may again
             self._keep(place, match)
         if not complete:
             return
@@ -176,8 +176,9 @@ class And(Started):
         return result
 
     def on_false(self, child: Started) -> None:
-        self.children[child.place] = None
-        self.fail()
+        if self.children[child.place] is child:
+            self.children[child.place] = None
+            self.fail()
 
     def below(self) -> Iterable[Started]:
         return [child for child in self.children if child is not None and child.alive]
@@ -202,7 +203,11 @@ class OrSpec:
 
 
 class Or(Started):
-    """True with each operand; the end of one that became true is the end of all."""
+    """True with each operand; the end of one that became true is the end of all.
+
+    A schedule tells that its last point has passed after it was true with it; that ends what is not there any more, and
+    ``every`` starts once more (recorded: schedule_every_over_or_of_two_dates).
+    """
 
     __slots__ = ("children", "spec")
 
@@ -231,7 +236,8 @@ class Or(Started):
         self.parent.on_true(self, match, ended)
 
     def on_false(self, child: Started) -> None:
-        self.children.remove(child)
+        if child in self.children:
+            self.children.remove(child)
         if not self.children:
             self.fail()
 
@@ -248,9 +254,14 @@ class NotSpec:
 
 
 class Not(OneOperand):
-    """False when its operand becomes true. That it is true until then is for `And` to know; it never says so."""
+    """True as soon as it starts; false, and that for good, when its operand becomes true."""
 
     __slots__ = ()
+
+    def start(self, match: Match) -> None:
+        super().start(match)
+        if self.alive:
+            self.parent.on_true(self, match, False)
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
         self.fail()
@@ -281,16 +292,18 @@ class EverySpec:
 class Every(Started):
     """Starts its operand again each time it became true or false.
 
-    An operand that is true or false at once would do so without end; it is not started again.
+    An operand that is true or false at once would do so without end: it is stopped, unheard, and not started again.
+    ``every-distinct`` forgets its keys when an operand became false.
     """
 
-    __slots__ = ("children", "seen", "spec", "starting")
+    __slots__ = ("at_once", "children", "seen", "spec", "starting")
 
     def __init__(self, spec: EverySpec, matcher: Matcher, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.children: set[Started] = set()
         self.starting: Started | None = None
+        self.at_once = False  # whether that became true
         self.seen: dict[Any, int | None] = {}  # key -> when it is free again
 
     def start(self, match: Match) -> None:
@@ -299,6 +312,8 @@ class Every(Started):
         self.begin = match.copy()
         self.alive = True
         self._spawn(match)
+        if not self.children:
+            self.fail()
 
     def _spawn(self, match: Match) -> None:
         child = self.spec.operand.new(self.matcher, self, 0)
@@ -306,6 +321,10 @@ class Every(Started):
         before, self.starting = self.starting, child
         child.start(match)
         self.starting = before
+        if self.at_once:
+            self.at_once = False
+            self.children.discard(child)
+            child.stop()
 
     def stop(self) -> None:
         self.alive = False
@@ -314,9 +333,12 @@ class Every(Started):
             child.stop()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if child is self.starting:
+            self.at_once = True
+            return
         if ended:
             self.children.discard(child)
-        if self.spec.respawns and child is not self.starting and (ended or self.matcher.room()):
+        if self.spec.respawns and (ended or self.matcher.room()):
             self._spawn(self.begin)
         if self.alive and (self.spec.keys is None or self._is_new(self.spec.keys, match)):
             self.parent.on_true(self, match, False)
@@ -341,10 +363,15 @@ class Every(Started):
         return True
 
     def on_false(self, child: Started) -> None:
+        if not self.alive:
+            return
         self.children.discard(child)
-        if self.spec.restarts and child is not self.starting:
+        if child is self.starting:
+            return
+        self.seen.clear()
+        if self.spec.restarts:
             self._spawn(self.begin)
-        elif not self.children:
+        if not self.children:
             self.fail()
 
     def below(self) -> Iterable[Started]:
@@ -367,6 +394,8 @@ class RepeatSpec:
 
 class Repeat(Started):
     """Collects matches of its operand in arrays, up to a number of them or until something else becomes true.
+
+    With an exact number it is true with the last of them; else something else alone can make it true.
 
     `until` starts first: an event for both is only its (recorded: until_event_matches_both).
     """
@@ -435,7 +464,7 @@ class Repeat(Started):
             if self.child is not None:
                 self.child.stop()
                 self.child = None
-            if self.until is None:
+            if self.until is None or self.low == self.high:
                 self._done(match.copy())
         elif ended and not self.starting:
             self._start_operand()
@@ -454,10 +483,12 @@ class Repeat(Started):
         self.parent.on_true(self, match, True)
 
     def on_false(self, child: Started) -> None:
-        if child.place == 1:
+        if child is self.until:
             self.until = None
-        else:
+        elif child is self.child:
             self.child = None
+        else:
+            return
         self.fail()
 
     def below(self) -> Iterable[Started]:

@@ -18,9 +18,9 @@ Take = Callable[[Any, Any], object]  # (match or event, state)
 class Matching:
     """What a statement over a pattern has beside its program.
 
-    `take` handles one match in a state; ``arm(due, state)`` sees to it that `advance` is called; `failed` is told of
-    failures, `crowded` once when a state has `limit` open partial matches. `at` is the input of a join whose events are
-    the matches; the matcher is the last part of the state of that input.
+    `take` handles one match in a state, `taken` is called when all of one stimulus were. ``arm(due, state)`` sees to it
+    that `advance` is called; `failed` is told of failures, `crowded` once when a state has `limit` open partial matches.
+    `at` is the input of a join whose events are the matches; the matcher is the last part of the state of that input.
     """
 
     SAVED = ("_told",)
@@ -35,6 +35,7 @@ class Matching:
         limit: int,
         crowded: Callable[[], None],
         at: int | None = None,
+        taken: Callable[[Any], object] | None = None,
     ) -> None:
         self.program = program
         self.at = at
@@ -45,6 +46,7 @@ class Matching:
         self._limit = limit
         self._tell = crowded
         self._told = False
+        self._taken = taken
 
     def failed(self, failure: Exception) -> None:
         """An expression of the pattern failed."""
@@ -66,11 +68,18 @@ class Matching:
         return found
 
     def add(self, state: Any) -> None:
-        """Start a matcher in a new state. What matches at once waits for the next event or advance."""
+        """Start a matcher in a new state. What matches at once waits for the next event or advance, or for `begun`."""
         matcher = Matcher(self.program, self, partition=state[0], limit=self._limit)
         self._own(state).append(matcher)
         matcher.found = matcher.start(self._clock.now)
         self._arm(matcher, state)
+
+    def begun(self, state: Any) -> None:
+        """The statement was deployed with `state`: what matched at once happens now, when nobody listens yet."""
+        matcher = self.matcher(state)
+        matches, matcher.found = matcher.found, []
+        if matches:
+            self._deliver(matches, state)
 
     def watch(self, listeners: Sequence[Callable[[Any], object]]) -> None:
         """Tell `listeners` of each match before it is handled. Without any nothing is paid."""
@@ -139,6 +148,11 @@ class Matching:
         for match in matches:
             try:
                 self._take(match, state)
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                self._failed(failure)
+        if self._taken is not None and matches:
+            try:
+                self._taken(state)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._failed(failure)
 

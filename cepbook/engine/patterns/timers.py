@@ -102,13 +102,16 @@ class Observer(Observing):
 class ScheduleSpec:
     """``timer:schedule``. `points` gives (date or None, repetitions or None for ever); `after` the next from one.
 
-    `even`: all points have the same distance, there are no months in it.
+    `even`: all points have the same distance, there are no months in it. `repeats`: it is true at each point, as at the
+    top of a pattern and directly under ``every``; elsewhere at the first only. `delayed`: the date itself is no point.
     """
 
     shown: str
     points: Function
     after: Function | None  # (previous point, None, partition, now): the time one period later
     even: bool
+    repeats: bool
+    delayed: bool
 
     def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
         return Scheduled(self, matcher, parent, place)
@@ -137,7 +140,7 @@ class Scheduled(Observing):
         self.alive = True
         self.matcher.size += 1
         self.point = self.since if date is None else date
-        if (date is None and not self._step()) or not self._arm():
+        if ((date is None or self.spec.delayed) and not self._step()) or not self._arm():
             self.fail()
 
     def _step(self) -> bool:
@@ -176,11 +179,14 @@ class Scheduled(Observing):
     def on_time(self) -> None:
         if self.left is not None:
             self.left -= 1
-        if self._step() and self._arm():
+        more = self._step() and self._arm()
+        if more and self.spec.repeats:
             self.parent.on_true(self, self.begin, False)
-        else:
-            self.stop()
-            self.parent.on_true(self, self.begin, True)
+            return
+        self.stop()
+        self.parent.on_true(self, self.begin, True)
+        if not more:
+            self.parent.on_false(self)
 
     def waiting(self) -> dict[str, Any]:
         return {"waiting_for": self.spec.shown, "since": self.since, "until": self.due}
@@ -237,6 +243,9 @@ class Within(Timer):
                 child.stop()
 
     def on_true(self, child: Started, match: Match, ended: bool) -> None:
+        if self.left == 0:
+            self.fail()
+            return
         if self.left is not None:
             self.left -= 1
             ended = ended or self.left <= 0
@@ -245,7 +254,8 @@ class Within(Timer):
         self.parent.on_true(self, match, ended)
 
     def on_false(self, child: Started) -> None:
-        self.fail()
+        if self.alive:
+            self.fail()
 
     def below(self) -> Iterable[Started]:
         return () if self.child is None else (self.child,)
@@ -278,7 +288,8 @@ class While(OneOperand):
             self.fail()
 
     def on_false(self, child: Started) -> None:
-        self.fail()
+        if self.alive:
+            self.fail()
 
 
 @dataclass(slots=True)

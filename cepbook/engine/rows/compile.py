@@ -127,6 +127,7 @@ class _Writer:
         self.body.timers()
         if self.code.own_timer:
             self.body.run_expiry(Emitter(self.code, "now", guarded=False))
+        self.body.post(Emitter(self.code, "now", guarded=True))
         with self.source.block("def settle(S, now):"):
             self.body.settle()
         self._rows()

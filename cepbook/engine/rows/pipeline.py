@@ -18,6 +18,7 @@ from cepbook.engine.rows.windows.chain import Chain, Windows
 from cepbook.engine.rows.windows.combined import Union, intersection
 from cepbook.engine.rows.windows.derived import Derive
 from cepbook.engine.rows.windows.form import CHANGE, ENTERS, Fragment, Posted
+from cepbook.engine.rows.windows.gathered import Gathered
 from cepbook.engine.rows.windows.groupwin import GroupWin
 from cepbook.engine.rows.windows.view import LastSeen, Unbound
 from cepbook.errors import Span
@@ -49,6 +50,10 @@ class Pipeline:
     # -------------------------------------------------------------- views
     def view(self) -> str:
         """Code of the statement's view; it reads ``S`` and ``now``."""
+        found = self._stages()
+        return f"{self.source.bind('_Gathered', Gathered)}({found})" if self.steps.gathers else found
+
+    def _stages(self) -> str:
         below, *above = self.steps.stages
         with self._at(self.code.first):
             found = self._views(below)
@@ -188,6 +193,8 @@ class Pipeline:
     def objection(self) -> str | None:
         """Why arrivals call the view; None where they are written into the statement."""
         steps, only = self.steps, self.steps.only
+        if steps.gathers:
+            return "matches are sorted together"
         if only is None:
             if self._passes_by:
                 return None
@@ -198,8 +205,8 @@ class Pipeline:
 
     @property
     def _passes_by(self) -> bool:
-        """Whether there is no window at all."""
-        return len(self.steps.stages) == 1 and not self.steps.stages[0].windows
+        """Whether there is no window at all, and each event is a change."""
+        return len(self.steps.stages) == 1 and not self.steps.stages[0].windows and not self.steps.gathers
 
     @property
     def reads_now(self) -> bool:

@@ -351,9 +351,18 @@ class Steps:
     @property
     def enters_alone(self) -> bool:
         """Whether an arrival that changes anything makes just the arriving event enter."""
-        if len(self.stages) > 1 or self.inputs or self.consumes or self.owns is not None:
+        if len(self.stages) > 1 or self.inputs or self.consumes or self.owns is not None or self.gathers:
             return False
         return not (self.stages[0].merged or self.posts_nothing)
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the matches that a pattern makes at once are one change: so they are sorted (recorded:
+        order_by_over_a_pattern). Without order by each match is a change of its own (recorded:
+        pattern_multi_rows_count), and so is a limit for each.
+        """
+        matches = isinstance(self.scan, Match) and not self.inputs
+        return matches and self.output is None and bool(self.row and self.projection.order_by)
 
     @property
     def posts_nothing(self) -> bool:
@@ -377,7 +386,9 @@ class Steps:
     @property
     def _steady(self) -> bool:
         """Whether rows depend on nothing but events and aggregates of what the window holds, and nothing can fail."""
-        if self.output is not None or self.levels or self._reads(x.Prev, x.Prior, x.InsertStream):
+        if self.output is not None or self.levels or self.gathers:
+            return False
+        if self._reads(x.Prev, x.Prior, x.InsertStream):
             return False
         if self.aggregation is not None and (lower.may_fail(self.where) or self.former_rows_may_fail):
             return False

@@ -255,6 +255,18 @@ class StatementCode(ChangeCode):
             source.line("W.armed = W.due")
             source.line("return W.due")
 
+    def post(self, emit: Emitter) -> None:
+        """``post(S)``: deliver what the matches of a pattern have changed, all of one stimulus."""
+        if not self.steps.gathers:
+            return
+        source = self.source
+        with source.function("post", ["S"], []):
+            source.line("W, now = S[1], clock.now")
+            source.line("change = W.post()")
+            with source.block("if change is not None:"):
+                self._process_change()
+                emit("ins", "rem")
+
     def reevaluate(self) -> None:
         """``reevaluate(S, now)``: a variable that a window's condition reads has changed."""
         if not self.steps.watched:

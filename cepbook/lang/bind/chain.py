@@ -177,7 +177,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
         return x.CurrentTimestamp(t.LONG, span=step.span)
     position = _stream_named(step.name, scope)
     if position is not None:
-        return _event(position, scope.streams[position], step)
+        return _indexed(_event(position, scope.streams[position], step), step, scope, bind)
     correlated = scope.correlated.get(step.name)
     if correlated is not None:
         return _indexed(replace(correlated, span=step.span), step, scope, bind)

@@ -7,7 +7,8 @@ and microseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from cepbook.errors import Span
@@ -29,10 +30,17 @@ _ONLY_IN: dict[str, tuple[int, ...]] = {
     "lastweekday": (DAYS,),
 }
 _SHOWN = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastweekday": "lastweekday"}
+_Value = Callable[[ast.Expr], x.Expr]
 
 
-def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope) -> Crontab | None:
-    """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events."""
+def bind_crontab(
+    fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None
+) -> Crontab | None:
+    """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events.
+
+    `value` binds operands where they may, on those of a pattern that came before.
+    """
+    given = value if value is not None else partial(_without_events, scope=scope)
     if not 5 <= len(fields) <= 9:
         scope.problems.add(
             "wrong-parameter",
@@ -46,7 +54,7 @@ def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope) -> Cronta
         scope.problems.add("wrong-parameter", message, fields[8].span)
     try:
         numbers = [*fields[:ZONE], *fields[ZONE + 1 :]]
-        found = [_field(node, position, scope) for position, node in enumerate(numbers)]
+        found = [_field(node, position, given, scope) for position, node in enumerate(numbers)]
         zone = _zone(fields[ZONE], scope) if len(fields) > ZONE else None
     except Refused:
         return None
@@ -63,9 +71,9 @@ def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope) -> Cronta
     return Crontab(tuple(found), zone, span=span)
 
 
-def _field(node: ast.Expr, position: int, scope: Scope) -> CronField:
+def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
     if not isinstance(node, ast.CronStep):
-        return CronField("value", (_number(node, position, scope),), span=node.span)
+        return CronField("value", (_number(node, position, value, scope),), span=node.span)
     kind: CronKind = node.kind  # type: ignore[assignment]
     allowed = _ONLY_IN.get(kind)
     if allowed is not None and position not in allowed:
@@ -73,8 +81,9 @@ def _field(node: ast.Expr, position: int, scope: Scope) -> CronField:
         message = f"`{_SHOWN[kind]}` cannot be among the {CRON_FIELDS[position][0]}, only among the {where}"
         scope.problems.fail("wrong-parameter", message, node.span)
     if kind == "list":
-        return CronField(kind, parts=tuple(_part(part, position, scope) for part in node.operands), span=node.span)
-    operands = tuple(_number(operand, position, scope, step=kind == "step") for operand in node.operands)
+        parts = tuple(_part(part, position, value, scope) for part in node.operands)
+        return CronField(kind, parts=parts, span=node.span)
+    operands = tuple(_number(operand, position, value, scope, step=kind == "step") for operand in node.operands)
     if kind == "range":
         low, high = (e.value if isinstance(e, x.Const) else None for e in operands)
         if isinstance(low, int) and isinstance(high, int) and low > high:
@@ -82,7 +91,7 @@ def _field(node: ast.Expr, position: int, scope: Scope) -> CronField:
     return CronField(kind, operands, span=node.span)
 
 
-def _part(node: ast.Expr, position: int, scope: Scope) -> CronField:
+def _part(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:
     if isinstance(node, ast.CronStep) and node.kind not in ("range", "step"):
         scope.problems.fail(
             "wrong-parameter",
@@ -90,17 +99,22 @@ def _part(node: ast.Expr, position: int, scope: Scope) -> CronField:
             node.span,
             "[0, 20:22, */15]",
         )
-    return _field(node, position, scope)
+    return _field(node, position, value, scope)
 
 
-def _number(node: ast.Expr, position: int, scope: Scope, *, step: bool = False) -> x.Expr:
-    name, low, high = CRON_FIELDS[position]
+def _without_events(node: ast.Expr, scope: Scope) -> x.Expr:
     bound = fold(bind_expr(node, scope.without_aggregates("a crontab")))
-    if bound.type == ERROR:
-        raise Refused(name)
     for part in x.walk(bound):
         if isinstance(part, (x.Prop, x.EventOf)):
             scope.problems.fail("wrong-parameter", "a crontab cannot depend on an event", part.span)
+    return bound
+
+
+def _number(node: ast.Expr, position: int, value: _Value, scope: Scope, *, step: bool = False) -> x.Expr:
+    name, low, high = CRON_FIELDS[position]
+    bound = value(node)
+    if bound.type == ERROR:
+        raise Refused(name)
     if bound.type not in (t.INT, t.SHORT, t.BYTE):
         scope.problems.fail(
             "wrong-parameter", f"the {name} of a crontab must be ints, found {describe(bound.type)}", node.span
@@ -116,6 +130,8 @@ def _number(node: ast.Expr, position: int, scope: Scope, *, step: bool = False) 
 
 
 def _zone(node: ast.Expr, scope: Scope) -> str | None:
+    if isinstance(node, ast.CronStep) and node.kind == "star":
+        return None  # none, where further fields follow
     bound = fold(bind_expr(node, scope.without_aggregates("a crontab")))
     if bound.type == ERROR:
         raise Refused("zone")

@@ -71,7 +71,7 @@ class _Binder:
 
     scope: Scope
     known: frozenset[str]
-    tags: set[str] = field(default_factory=set)
+    tags: dict[str, Type] = field(default_factory=dict)
     atoms: int = 0
 
     def bind(self, node: ast.PatternNode, prior: Tags) -> tuple[p.PatternNode, Tags]:
@@ -100,6 +100,7 @@ class _Binder:
     def seeing(self, node: ast.Expr, tags: Tags, arriving: Stream = NO_EVENT, *, hint: str = EARLIER) -> Scope:
         """The scope of `node`, which sees the event that arrives and behind it `tags`; other tags are reported."""
         own_type = arriving.event_type
+        tags = {name: type_ for name, type_ in tags.items() if name != arriving.alias}
         hidden = self.known.difference(tags, (arriving.alias,), own_type.properties if own_type is not None else ())
         for chain in walk(node):
             if isinstance(chain, ast.Chain) and chain.steps[0].name in hidden and chain.steps[0].args is None:
@@ -107,10 +108,23 @@ class _Binder:
                 self.scope.problems.add(
                     "unknown-property", f"the tag `{first.name}` is not known here", first.span, hint
                 )
-        correlated = {**self.scope.correlated, **dict.fromkeys(hidden, error_at())}
+        correlated = {**self.unqualified(tags), **self.scope.correlated, **dict.fromkeys(hidden, error_at())}
         streams = (arriving, Stream(None, EventType(MATCH_TYPE, tags), behind=True))
         own = replace(self.scope.without_aggregates("a pattern"), streams=streams, unwindowed=False)
         return replace(own, data_windows=(), no_rows="a pattern", open_=False, correlated=correlated)
+
+    def unqualified(self, tags: Tags) -> dict[str, x.Expr]:
+        """Properties of tagged events by their own names, as far as no variable is called so; those of the first tag go
+        before others (recorded: timer_interval_with_a_plain_property_name).
+        """
+        catalog = self.scope.module.catalog
+        found: dict[str, x.Expr] = {}
+        for tag, type_ in tags.items():
+            event_type = catalog.event_types.get(type_.event or "")
+            for name, own in (event_type.properties if event_type is not None else {}).items():
+                if name not in catalog.variables:
+                    found.setdefault(name, x.Member(own, x.Prop(type_, p.MATCH, tag), name))
+        return found
 
     def value(self, node: ast.Expr, tags: Tags, hint: str = EARLIER) -> x.Expr:
         """An expression without an event that arrives."""
@@ -123,13 +137,14 @@ class _Binder:
     def duration(self, node: ast.Expr, what: str, tags: Tags) -> x.Expr:
         return duration(self.value(node, tags), what, self.scope)
 
-    def count(self, node: ast.Expr, what: str) -> x.Expr:
-        """A whole number above 0: a constant, or of variables that are read at the start."""
-        bound = self.value(node, {}, "it is read once, from constants and variables")
+    def count(self, node: ast.Expr, what: str, tags: Tags, least: int = 1) -> x.Expr:
+        """A whole number, `least` or above: a constant, or of variables and `tags` that are read at the start."""
+        bound = self.value(node, tags, EARLIER if tags else "it is read once, from constants and variables")
         if bound.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
             self.wrong(f"{what} must be an int, found {describe(bound.type)}", node.span)
-        elif (number := _number(bound)) is not None and number < 1:
-            self.wrong(f"{what} must be above 0, found {number}", node.span)
+        elif (number := _number(bound)) is not None and number < least:
+            fact = "must be above 0" if least else "must not be negative"
+            self.wrong(f"{what} {fact}, found {number}", node.span)
         return bound
 
     def wrong(self, fact: str, span: Span, hint: str | None = None) -> None:
@@ -144,9 +159,6 @@ class _Binder:
             problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are no events", stream.span)
         if stream.contained:
             problems.unsupported("contained-event selection in a pattern", stream.span)
-        if node.tag is not None and node.tag in self.tags:
-            at = self.scope.module.word(node.tag, node.span)
-            problems.add("duplicate-name", f"the tag `{node.tag}` occurs twice", at)
         name = "" if stream.type_name in prior else stream.type_name
         arriving = Stream(node.tag, event_type, name, also=name)
         filters = [
@@ -155,12 +167,20 @@ class _Binder:
         ]
         tags: dict[str, Type] = {}
         if node.tag is not None:
-            self.tags.add(node.tag)
             tags[node.tag] = t.event_of(event_type.name) if event_type is not None else ERROR
+            self.use(node.tag, tags[node.tag], self.scope.module.word(node.tag, node.span))
         number, self.atoms = self.atoms, self.atoms + 1
         level = self.consumption(node)
         condition = conjunction(filters)
         return p.Atom(number, node.tag, stream.type_name, condition, level, span=node.span), tags
+
+    def use(self, tag: str, type_: Type, span: Span) -> None:
+        """A tag may stand several times, if it is for events of one type and not under a repeat."""
+        used = self.tags.setdefault(tag, type_)
+        again = used is not type_
+        if again and (used != type_ or type_.of is not None) and ERROR not in (used, type_):
+            fact = f"the tag `{tag}` is {describe(used)} already"
+            self.scope.problems.add("duplicate-name", fact, span, "use another tag")
 
     def consumption(self, node: ast.PatternFilter) -> int:
         level = 0
@@ -187,7 +207,7 @@ class _Binder:
         elif node.named:
             self.wrong(f"`timer:{name}` has no parameter `{node.named[0][0]}:`", node.span)
         elif name == "at":
-            crontab = bind_crontab(node.args, node.span, self.scope)
+            crontab = bind_crontab(node.args, node.span, self.scope, lambda value: self.value(value, prior))
             if crontab is not None:
                 return p.At(crontab, span=node.span)
         elif len(node.args) != 1:
@@ -204,21 +224,21 @@ class _Binder:
             operand, own = self.bind(step, {**prior, **tags})
             operands.append(operand)
             tags.update(own)
-        maxima = tuple(None if m is None else self.count(m, "the maximum of `->`") for m in node.maxima)
+        maxima = tuple(None if m is None else self.count(m, "the maximum of `->`", {}) for m in node.maxima)
         return p.FollowedBy(tuple(operands), maxima, span=node.span), tags
 
     def logical(self, node: ast.PatternLogical, prior: Tags) -> tuple[p.PatternNode, Tags]:
         """The branches of an ``or`` may share tags: only one of them is in a match."""
         operands: list[p.PatternNode] = []
         tags: dict[str, Type] = {}
-        before = frozenset(self.tags)
+        before = self.tags
         for branch in node.operands:
             if node.op == "or":
-                self.tags = set(before)
+                self.tags = dict(before)
             operand, own = self.bind(branch, prior)
             operands.append(operand)
             tags.update({name: self.joint(tags.get(name, type_), type_) for name, type_ in own.items()})
-        self.tags = {*before, *tags}
+        self.tags = {**before, **tags}
         return p.Logical(node.op, tuple(operands), span=node.span), tags
 
     def joint(self, one: Type, other: Type) -> Type:
@@ -252,14 +272,20 @@ class _Binder:
         return p.Every(operand, tuple(keys), expiry, span=node.span), tags
 
     def repeat(self, node: ast.PatternRepeat, prior: Tags) -> tuple[p.PatternNode, Tags]:
+        outside, self.tags = self.tags, {}
         operand, own = self.bind(node.operand, prior)
+        self.tags = outside
+        arrays = {name: type_ if type_ == ERROR or type_.of else t.array_of(type_) for name, type_ in own.items()}
+        for name, type_ in arrays.items():
+            self.use(name, type_, self.scope.module.word(name, node.span))
         until, after = (None, {}) if node.until is None else self.bind(node.until, prior)
-        which = "number" if node.exact else "lower bound"
-        low = None if node.low is None else self.count(node.low, f"the {which} of a repeat")
+        which, least = ("number", 1) if node.exact else ("lower bound", 0)
+        low = None if node.low is None else self.count(node.low, f"the {which} of a repeat", prior, least)
         high = low
         if not node.exact:
-            high = None if node.high is None else self.count(node.high, "the upper bound of a repeat")
-        if until is None and not node.exact:
+            high = None if node.high is None else self.count(node.high, "the upper bound of a repeat", prior)
+        same = _number(low) is not None and _number(low) == _number(high)
+        if until is None and not node.exact and not same:
             self.wrong(
                 "a repeat with a range needs `until`",
                 node.span,
@@ -268,7 +294,6 @@ class _Binder:
         lowest, highest = _number(low), _number(high)
         if lowest is not None and highest is not None and lowest > highest:
             self.wrong(f"the bounds of a repeat run backwards: {lowest} to {highest}", node.span)
-        arrays = {name: type_ if type_ == ERROR or type_.of else t.array_of(type_) for name, type_ in own.items()}
         return p.Repeat(operand, low, high, until, tuple(own), span=node.span), {**arrays, **after}
 
     def guard(self, node: ast.PatternGuard, prior: Tags) -> tuple[p.PatternNode, Tags]:
@@ -289,5 +314,6 @@ class _Binder:
             self.wrong(fact, node.span, "such as timer:within(10 sec), timer:withinmax(10 sec, 3)")
             return operand, tags
         period = self.duration(node.args[0], f"the period of `timer:{name}`", prior)
-        count = None if name == "within" else self.count(node.args[1], "the number of matches of `timer:withinmax`")
+        what = "the number of matches of `timer:withinmax`"
+        count = None if name == "within" else self.count(node.args[1], what, prior, 0)
         return p.Within(operand, period, count, span=node.span), tags

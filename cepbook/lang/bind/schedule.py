@@ -27,7 +27,9 @@ _Value = Callable[[ast.Expr], x.Expr]
 
 
 def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.Schedule:
-    """The schedule; `value` binds an expression without event. Without repetitions there is one point in time."""
+    """The schedule; `value` binds an expression without event. Without repetitions there is one point in time, a period
+    behind the date where both are given.
+    """
     nothing = p.Schedule(None, None, None, span=node.span)
     try:
         given = _given(node, scope)
@@ -45,7 +47,8 @@ def bind_schedule(node: ast.PatternObserver, value: _Value, scope: Scope) -> p.S
         count = _repetitions(given["repetitions"], value, scope) if "repetitions" in given else once
     except Refused:
         return nothing
-    return p.Schedule(date, period, count, span=node.span)
+    delayed = date is not None and period is not None and "repetitions" not in given
+    return p.Schedule(date, period, count, delayed, span=node.span)
 
 
 def _given(node: ast.PatternObserver, scope: Scope) -> dict[str, ast.Expr]:
@@ -121,7 +124,8 @@ def _iso(node: ast.Expr, value: _Value, scope: Scope) -> p.Schedule:
             period = _length(part, text, node.span, scope)
     if date is None and period is None:
         _malformed(text, node.span, scope)
-    return p.Schedule(date, period, count, span=node.span)
+    delayed = date is not None and period is not None and not text.startswith("R")
+    return p.Schedule(date, period, count, delayed, span=node.span)
 
 
 def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:

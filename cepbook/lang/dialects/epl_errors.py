@@ -39,6 +39,7 @@ BITWISE = frozenset("&|^")
 SELECTORS = frozenset(("istream", "rstream", "irstream"))
 VALUE_TERMINALS = frozenset(("IDENT", "NUMBER", "STRING", "LPAR"))
 NAMES = {"NUMBER": "a number", "STRING": "a string", "UNIT": "a time unit", "SCRIPT": "a script in brackets"}
+NAMES |= {"OR_TERMINATED": "`or terminated`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +337,9 @@ def comparison_chain(stop: Stop) -> str | None:
 def needs_parentheses(stop: Stop) -> str | None:
     if stop.kind() == "(" and stop.kind(-1) in ("-", "+") and "NUMBER" in stop.accepted:
         return "a sign stands before a number or a name: write -1 * (…)"
+    if stop.text() in ("every", "not") and stop.text(-1) in ("every", "not") and "UNTIL" not in stop.accepted:
+        if any(t.text.lower() == "pattern" for t in stop.tokens[: stop.at]):
+            return f"{stop.text(-1)} stands before one part of a pattern: {stop.text(-1)} ({stop.text()} …)"
     if stop.text() == "not" and stop.text(-1) == "not":
         return "not stands once: use parentheses for not (not …)"
     if stop.text() == "case":

@@ -224,7 +224,7 @@ class EplLexer(Lexer):
             end, taken = raw.end, 1
             if kind == "word":
                 name, value = self._word(raw.text, accepts, following)
-                if name == "NAMED" or name == "_AND_WHEN":
+                if name == "NAMED" or name in _PAIRS:
                     end, taken = following.end, 2
                 elif following.kind == "(" and i > 0 and tokens[i - 1].kind == ".":
                     name, value = "IDENT", raw.text  # a method may have any name: x.between(a, b)
@@ -253,13 +253,9 @@ class EplLexer(Lexer):
             if lower in RESERVED:
                 return "RESERVED", text
         else:
-            if (
-                lower == "and"
-                and following.kind == "word"
-                and following.text.lower() == "when"
-                and "_AND_WHEN" in accepts
-            ):
-                return "_AND_WHEN", "and when"
+            pair = _PAIR.get((lower, following.text.lower())) if following.kind == "word" else None
+            if pair in accepts:
+                return pair, _PAIRS[pair]
             if keyword in accepts and self._is_keyword(lower, accepts, following):
                 return keyword, lower
             if lower == "all" and "QUANTIFIER" in accepts and following.kind == "(":
@@ -287,6 +283,10 @@ class EplLexer(Lexer):
             return following.kind in (",", ")", "]")
         return True
 
+
+# two words as one, where the first alone would not decide the parse
+_PAIRS = {"_AND_WHEN": "and when", "OR_TERMINATED": "or terminated"}
+_PAIR = {tuple(words.split()): name for name, words in _PAIRS.items()}
 
 CONTEXT_STARTS = frozenset(("as", "start", "initiated", "partition", "coalesce", "group", "context"))
 END = Raw("end", "", 0, 0)
