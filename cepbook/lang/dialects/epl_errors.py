@@ -337,9 +337,9 @@ def comparison_chain(stop: Stop) -> str | None:
 def needs_parentheses(stop: Stop) -> str | None:
     if stop.kind() == "(" and stop.kind(-1) in ("-", "+") and "NUMBER" in stop.accepted:
         return "a sign stands before a number or a name: write -1 * (…)"
-    if stop.text() in ("every", "not") and stop.text(-1) in ("every", "not") and "UNTIL" not in stop.accepted:
-        if any(t.text.lower() == "pattern" for t in stop.tokens[: stop.at]):
-            return f"{stop.text(-1)} stands before one part of a pattern: {stop.text(-1)} ({stop.text()} …)"
+    pair = (stop.text(-1), stop.text())
+    if pair in (("every", "not"), ("every", "every"), ("not", "every")):
+        return f"{pair[0]} stands before one part of a pattern: {pair[0]} ({pair[1]} …)"
     if stop.text() == "not" and stop.text(-1) == "not":
         return "not stands once: use parentheses for not (not …)"
     if stop.text() == "case":

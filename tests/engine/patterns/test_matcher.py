@@ -71,7 +71,7 @@ def test_what_matches_at_once_is_returned_by_start() -> None:
     "text",
     [
         "every timer:interval(0)",
-        "every every timer:interval(0)",
+        "every (every timer:interval(0))",
         "timer:interval(0) until b=B",
         "a=A until timer:interval(0)",
         "[5000] timer:interval(0)",
@@ -111,7 +111,7 @@ def test_the_limit_drops_further_starts_and_tells_of_it() -> None:
 
 
 def test_the_limit_holds_for_every_every_and_for_kept_sides() -> None:
-    run = Run("every every a=A", limit=20)
+    run = Run("every (every a=A)", limit=20)
     for _ in range(12):
         run.send("A", "1")
     assert run.matcher.size <= 20
