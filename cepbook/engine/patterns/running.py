@@ -19,7 +19,7 @@ class Matching:
     """What a statement over a pattern has beside its program.
 
     `take` handles one match in a state, `taken` is called when all of one stimulus were. ``arm(due, state)`` sees to it
-    that `advance` is called; `failed` is told of failures, `crowded` once when a state has `limit` partial matches open.
+    that `advance` is called; `failed` is told of failures, `crowded` once when a state has `limit` partial matches.
     `at` is the input of a join whose events are the matches; the matcher is the last part of the state of that input.
     """
 
