@@ -132,7 +132,7 @@ def compile_plan(
             if isinstance(statement, CreateWindowStatement):
                 after.event_types[statement.store.name] = statement.output_type
                 after.stores[statement.store.name] = statement.store
-            iterable_unbound = config.iterable_unbound or statement.source.nothing
+            iterable_unbound = config.iterable_unbound or statement.iterable_unbound or statement.source.nothing
             with _refusals(statement, plan):
                 programs[statement.name] = compile_select(
                     statement,

@@ -23,7 +23,7 @@ from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import CreateVariableStatement, MergeStatement, Reader, Source
+from cepbook.lang.plan import CreateVariableStatement, MergeStatement, Reader, SelectStatement, Source
 
 _BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
@@ -95,6 +95,14 @@ class Statement:
     def properties(self) -> dict[str, str]:
         """Output columns: name -> EPL type."""
         return {name: str(type_) for name, type_ in self.output_type.properties.items()}
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether its iterator may show rows: it has a window, is one row, or keeps its last event."""
+        if self.steps.row is None or self._runtime.config.iterable_unbound:
+            return True  # without rows: the values of variables
+        annotated = isinstance(self.plan, SelectStatement) and self.plan.iterable_unbound
+        return bool(self.steps.windows) or self.steps.kind == "fully_aggregated" or annotated
 
     # -------------------------------------------------------------- life
     def start(self, context: Context | None) -> None:

@@ -161,7 +161,8 @@ class Output(PlanNode):
     `which`: what is delivered (None: the default). `kind`: what triggers it; None with only `after`. `rate` is the
     number of events (int) or the `expr.Period`; `after` likewise. `when` may refer to `expr.OutputCounter`.
     `and_terminated`: what is pending is delivered when the context partition ends (always so with kind
-    ``terminated``), if `terminated_when` holds; `terminated_then` is executed in any case.
+    ``terminated``), if `terminated_when` holds; `terminated_then` is executed in any case. `every_row`: it is to keep
+    all rows, not only what it needs of them (a hint).
     """
 
     kind: Literal["events", "time", "at", "when", "terminated"] | None
@@ -174,6 +175,7 @@ class Output(PlanNode):
     and_terminated: bool = False
     terminated_when: Expr | None = None
     terminated_then: tuple[Assignment, ...] = ()
+    every_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,11 @@ class SelectStatement(StatementPlan):
     def inserts(self) -> tuple[Insert, ...]:
         """The streams that it inserts into."""
         return () if self.insert is None else (self.insert,)
+
+    @property
+    def iterable_unbound(self) -> bool:
+        """Whether it keeps its last event to be iterated, where it has no window (``@IterableUnbound``)."""
+        return any(name == "iterableunbound" for name, _ in self.annotations)
 
     @property
     def assigned(self) -> frozenset[str]:

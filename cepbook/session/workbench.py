@@ -434,12 +434,9 @@ class Workbench:
     def keeps_rows(self, name: str) -> bool:
         """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.
 
-        ``Config(iterable_unbound=True)`` makes all statements keep their last rows.
+        ``@IterableUnbound`` makes a statement keep its last rows, ``Config(iterable_unbound=True)`` all of them.
         """
-        found = self._stage.statement(name).steps
-        if found.row is None:
-            return True  # the values of variables
-        return bool(found.windows) or found.kind == "fully_aggregated" or self._config.iterable_unbound
+        return self._stage.statement(name).keeps_rows
 
     def changes(self, name: str) -> pd.DataFrame:
         """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""

@@ -145,7 +145,9 @@ class Model:
         if self.kind == "fully_aggregated_grouped":
             self.known.update(dict.fromkeys(row["k"] for row in step.ins))
         elif self.kind == "aggregated_grouped":
-            self.known.update({row["k"]: row for row in step.ins})
+            shown = [*step.ins, *step.rem] if self.which == "all" else step.ins  # what leaves comes in, too
+            self.ins += shown[len(step.ins) :]
+            self.known.update({row["k"]: row for row in shown})
 
     def rows(self, step: Step) -> tuple[Rows, Rows]:
         ins, rem, moved = self.ins, self.rem, self.moved
@@ -189,6 +191,8 @@ class Model:
                     sides[side].append(row)
         if self.kind != "aggregated_grouped":
             sides = [[row for row in rows if row["k"] in passed_keys] for rows in (step.ins, step.rem)]
+        else:
+            sides = [sides[0] + sides[1], []]  # what leaves comes in, too
         return [(step.time, sides[0] or None, sides[1] or None)] if sides[0] or sides[1] else []
 
     def opens(self, key: Any, time: int, entered: int, left: int) -> bool:

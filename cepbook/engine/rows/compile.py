@@ -342,12 +342,14 @@ class _Writer:
             code.append_row("found", q)
             return
         contents = self.body.contents()
-        if not steps.holds and not self.iterable_unbound:
-            return
-        if self.iterable_unbound and not steps.window_names and steps.kind == "fully_aggregated_grouped":
+        snapshot = steps.output is not None and steps.output.which == "snapshot"
+        shows_groups = self.iterable_unbound or snapshot
+        if shows_groups and not steps.holds and steps.kind == "fully_aggregated_grouped":
             with source.block("for k, G in groups.items():"):
                 code.aggregates.load("G")
                 code.append_row("found", q)
+            return
+        if not steps.holds and not self.iterable_unbound:
             return
         if steps.kind == "aggregated":
             code.aggregates.load("A")

@@ -56,7 +56,7 @@ class LimitedCode(StatementCode):
             code = self._late_row(scope) if late else self.code.row(scope)
             source.line(f"row = {code}" if grouped else f"{rows}.append({code})", self.steps.projection.span)
         if grouped:
-            with_item = rows == "ins" and self.steps.kind == "aggregated_grouped" and self.output.which == "all"
+            with_item = self.steps.kind == "aggregated_grouped" and self.output.which == "all"
             source.line(f"{rows}.append((k, row, item))" if with_item else f"{rows}.append((k, row))")
 
     def _late_row(self, scope: Scope) -> str:
@@ -258,5 +258,7 @@ def bind_limiter(steps: Steps, output: Output, namespace: dict[str, Any]) -> Non
     late = reads_late(steps, output)
     releases = any(WINDOWS[name].batch for name in steps.window_names)
     having = steps.having is not None
-    rows = RowForm(steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases)
+    rows = RowForm(
+        steps.kind, output.which, steps.selector, bool(steps.levels), late, having, releases, steps.shows_leaving
+    )
     namespace["limiter"] = Form(output, rows, _Rows(namespace), namespace).limiter

@@ -289,7 +289,15 @@ class Steps:
 
     @property
     def wants_remove(self) -> bool:
-        return self.selector != "istream"
+        """Whether rows are made of what leaves; some output clauses show them among the insert rows."""
+        return self.selector != "istream" or self.shows_leaving
+
+    @property
+    def shows_leaving(self) -> bool:
+        """Whether the output clause turns rows of what leaves into insert rows, see `output.collect`."""
+        if self.output is None or self.kind != "aggregated_grouped" or self.selector == "rstream":
+            return False
+        return self.output.which == "first" or (self.output.which == "all" and not self.output.every_row)
 
     @property
     def fully(self) -> bool:

@@ -384,9 +384,7 @@ def _in_subquery(node: ast.InSubquery, scope: Scope) -> x.Expr:
     return x.Not(t.BOOLEAN, found, span=node.span) if node.negated else found
 
 
-def _asked(
-    node: ast.Select, form: SubqueryForm, left: x.Expr | None, op: str, span: Span, scope: Scope
-) -> x.Expr:
+def _asked(node: ast.Select, form: SubqueryForm, left: x.Expr | None, op: str, span: Span, scope: Scope) -> x.Expr:
     """A subquery, compared by `op` with `left` if there is one."""
     bind = scope.module.subquery
     assert bind is not None

@@ -16,6 +16,7 @@ from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
+from cepbook.lang.bind.hints import check_hints, keeps_every_row
 from cepbook.lang.bind.insert import bind_insert, row_type
 from cepbook.lang.bind.join import bind_join, whole_events
 from cepbook.lang.bind.names import (
@@ -44,6 +45,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     stream = _bind_from(node, patterns, scope)
     where = _where(node, scope)
     group_by = bind_group_by(node.group_by, scope)
+    check_hints(node, bool(group_by.levels), module)
     columns, wildcard = bind_columns(node.items, scope)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
@@ -51,6 +53,8 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     selector = _selector(node, module)
     rate = bind_output(node.output, scope) if node.output is not None else None
     event_type = scope.streams[0].event_type if len(scope.streams) == 1 else None
+    if rate is not None and keeps_every_row(node.annotations):
+        rate = replace(rate, every_row=True)
     written = Shape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
     found = shape(written, scope, node.span, gathered=node.output is not None)
     insert: plan.Insert | None = None

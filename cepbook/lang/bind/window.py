@@ -10,6 +10,7 @@ from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang.bind.derived import DerivedWindow, bind_derived, key_columns
+from cepbook.lang.bind.hints import hints
 from cepbook.lang.bind.names import Module, Refused, Scope, did_you_mean
 from cepbook.lang.bind.parameters import bind_parameters
 from cepbook.lang.catalog import EventType
@@ -204,13 +205,9 @@ def _add_derived(derived: DerivedWindow, found: Windows, reclaim: tuple[int, int
 def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple[int, int] | None:
     """``@Hint('reclaim_group_aged=…,reclaim_group_freq=…')`` in clock units; the latter is as long as the former."""
     found: dict[str, int] = {}
-    for node in annotations:
-        if node.name.lower() == "hint":
-            text = node.value if node.value is not None else dict(node.values).get("value")
-            for part in str(text).split(","):
-                name, _, value = part.partition("=")
-                if name.strip().lower() in (AGED, SWEPT):
-                    found[name.strip().lower()] = _clock_units(name.strip(), value.strip(), node, module)
+    for name, value, node in hints(annotations):
+        if name in (AGED, SWEPT):
+            found[name] = _clock_units(name, value, node, module)
     if AGED not in found or 0 in found.values():
         return None
     return found[AGED], found.get(SWEPT, found[AGED])
@@ -218,13 +215,9 @@ def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple
 
 def check_reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> None:
     """Report bad values of the hint on a grouped statement, where variables may stand, too."""
-    for node in annotations:
-        if node.name.lower() == "hint":
-            text = node.value if node.value is not None else dict(node.values).get("value")
-            for part in str(text).split(","):
-                name, _, value = (word.strip() for word in part.partition("="))
-                if name.lower() in (AGED, SWEPT) and value not in module.catalog.variables:
-                    _clock_units(name, value, node, module)
+    for name, value, node in hints(annotations):
+        if name in (AGED, SWEPT) and value not in module.catalog.variables:
+            _clock_units(name, value, node, module)
 
 
 def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) -> int:

@@ -17,6 +17,7 @@ from cepbook.engine.state import State
 
 Rows = list[Any]
 Pairs = Sequence[tuple[Any, Any]]
+Items = Sequence[tuple[Any, Any, Any]]
 
 
 class Late(State):
@@ -122,7 +123,10 @@ class EveryAggregate(State):
 
 @dataclass(slots=True)
 class LastAggregate(State):
-    """The present row of a statement that is one row; its remove row is the one before the interval."""
+    """The present row of a statement that is one row; its remove row is the one before the interval.
+
+    With having it is the first former row of the interval that passes (recorded: output_last_having_by_events).
+    """
 
     make: RowMaker
     removes: bool
@@ -131,8 +135,9 @@ class LastAggregate(State):
     _moved: bool = False
 
     def add(self, state: Any, now: int, ins: Rows, rem: Rows) -> None:
-        if not self._moved:
-            self._moved, self._former = True, list(rem)
+        self._moved = True
+        if not self._former:
+            self._former = list(rem)
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
         present = self.make.group_rows(state, None, now)
@@ -181,23 +186,25 @@ class LastRowOfGroups(State):
 class EveryRowOfGroups(State):
     """Row-per-event groups: all rows in order, then a row for the last event of each group without one.
 
-    Insert rows come as (key, row, item of the event).
+    Rows come as (key, row, item of the event). With `leaving` those of events that left come among the insert rows, too
+    (recorded: output_all_grouped_adds_leaving_events_to_the_inserts).
     """
 
     make: RowMaker
+    leaving: bool
     keeps: bool = True
     _ins: Rows = field(default_factory=list)
     _rem: Rows = field(default_factory=list)
     _last: dict[Any, Any] = field(default_factory=dict)  # of each group the item
     _touched: set[Any] = field(default_factory=set)
 
-    def add(self, state: Any, now: int, ins: Sequence[tuple[Any, Any, Any]], rem: Pairs) -> None:
-        for key, row, item in ins:
+    def add(self, state: Any, now: int, ins: Items, rem: Items) -> None:
+        for key, row, item in (*ins, *rem) if self.leaving else ins:
             self._last[key] = item
             self._touched.add(key)
             if row is not None:
                 self._ins.append(row)
-        self._rem += passing(rem)
+        self._rem += [row for _, row, _ in rem if row is not None]
 
     def take(self, state: Any, now: int) -> tuple[Rows, Rows]:
         ins, rem = self._ins, self._rem
@@ -276,6 +283,7 @@ class RowForm:
     late: bool = False  # rows are made when they are delivered
     having: bool = False
     releases: bool = False  # a window of the statement collects events and releases them as a batch
+    leaving: bool = False  # rows of what leaves are insert rows
 
     @property
     def removes(self) -> bool:
@@ -296,7 +304,13 @@ def collector(form: RowForm, make: RowMaker) -> Collector:
     if form.kind == "fully_aggregated_grouped":
         return EveryGroupedRow() if form.which is None else GroupRows(make, every, form.levels, form.removes)
     if form.kind == "aggregated_grouped":
-        return EveryGroupedRow() if form.which is None else EveryRowOfGroups(make) if every else LastRowOfGroups()
+        return (
+            EveryGroupedRow()
+            if form.which is None
+            else EveryRowOfGroups(make, form.leaving)
+            if every
+            else LastRowOfGroups()
+        )
     if form.kind == "fully_aggregated":
         last = form.which == "last"
         return LastAggregate(make, form.removes) if last else EveryAggregate(make, form.removes, every)

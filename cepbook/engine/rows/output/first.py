@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, Protocol
 
 from cepbook.engine.rows.output.collect import Pairs, RowForm, Rows
-from cepbook.engine.rows.output.triggers import Length, next_point
+from cepbook.engine.rows.output.triggers import Known, Length, next_point
 from cepbook.engine.rows.support import add_months
 from cepbook.engine.state import State
 
@@ -27,7 +27,7 @@ class CountGate(State):
 
     __slots__ = ("_in", "_number", "_open", "_out")
 
-    def __init__(self, number: Callable[[], int | None]) -> None:
+    def __init__(self, number: Known) -> None:
         self._number = number
         self._open = True
         self._in = self._out = 0
@@ -163,6 +163,8 @@ class FirstOfGroups(State):
         """The rows that pass; None if nothing does."""
         if self._form.kind == "aggregated_grouped":
             found = self._rows(now, ins, keys_in, 1), self._rows(now, rem, keys_out, 0)
+            if self._form.leaving:  # recorded: output_first_grouped_leaving_event_is_an_insert_row
+                found = [*found[0], *found[1]], []
         else:
             found = self._groups(now, ins, rem, keys_in, keys_out)
         return found if found[0] or found[1] else None
@@ -178,6 +180,8 @@ class FirstOfGroups(State):
 
     def _groups(self, now: int, ins: Pairs, rem: Pairs, keys_in: list[Any], keys_out: list[Any]) -> tuple[Rows, Rows]:
         """A row for each group that was touched."""
+        if self._form.having and self._form.selector == "irstream":
+            rem = ins  # recorded: output_first_having_grouped_old_row_repeats_the_new
         shown = {key for key, row in (rem if self._form.selector == "rstream" else (*ins, *rem)) if row is not None}
         keys = [(key, 1) for key in keys_in] + [(key, 0) for key in keys_out]
         passed = {key for key, entering in keys if self._passes(now, key, entering, key in shown)}

@@ -19,7 +19,7 @@ from cepbook.engine.rows.output.first import (
     UntilGate,
     end_of,
 )
-from cepbook.engine.rows.output.triggers import Always, At, Counters, Events, Never, Time, Trigger, When
+from cepbook.engine.rows.output.triggers import Always, At, Counters, Events, Known, Never, Time, Trigger, When
 from cepbook.engine.state import State
 from cepbook.lang.plan import Output
 
@@ -222,7 +222,7 @@ def _left_out(form: Form, partition: Any, start: int) -> _UntilTime | _UntilCoun
 def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
     match form.output.kind:
         case "events":
-            return Events(Bound(form, "output_rate", (partition,)))
+            return Events(Known(Bound(form, "output_rate", (partition,))))
         case "time":
             return Time(Bound(form, "output_rate", (partition,)))
         case "at":
@@ -238,7 +238,7 @@ def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
 def _gate(form: Form, partition: Any) -> Gate:
     match form.output.kind:
         case "events":
-            return CountGate(Bound(form, "output_rate", (partition,)))
+            return CountGate(Known(Bound(form, "output_rate", (partition,))))
         case "time":
             period = Bound(form, "output_rate", (partition,))
             on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)

@@ -50,10 +50,26 @@ class Trigger(Protocol):
         """The timer fired: look for the next point."""
 
 
-class Events(State):
-    """Every n events; entering and leaving ones are counted apart, either count is enough. A null n: never."""
+class Known(State):
+    """A number that an expression gives; where it is null the last one that was not (null if there was none)."""
 
-    def __init__(self, number: Callable[[], int | None]) -> None:
+    __slots__ = ("_last", "_read")
+
+    def __init__(self, read: Callable[[], int | None]) -> None:
+        self._read = read
+        self._last: int | None = None
+
+    def __call__(self) -> int | None:
+        number = self._read()
+        if number is not None:
+            self._last = number
+        return self._last
+
+
+class Events(State):
+    """Every n events; entering and leaving ones are counted apart, either count is enough."""
+
+    def __init__(self, number: Known) -> None:
         self.due = NEVER
         self._number = number
         self._in = self._out = 0
