@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
-from cepbook.engine.merge import compile_merge
+from cepbook.engine.merge import compile_merge, compile_rows
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn
@@ -31,6 +31,7 @@ from cepbook.lang.plan import (
     CreateSchemaStatement,
     CreateVariableStatement,
     CreateWindowStatement,
+    InsertRows,
     MergeStatement,
     ModulePlan,
     OnSetStatement,
@@ -55,6 +56,7 @@ class Compiled:
     trees: Mapping[str, TreeForm]
     catalog: Catalog
     variables: Variables
+    inserted: Mapping[str, Callable[[], list[dict[str, Any]]]] = field(default_factory=dict)  # of queries: the rows
 
 
 def options_of(config: Config) -> Options:
@@ -85,6 +87,7 @@ def compile_plan(
     """
     after = catalog.copy()
     programs: dict[str, Program] = {}
+    inserted: dict[str, Callable[[], list[dict[str, Any]]]] = {}
     locators: dict[str, Locators] = {}
     trees: dict[str, TreeForm] = {}
     cells = {name: variables[name] for name in catalog.variables}
@@ -115,6 +118,9 @@ def compile_plan(
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_update(statement, scope_in)
+        elif isinstance(statement, InsertRows):
+            with _refusals(statement, plan):
+                inserted[statement.name] = compile_rows(statement, scope_in)
         elif isinstance(statement, MergeStatement):
             for action in (action for branch in statement.branches for action in branch.actions):
                 if action.insert is not None and action.insert.creates and action.output_type is not None:
@@ -142,7 +148,7 @@ def compile_plan(
                 )
                 if statement.context is not None and statement.join is None:
                     programs[statement.name].correlation = correlation(statement.source.filter, scope_in)
-    return Compiled(plan, programs, locators, trees, after, cells)
+    return Compiled(plan, programs, locators, trees, after, cells, inserted)
 
 
 def _properties(statement: SelectStatement, catalog: Catalog) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from cepbook.engine.onset import program_of, write_state
 from cepbook.engine.patterns.code import PatternCode
@@ -125,6 +126,10 @@ class MergeCode:
                 source.line("return True")
         with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
             source.line("on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)")
+        with source.block("def ask(S):"):
+            source.line("e = {}")
+            self._insert = 0
+            self._body()
         write_state(source, "()")
 
     def _body(self) -> None:
@@ -238,3 +243,17 @@ class MergeCode:
             else:
                 source.line(f"made.append(({self._insert}, {row}))", action.span)
                 self._insert += 1
+
+
+def compile_rows(plan: p.InsertRows, scope_in: ScopeIn) -> Callable[[], list[dict[str, Any]]]:
+    """What gives the rows of ``insert into … values``. Errors: Refusal for what the row engine cannot run."""
+    source = Source()
+    scope = scope_in(source).at(now="clock.now")
+    with source.block("def inserted():"):
+        source.line("found = []")
+        for row in plan.rows:
+            columns = [f"{source.const(c.name, 'n')}: {lower.value(scope, c.value)}" for c in row]
+            source.line(f"found.append({{{', '.join(columns)}}})", plan.span)
+        source.line("return found")
+    found: Callable[[], list[dict[str, Any]]] = source.load()["inserted"]
+    return found

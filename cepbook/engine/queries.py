@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from cepbook.engine.compiler import compile_plan, options_of
+from cepbook.engine.compiler import Compiled, compile_plan, options_of
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
 from cepbook.engine.statement import Statement
 from cepbook.lang.bind.query import bind_query
 from cepbook.lang.dialects.epl import parse
-from cepbook.lang.plan import ModulePlan, SelectStatement
+from cepbook.lang.plan import InsertRows, MergeStatement, SelectStatement
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.types import Type
 
@@ -35,16 +36,62 @@ def ask(runtime: Any, epl: str, selector: Selector | None = None) -> Answer:
 
     Errors: ParseError, BindError; StatementError where an expression fails on a row.
     """
+    runtime.rounds.check()
     config: Config = runtime.config
     plan = rewrite(bind_query(parse(epl), runtime.catalog, epl, options_of(config)))
-    return _select(runtime, plan, selector)
-
-
-def _select(runtime: Any, plan: ModulePlan, selector: Selector | None) -> Answer:
     compiled = compile_plan(plan, runtime.catalog, runtime.clock, runtime.config, runtime.functions, runtime.variables)
-    (select,) = plan.statements
-    assert isinstance(select, SelectStatement) and select.source.store is not None
-    statement = Statement(runtime, select, compiled.programs[select.name], (0, 0), "", plan.source, "query")
+    (query,) = plan.statements
+    if isinstance(query, SelectStatement):
+        answer = _select(runtime, query, compiled, selector)
+        if query.insert is not None:
+            _put(runtime, query.insert.target, [dict(row) for row in answer.rows])
+        return answer
+    if isinstance(query, InsertRows):
+        rows = compiled.inserted[query.name]()
+        _put(runtime, query.target.name, rows)
+        return Answer(rows if query.target.kind == "window" else [], query.output_type.properties)
+    assert isinstance(query, MergeStatement)
+    return _change(runtime, query, compiled, selector)
+
+
+def _put(runtime: Any, target: str, rows: list[Row]) -> None:
+    """All rows are one change; under a context of each partition that they belong to."""
+    store = runtime.stores[target]
+    with runtime.rounds:
+        store.put(rows, runtime.clock.now)
+        runtime.rounds.settled()
+
+
+def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: Selector | None) -> Answer:
+    """The rows that an update or a delete has changed; no rows of a table."""
+    statement = Statement(runtime, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query")
+    store, program = runtime.stores[query.target.name], statement.program
+    statement.changes_store(runtime.stores, query)
+    found: list[Row] = []
+    statement.told(lambda now, insert, remove: found.extend(insert or ()))
+    context = None if store.type.context is None else runtime.context(store.type.context)
+    wanted = None if selector is None or context is None else chosen(selector, context.identities)
+    with runtime.rounds:
+        for id_, state in store.owner.states():
+            if wanted is None or id_ in wanted:
+                program.namespace["target"] = partial(_same, state)
+                own = program["new_state"](state[0], runtime.clock.now)
+                try:
+                    program["ask"](own)
+                except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
+                    statement.failed(failure)
+        runtime.rounds.settled()
+    return Answer(found if store.type.kind == "window" else [], query.output_type.properties)
+
+
+def _same(state: Any, _: Any) -> Any:
+    return state
+
+
+def _select(runtime: Any, select: SelectStatement, compiled: Compiled, selector: Selector | None) -> Answer:
+    assert select.source.store is not None
+    source = compiled.plan.source
+    statement = Statement(runtime, select, compiled.programs[select.name], (0, 0), "", source, "query")
     try:
         rows = [row for each in _states(runtime, statement, select, selector) for row in each]
     except Exception as failure:

@@ -151,6 +151,13 @@ class Rounds:
             self.broke(failure)
             raise
 
+    def settled(self) -> None:
+        """Process what a query has changed."""
+        if self.queue or self.changes or self._held:
+            self.drain()
+        else:
+            self._failures.raise_unraised()
+
     def _derive(self) -> None:
         queue, derived, wanted = self.queue, 0, 0
         while queue:

@@ -9,7 +9,7 @@ from typing import Any
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.delta import Listener, Ports, Rows, Sink
+from cepbook.engine.delta import Listener, Ports, Push, Rows, Sink
 from cepbook.engine.filters import Handler, Subscriber
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
@@ -240,6 +240,10 @@ class Statement:
         self.program.namespace.update(
             target=target, contents=store.contents, by_key=store.by_key, within=store.within, move=store.move
         )
+
+    def told(self, push: Push) -> None:
+        """Hand what a query changes to `push`."""
+        self._wire(Ports(lambda record: None, push))
 
     def state_of(self, partition: Partition | None) -> Any:
         """The state in a partition, or the one state."""

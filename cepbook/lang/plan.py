@@ -456,6 +456,15 @@ class MergeStatement(StatementPlan):
         return tuple(action.insert for action in actions if action.insert is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class InsertRows(StatementPlan):
+    """The query ``insert into W values (…), (…)``: columns of each row, in the order of the target's."""
+
+    target: StoreType
+    rows: tuple[tuple[Column, ...], ...]
+    output_type: EventType
+
+
 # The statements that events set off
 Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement
 

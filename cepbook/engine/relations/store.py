@@ -29,6 +29,15 @@ class Owner(Protocol):
     def arrive(self, row: Row, state: Any) -> Any:
         """A row is put in; gives what that changes, which is told by `changed`."""
 
+    def put(self, rows: Iterable[Row], now: int) -> None:
+        """Rows of a query, all at once."""
+        own = [{name: row.get(name) for name in self.columns} for row in rows]
+        if self.type.context is None:
+            self.move(self.owner.state_of(None), (), own, now)
+            return
+        for row in own:
+            self.owner.insert(row)
+
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """Deliver what entered and left, and tell the readers."""
 
@@ -88,8 +97,9 @@ class Store:
         return [] if found is None else list(found.values())
 
     def within(self, state: Any, column: str, low: Any, high: Any, with_low: bool, with_high: bool) -> list[Item]:
-        """Those whose `column` lies between two values."""
-        return list(self._index(state, SortedIndex, (column,)).within(low, high, with_low, with_high))
+        """Those whose `column` lies between two values, in order of arrival."""
+        found = self._index(state, SortedIndex, (column,)).within(low, high, with_low, with_high)
+        return sorted(found, key=_ordinal)
 
     def _index(self, state: Any, kind: type[Any], columns: tuple[str, ...]) -> Any:
         """The index of a kind over `columns`, made when it is first needed."""
@@ -131,6 +141,10 @@ class Store:
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """The items in some of the owner's states."""
         return [item for state in states for item in state[1].contents()]
+
+
+def _ordinal(item: Item) -> int:
+    return int(item[0])
 
 
 class ColumnKey(State):

@@ -7,7 +7,7 @@ all names of a catalog are visible to all modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,8 @@ from cepbook.lang.catalog import Catalog
 
 __all__ = ["Options", "bind"]
 
+Rule = Callable[[Any, str, Heading, Module], plan.StatementPlan | None]
+
 
 def bind(
     module: ast.Module,
@@ -36,11 +38,12 @@ def bind(
     source: str,
     names: Collection[str] = (),
     options: Options = Options(),
+    rules: Mapping[type[ast.Statement], Rule] | None = None,
 ) -> plan.ModulePlan:
     """The plan of `module`; `catalog` is read, never changed.
 
     `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
-    avoid them. Raises BindError with all diagnostics of the module.
+    avoid them. `rules` are those of other statements than modules have. Raises BindError with all diagnostics.
     """
     state = Module(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery)
     given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
@@ -49,7 +52,7 @@ def bind(
     for node in module.statements:
         heading = given[id(node)]
         name = heading.name if heading.name is not None else _fresh_name(state)
-        bound = _bind_statement(node, name, heading, state)
+        bound = _bind_statement(node, name, heading, state, _STATEMENTS if rules is None else rules)
         if bound is not None:
             statements.append(_with_subqueries(bound, state))
         state.subqueries.clear()
@@ -78,11 +81,17 @@ def _fresh_name(state: Module) -> str:
     return f"stmt_{number}"
 
 
-def _bind_statement(node: ast.Statement, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+def _bind_statement(
+    node: ast.Statement, name: str, heading: Heading, state: Module, rules: Mapping[type[ast.Statement], Rule]
+) -> plan.StatementPlan | None:
     declare(node.expressions, state)
-    rule = _STATEMENTS.get(type(node))
+    rule = rules.get(type(node))
     if rule is not None:
         return rule(node, name, heading, state)
+    if isinstance(node, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
+        fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
+        state.problems.add("wrong-query", fact, node.span, hint)
+        return None
     _refuse(node, _UNSUPPORTED.get(type(node), "this statement"), state)
     return None
 
@@ -156,7 +165,7 @@ def _refuse_prefix(node: ast.Statement, what: str, state: Module) -> None:
         state.problems.add("wrong-context", f"`{what}` does not take a context", at)
 
 
-_STATEMENTS: dict[type[ast.Statement], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
+_STATEMENTS: dict[type[ast.Statement], Rule] = {
     ast.Select: _select,
     ast.CreateSchema: _schema,
     ast.CreateContext: _context,
@@ -180,7 +189,4 @@ _UNSUPPORTED: dict[type[ast.Statement], str] = {
     ast.CreateTable: "tables",
     ast.CreateIndex: "create index",
     ast.CreateDataflow: "data flows",
-    ast.FafUpdate: "update of named windows and tables",
-    ast.FafDelete: "delete from named windows and tables",
-    ast.FafInsert: "insert of values",
 }

@@ -17,7 +17,7 @@ from cepbook.lang.bind.trigger import Trigger, bind_trigger
 from cepbook.lang.bind.update import bind_change
 from cepbook.lang.catalog import EventType, StoreType
 
-_HIDDEN = Stream("", EventType("", {}))
+HIDDEN = Stream("", EventType("", {}))  # in place of a row or an event that is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,10 @@ def bind_merge(node: ast.OnTrigger, name: str, heading: Heading, module: Module)
     )
 
 
-def bind_target(name: str, alias: str | None, at: Span, node: ast.Statement, module: Module) -> Target | None:
-    """The store that a statement changes, which must be of the statement's context; None: reported."""
+def bind_target(
+    name: str, alias: str | None, at: Span, node: ast.Statement, module: Module, *, anywhere: bool = False
+) -> Target | None:
+    """The store that a statement changes; None: reported. It must be of the statement's context, unless `anywhere`."""
     at = module.word(name, at)
     store = module.catalog.stores.get(name)
     if store is None:
@@ -97,7 +99,8 @@ def bind_target(name: str, alias: str | None, at: Span, node: ast.Statement, mod
             module.problems.add("unknown-store", f"no named window or table `{name}`", at, hint)
         return None
     module.need("event type", name)
-    check_same_context(store, node, at, module)
+    if not anywhere or node.context is not None:
+        check_same_context(store, node, at, module)
     return Target(store, module.catalog.event_types[name], alias)
 
 
@@ -124,7 +127,7 @@ def check_trigger(trigger: Trigger, module: Module) -> plan.Source | None:
 def _branch(node: ast.MergeBranch, target: Target, trigger: Trigger, scope: Scope) -> plan.MergeBranch:
     own = scope
     if node.matched is not True:  # there is no row
-        own = replace(scope, streams=(_HIDDEN, scope.streams[1]))
+        own = replace(scope, streams=(HIDDEN, scope.streams[1]))
     condition = None
     if node.condition is not None:
         condition = bind_condition(node.condition, own, "the condition of `when`")

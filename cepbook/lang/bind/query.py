@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from cepbook.errors import BindError, Diagnostic, Span
 from cepbook.lang import ast, plan
-from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog
+from cepbook.lang.bind import Options, Rule, bind
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.insert import bind_insert
+from cepbook.lang.bind.merge import HIDDEN, Target, bind_changes, bind_target
+from cepbook.lang.bind.names import Module, Scope, statement_context
+from cepbook.lang.bind.select import bind_columns, bind_select
+from cepbook.lang.catalog import Catalog, EventType
 
 
 def bind_query(module: ast.Module, catalog: Catalog, source: str, options: Options = Options()) -> plan.ModulePlan:
@@ -13,14 +22,15 @@ def bind_query(module: ast.Module, catalog: Catalog, source: str, options: Optio
     found = list(_problems(module, catalog))
     if found:
         raise BindError(tuple(found), source)
-    (query,) = module.statements
-    return bind(ast.Module((query,), span=module.span), catalog, source, (), options)
+    return bind(ast.Module(module.statements, span=module.span), catalog, source, (), options, _RULES)
 
 
 def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
     if len(module.statements) != 1:
         return [_problem("a query is one statement", module.span)]
     (query,) = module.statements
+    if isinstance(query, (ast.FafUpdate, ast.FafDelete, ast.FafInsert)):
+        return []
     if not isinstance(query, ast.Select):
         return [_problem("a query is a select, an update, a delete, or an insert", query.span)]
     found = []
@@ -32,7 +42,7 @@ def _problems(module: ast.Module, catalog: Catalog) -> list[Diagnostic]:
     ):
         if given:
             found.append(_problem(f"a query runs once and cannot have {what}", query.span))
-    if not query.sources:
+    if not query.sources and query.insert_into is None:
         found.append(_problem("a query needs a from-clause that names a named window or table", query.span))
     for each in query.sources:
         found += _of_source(each, catalog)
@@ -51,6 +61,92 @@ def _of_source(source: ast.StreamSource, catalog: Catalog) -> list[Diagnostic]:
     if source.windows:
         return [_problem("a query reads the rows that are held now and takes no data window", source.windows[0].span)]
     return []
+
+
+def _select(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.StatementPlan | None:
+    if node.sources or node.insert_into is None:
+        if node.insert_into is not None:
+            _target(node.insert_into.target, None, node, module)
+        return bind_select(node, name, heading, module)
+    columns, _ = bind_columns(node.items, Scope(module, no_aggregates="an insert without a from-clause"))
+    return _insert_rows(node.insert_into, (columns,), node, name, heading, module)
+
+
+def _values(node: ast.FafInsert, name: str, heading: Heading, module: Module) -> plan.StatementPlan | None:
+    """``values`` are those of the listed columns, of the first ones without a list."""
+    into = ast.InsertInto(node.target, None, node.columns, span=node.span)
+    known = module.catalog.event_types.get(node.target)
+    names = node.columns or tuple(known.properties if known is not None else ())
+    rows = []
+    scope = Scope(module, no_aggregates="values")
+    for values in node.rows:
+        if len(values) > len(names) or (node.columns and len(values) < len(names)):
+            fact = f"number of columns: {len(names)} to be set, {len(values)} values"
+            module.problems.add("wrong-parameter", fact, values[0].span.to(values[-1].span))
+            return None
+        found = [bind_expr(value, scope) for value in values]
+        rows.append(tuple(plan.Column(n, e, span=e.span) for n, e in zip(names, found, strict=False)))
+    return _insert_rows(replace(into, columns=()), rows, node, name, heading, module)
+
+
+def _insert_rows(
+    into: ast.InsertInto,
+    rows: Sequence[tuple[plan.Column, ...]],
+    node: ast.Statement,
+    name: str,
+    heading: Heading,
+    module: Module,
+) -> plan.StatementPlan | None:
+    target = _target(into.target, None, node, module)
+    if target is None:
+        return None
+    fitted = tuple(bind_insert(into, (row, False), None, "istream", module)[1][0] for row in rows)
+    text = module.text(node.span)
+    return plan.InsertRows(
+        name, False, text, heading.annotations, target.store, fitted, target.event_type, span=node.span
+    )
+
+
+def _change(
+    node: ast.FafUpdate | ast.FafDelete, name: str, heading: Heading, module: Module
+) -> plan.StatementPlan | None:
+    """``update`` and ``delete`` act on the rows as an on-trigger does that nothing but the query sets off."""
+    target = _target(node.target, node.alias, node, module)
+    if target is None:
+        return None
+    context, _ = statement_context(node.context, node.span, module)
+    scope = Scope(module, (target.stream, HIDDEN), context, no_aggregates="a query", no_rows="a query")
+    predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
+    action = plan.MergeAction("delete", None, span=node.span)
+    if isinstance(node, ast.FafUpdate):
+        changes = bind_changes(node.assignments, target, scope)
+        action = plan.MergeAction("update", None, changes=changes, span=node.span)
+    return plan.MergeStatement(
+        name,
+        False,
+        module.text(node.span),
+        heading.annotations,
+        "update" if isinstance(node, ast.FafUpdate) else "delete",
+        plan.Source(plan.NOTHING, None, None, span=node.span),
+        target.store,
+        predicate,
+        (plan.MergeBranch(True, None, (action,), span=node.span),),
+        node.context,
+        EventType(f"<{name}>", target.event_type.properties),
+        span=node.span,
+    )
+
+
+def _target(name: str, alias: str | None, node: ast.Statement, module: Module) -> Target | None:
+    return bind_target(name, alias, node.span, node, module, anywhere=True)
+
+
+_RULES: Mapping[type[ast.Statement], Rule] = {
+    ast.Select: _select,
+    ast.FafInsert: _values,
+    ast.FafUpdate: _change,
+    ast.FafDelete: _change,
+}
 
 
 def _problem(fact: str, span: Span, hint: str | None = None) -> Diagnostic:

@@ -37,6 +37,9 @@ def map_statement(statement: plan.StatementPlan, fn: Change) -> plan.StatementPl
             predicate=None if statement.predicate is None else fn(statement.predicate),
             branches=tuple(_merge_branch(branch, fn) for branch in statement.branches),
         )
+    if isinstance(statement, plan.InsertRows):
+        rows = tuple(tuple(replace(c, value=fn(c.value)) for c in row) for row in statement.rows)
+        return replace(statement, rows=rows)
     if isinstance(statement, plan.SplitStatement):
         branches = tuple(_branch(branch, fn) for branch in statement.branches)
         return replace(statement, source=_source(statement.source, fn), branches=branches)
