@@ -29,15 +29,6 @@ class Owner(Protocol):
     def arrive(self, row: Row, state: Any) -> Any:
         """A row is put in; gives what that changes, which is told by `changed`."""
 
-    def put(self, rows: Iterable[Row], now: int) -> None:
-        """Rows of a query, all at once."""
-        own = [{name: row.get(name) for name in self.columns} for row in rows]
-        if self.type.context is None:
-            self.move(self.owner.state_of(None), (), own, now)
-            return
-        for row in own:
-            self.owner.insert(row)
-
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """Deliver what entered and left, and tell the readers."""
 
@@ -79,6 +70,15 @@ class Store:
     def inserted(self, row: Row) -> None:
         """A row of ``insert into``; the store's own dict has its columns, and only these."""
         self.owner.insert({name: row.get(name) for name in self.columns})
+
+    def put(self, rows: Iterable[Row], now: int) -> None:
+        """Rows of a query, all at once."""
+        own = [{name: row.get(name) for name in self.columns} for row in rows]
+        if self.type.context is None:
+            self.move(self.owner.state_of(None), (), own, now)
+            return
+        for row in own:
+            self.owner.insert(row)
 
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """What entered and left the contents in `state`."""
