@@ -44,11 +44,8 @@ def test_the_scenario_passes(pytester: pytest.Pytester) -> None:
 
 
 REFUSED = {
-    "joins": "select * from A#keepall as a, A#keepall as b",
     "match_recognize": "select * from A match_recognize (measures x.n as n pattern (x) define x as x.n > 1)",
-    "subqueries": "select (select n from A#lastevent) as n from A",
     "tables": "create table T(n int primary key)",
-    "named windows": "create window W#keepall as A",
     "variables of a context": "create context C start A; context C create variable int v = 1",
 }
 

@@ -196,6 +196,8 @@ class Batch:
             return f"`{statement.name}` looks for a pattern in each partition of a context"
         if statement.steps.shares:
             return f"`{statement.name}` shares the rows of a named window or table with others"
+        if statement.steps.subqueries:
+            return f"`{statement.name}` has subqueries, which must see events before it does"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.steps.windows:
@@ -253,7 +255,8 @@ class Batch:
 
 def _timed(statement: Statement) -> bool:
     """Whether the clock alone may make the statement do something."""
-    of_itself = statement.steps.timed or statement.steps.matches
+    steps = statement.steps
+    of_itself = steps.timed or steps.matches or any(each.ticks for each in steps.subqueries)
     return of_itself or (statement.context is not None and statement.context.columnar is None)
 
 

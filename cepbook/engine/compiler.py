@@ -17,6 +17,7 @@ from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.subquery import compile_subqueries, scope_with
 from cepbook.engine.split import compile_split
 from cepbook.engine.update import compile_update
 from cepbook.engine.variables import Variable, Variables, initial_value
@@ -93,6 +94,9 @@ def compile_plan(
     cells = {name: variables[name] for name in catalog.variables}
     scope_in = partial(_scope, clock, config, dict(functions), cells)
     for statement in plan.statements:
+        with _refusals(statement, plan):
+            inner = compile_subqueries(statement, scope_in)
+        own = scope_with(inner, scope_in)
         if isinstance(statement, CreateSchemaStatement):
             after.event_types[statement.event_type.name] = statement.event_type
         elif isinstance(statement, CreateExpressionStatement):
@@ -114,10 +118,10 @@ def compile_plan(
             programs[statement.name] = compile_create_variable(statement, cells[name])
         elif isinstance(statement, OnSetStatement):
             with _refusals(statement, plan):
-                programs[statement.name] = compile_on_set(statement, scope_in, cells)
+                programs[statement.name] = compile_on_set(statement, own, cells)
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
-                programs[statement.name] = compile_update(statement, scope_in)
+                programs[statement.name] = compile_update(statement, own)
         elif isinstance(statement, InsertRows):
             with _refusals(statement, plan):
                 inserted[statement.name] = compile_rows(statement, scope_in)
@@ -126,12 +130,12 @@ def compile_plan(
                 if action.insert is not None and action.insert.creates and action.output_type is not None:
                     after.event_types[action.insert.target] = action.output_type
             with _refusals(statement, plan):
-                programs[statement.name] = compile_merge(statement, scope_in)
+                programs[statement.name] = compile_merge(statement, own)
         elif isinstance(statement, SplitStatement):
             created = [branch for branch in statement.branches if branch.insert.creates]
             after.event_types.update((branch.insert.target, branch.output_type) for branch in created)
             with _refusals(statement, plan):
-                programs[statement.name] = compile_split(statement, scope_in)
+                programs[statement.name] = compile_split(statement, own)
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type
@@ -142,12 +146,15 @@ def compile_plan(
             with _refusals(statement, plan):
                 programs[statement.name] = compile_select(
                     statement,
-                    scope_in,
+                    own,
                     all_properties=_properties(statement, after),
                     iterable_unbound=iterable_unbound,
+                    subqueries=tuple(each.steps for each in inner),
                 )
                 if statement.context is not None and statement.join is None:
                     programs[statement.name].correlation = correlation(statement.source.filter, scope_in)
+        if inner and statement.name in programs:
+            programs[statement.name].subqueries = inner
     return Compiled(plan, programs, locators, trees, after, cells, inserted)
 
 

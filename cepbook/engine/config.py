@@ -18,7 +18,7 @@ class Config:
     numbers that leave a window keep beside them what rounding took, so that they do not drift, and recover when an
     infinity, NaN or overflow has left; slower, and unlike the reference, where such a sum stays infinite or NaN until
     its window is empty. `pattern_limit`: how many partial matches of a pattern may be open in one statement or context
-    partition.
+    partition. `self_subselect_preeval`: subqueries have the event in their windows that their statement takes.
     """
 
     integer_division: bool = False
@@ -29,6 +29,7 @@ class Config:
     microseconds: bool = False
     compensated_sums: bool = False
     pattern_limit: int = 1_000_000
+    self_subselect_preeval: bool = True
 
     @property
     def second(self) -> int:

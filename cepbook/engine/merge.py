@@ -130,7 +130,7 @@ class MergeCode:
             source.line("e = {}")
             self._insert = 0
             self._body()
-        write_state(source, "()")
+        write_state(source, "()", subqueries=self.scope.subqueries)
 
     def _body(self) -> None:
         source, plan = self.source, self.plan

@@ -6,6 +6,8 @@ Later values see the earlier assignments (Esper reference, section "Setting Vari
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import cell_of, new_values, put
@@ -44,7 +46,8 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
                     source.line("return False")
             _assign(plan, scope)
             source.line("return True")
-    write_state(source, _present([variables[name] for name in plan.output_type.properties], source))
+    present = _present([variables[name] for name in plan.output_type.properties], source)
+    write_state(source, present, subqueries=scope.subqueries)
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = program_of(plan, source, tuple(names))
     program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
@@ -70,13 +73,14 @@ def _present(cells: list[Variable], source: Source) -> str:
     return f"(({''.join(f'{source.const(cell)}.value, ' for cell in cells)}),)"
 
 
-def write_state(source: Source, rows: str, own: str = "") -> None:
+def write_state(source: Source, rows: str, own: str = "", *, subqueries: Sequence[str] = ()) -> None:
     """The functions that every program has: without windows nothing is to be settled; the iterator gives `rows`.
 
-    `own` is what the state has of its own.
+    The states of `subqueries` come first, then `own`, what the state has of its own.
     """
+    inner = [f"_{name}_state(P, now)" for name in subqueries]
     with source.block("def new_state(P, now):"):
-        source.line(f"return [{', '.join(['P', 'None', 'None', '{}', *filter(None, [own])])}]")
+        source.line(f"return [{', '.join(['P', 'None', 'None', '{}', *inner, *filter(None, [own])])}]")
     with source.block("def settle(S, now):"):
         source.line("return None")
     with source.block("def rows(S, now):"):

@@ -1,22 +1,26 @@
 """The timers of one statement: windows, output clauses and patterns of its states.
 
 A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, or `PATTERN` and
-up, one for each pattern of a join. At one instant the windows of a state come before its output, and that before its
-patterns. Nothing here is state: ``rearm`` makes it anew from what the states say is due.
+up, one for each pattern of a join, or `SUBQUERY` and up. At one instant the windows of a state come before its output,
+that before its patterns, and windows of subqueries come last (recorded: outer_expiry_and_subquery_expiry). Nothing here
+is state: ``rearm`` makes it anew from what the states say is due.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from cepbook.engine.delta import Rows
 from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.engine.timers import NEVER, Entry, Order, Timers
 
 WINDOW, OUTPUT, PATTERN = range(3)
+SUBQUERY = 1 << 16  # behind all patterns
 _ONE_VIEW = 0, WINDOW
 _FEW = 64  # ended partitions whose timers are not worth a clean-up
 
@@ -46,8 +50,8 @@ class Schedule(Timers):
     Generated code arms windows and output clauses, and reads `due`.
     """
 
-    __slots__ = ("_expire_all", "_gone", "_matchings", "_program", "_statement", "_states")
-    SAVED = (*Timers.SAVED, "_gone", "_states")
+    __slots__ = ("_expire_all", "_gone", "_inner", "_matchings", "_program", "_statement", "_states", "_timed")
+    SAVED = (*Timers.SAVED, "_gone", "_inner", "_states")
 
     def __init__(self, order: Order, statement: Timed, program: Program) -> None:
         super().__init__(order, self.fire, statement.failed)
@@ -55,10 +59,14 @@ class Schedule(Timers):
         self._program = program
         self._matchings: list[Matching] = []
         self._states: dict[int, Any] = {}  # those that have had a timer, by partition id
+        self._inner: dict[tuple[int, int], Any] = {}  # the same of subqueries, by path
+        self._timed = [(n, each) for n, each in enumerate(program.subqueries) if each.steps.ticks]
         self._gone = 0  # partitions that ended and may have left timers
         # where one window without partitions and groups is all that has timers
         self._expire_all: Callable[..., int] | None = program.namespace.get("run_expiry")
         program.namespace.update(timed=self, arm=self._arm_part, rearm=self._rearm_all)
+        for number, each in self._timed:
+            each.namespace.update(arm=partial(self._arm_inner, SUBQUERY + number))
 
     def match_with(self, matching: Matching) -> None:
         """A pattern of the statement."""
@@ -70,6 +78,12 @@ class Schedule(Timers):
         id_ = _id_of(state)
         self._states[id_] = state
         self.arm((id_, place), due)
+
+    def _arm_inner(self, place: int, due: int, state: Any, _part: Any, _place: Any) -> None:
+        """The windows of a subquery are due; `state` is its own."""
+        path = _id_of(state), place
+        self._inner[path] = state
+        self.arm(path, due)
 
     def arm_pattern(self, number: int, due: int, state: Any) -> None:
         """The pattern `number` of `state` is due."""
@@ -84,6 +98,7 @@ class Schedule(Timers):
         """Make all timers anew from the states."""
         self.clear()
         self._states.clear()
+        self._inner.clear()
         for _, state in self._statement.states():
             self.arm_state(state)
 
@@ -91,7 +106,13 @@ class Schedule(Timers):
         """Make the timers of a state from what it says is due."""
         for place, due in self.dues(state):
             if due < NEVER:
-                self._arm_part(due, state, None, place)
+                self._arm_place(due, state, place)
+
+    def _arm_place(self, due: int, state: Any, place: int) -> None:
+        if place < SUBQUERY:
+            self._arm_part(due, state, None, place)
+        else:
+            self._arm_inner(place, due, state[FIRST_SUBQUERY + place - SUBQUERY], None, None)
 
     def dues(self, state: Any) -> list[tuple[Any, int]]:
         """(place, when it is due) of all parts of a state; `NEVER` for those that are not."""
@@ -99,6 +120,7 @@ class Schedule(Timers):
         if "dues" in self._program.namespace:
             found += self._program["dues"](state)
         found += [(PATTERN + number, matching.due(state)) for number, matching in enumerate(self._matchings)]
+        found += [(SUBQUERY + number, each["dues"](state[FIRST_SUBQUERY + number])) for number, each in self._timed]
         return found
 
     def mend(self, states: Iterable[Any]) -> None:
@@ -107,7 +129,7 @@ class Schedule(Timers):
         for state in states:
             for place, due in () if state is None else self.dues(state):  # None: it has ended
                 if now < due < min(NEVER, self.at((_id_of(state), place))):
-                    self._arm_part(due, state, None, place)
+                    self._arm_place(due, state, place)
         self.settle()
 
     def missing(self, now: int) -> list[str]:
@@ -123,6 +145,9 @@ class Schedule(Timers):
     # -------------------------------------------------------------- what ends
     def end(self, id_: int) -> None:
         """The context partition `id_` ends."""
+        for number, _ in self._timed:
+            if self._inner.pop((id_, SUBQUERY + number), None) is not None:
+                self.arm((id_, SUBQUERY + number), NEVER)
         if self._states.pop(id_, None) is None:
             return
         for place in range(PATTERN + len(self._matchings)):
@@ -130,10 +155,11 @@ class Schedule(Timers):
         self._gone += 1
         if self._gone > _FEW and self._gone > len(self._states):  # windows of groups
             self._gone = 0
-            self.keep(lambda path: path[0] in self._states)
+            self.keep(lambda path: path[0] in self._states or path in self._inner)
 
     def detach(self) -> None:
         self._states.clear()
+        self._inner.clear()
         super().detach()
 
     # -------------------------------------------------------------- running
@@ -147,7 +173,7 @@ class Schedule(Timers):
         waiting: list[Entry] = []
         for entry in entries:
             place = entry[1][1]
-            if place < PATTERN:
+            if place < PATTERN or place >= SUBQUERY:
                 waiting.append(entry)
                 continue
             if waiting:
@@ -175,10 +201,14 @@ class Schedule(Timers):
     def _collected(self, now: int, entries: list[Entry]) -> tuple[Rows, Rows] | None:
         if self._expire_all is not None:
             return self._collect_all(self._expire_all, now)
-        due = [(self._states[path[0]], *path) for _, path in entries if path[0] in self._states]
+        due = [(self._state_at(path), *path) for _, path in entries if self._state_at(path) is not None]
         made: dict[int, Made] = {}  # by partition id
         forced = self._tick(due, now, made)
         return self.selected(made.values(), forced)
+
+    def _state_at(self, path: tuple[int, int]) -> Any:
+        """The state, or of a subquery's windows its own; None if it has ended."""
+        return self._states.get(path[0]) if path[1] < SUBQUERY else self._inner.get(path)
 
     def _collect_all(self, expire_all: Callable[..., int], now: int) -> tuple[Rows, Rows] | None:
         """`_collected` where all timers are that of one window."""
@@ -189,8 +219,12 @@ class Schedule(Timers):
 
     def _tick(self, due: list[tuple[Any, int, Any]], now: int, made: dict[int, Made]) -> bool:
         forced = False
-        tick = self._program["tick"]
+        tick = self._program.namespace.get("tick")  # none where only subqueries have windows
         for state, id_, place in due:
+            if place >= SUBQUERY:
+                self._program.subqueries[place - SUBQUERY]["tick"](state, now)
+                continue
+            assert tick is not None
             try:
                 forced |= tick(state, state[1], now, *made.setdefault(id_, ([], [])), place)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
@@ -199,7 +233,7 @@ class Schedule(Timers):
 
     def selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
         """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
-        selector, arrange = self._program.steps.delivers, self._program.namespace["arrange"]
+        selector, arrange = self._program.steps.delivers, self._program.namespace.get("arrange")
         insert: list[Any] = []
         remove: list[Any] = []
         for ins, rem in made:

@@ -32,7 +32,7 @@ def compile_split(plan: p.SplitStatement, scope_in: ScopeIn) -> Program:
                     source.line("return False")
             _branches(plan, scope)
             source.line("return True")
-    write_state(source, "()")
+    write_state(source, "()", subqueries=scope.subqueries)
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = program_of(plan, source, tuple(names))
     program.row_columns = None  # what no branch takes is delivered as it is

@@ -6,21 +6,24 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cepbook.engine.blame import explained
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Listener, Ports, Push, Rows, Sink
 from cepbook.engine.filters import Handler, Subscriber
+from cepbook.engine.inner import Inner, ignoring_state, indexable
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
-from cepbook.engine.outlet import Outlet, call_listener
+from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.store import Changes, Item, Moved, Store
 from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import FIRST_SUBQUERY, Cell
 from cepbook.engine.schedule import Schedule
-from cepbook.errors import Diagnostic, StatementError, cause_text
+from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import CreateVariableStatement, MergeStatement, Reader, SelectStatement, Source
@@ -73,7 +76,10 @@ class Statement:
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
+        program.namespace["state_of"] = self._state_of
         program.namespace.pop("stopped", None)
+        ahead = runtime.config.self_subselect_preeval
+        self._inner = Inner(plan, program.subqueries, runtime.catalog, self.failed, ahead=ahead)
 
     def _matching_of(self, number: int, place: int) -> Matching:
         """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
@@ -113,7 +119,7 @@ class Statement:
             self.state = self.new_state(None)
         else:
             self.program.namespace["slot"] = context.join(self)
-        for cell in self.program.watched:
+        for cell in self._watched:
             cell.listeners.append(self._reevaluate)
         for cell in self.program.output_watched:
             cell.listeners.append(self._reconsider)
@@ -142,10 +148,19 @@ class Statement:
                 row = copied(state, item[-1], now)
                 if row is not None:
                     on_event(row) if self.context is None else on_event(row, state)
+    @property
+    def _watched(self) -> list[Cell]:
+        """The variables that conditions of windows read, each once."""
+        cells = [cell for each in (self.program, *self.program.subqueries) for cell in each.watched]
+        return list({id(cell): cell for cell in cells}.values())
 
     def _reevaluate(self) -> None:
         """A variable that a window's condition reads has changed: evaluate it at the next advance."""
-        self._in_every_state("reevaluate")
+        if self.program.watched:
+            self._in_every_state("reevaluate")
+        for place, each in enumerate(self.program.subqueries, FIRST_SUBQUERY):
+            for _, state in self.states() if each.watched else ():
+                each["reevaluate"](state[place], self._runtime.clock.now)
 
     def _reconsider(self) -> None:
         """A variable that the output's condition reads was assigned: what is due follows at the next advance."""
@@ -162,7 +177,7 @@ class Statement:
     def stop(self) -> None:
         """Forget all state, timers and listeners; what is forgotten already, or was never there, does not matter."""
         self.timed.detach()
-        for cell in self.program.watched:
+        for cell in self._watched:
             if self._reevaluate in cell.listeners:
                 cell.listeners.remove(self._reevaluate)
         for cell in self.program.output_watched:
@@ -270,6 +285,10 @@ class Statement:
             own = moved if shared else [each for each in moved if each.partition is partition]
             if own and not partition.ended:
                 on_change(partition.states[slot], *_together(own), now)
+
+    def _state_of(self, partition: Partition | None) -> Any:
+        """The state that generated code has no other way to."""
+        return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition, by id; id None without a context."""
@@ -394,7 +413,7 @@ class Statement:
             found.append(
                 {
                     "partition": id_,
-                    "retained": 0 if state[1] is None else state[1].retained(),
+                    "retained": self._inner.retained(state),
                     "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
                     "next_timer": due if due < NEVER else None,
                 }
@@ -420,32 +439,42 @@ class Statement:
 
     def reading(self, type_name: str) -> Reading | None:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""
+        return self._inner.reading(type_name, self._own_reading(type_name, alone=self.context is None))
+
+    def _own_reading(self, type_name: str, *, alone: bool = False) -> Reading | None:
+        """`reading` without its subqueries; `alone`: the one state is known to its functions."""
         read = self._type_read(type_name)
         if read is None or self.steps.apply.changes:
             return None  # what changes events comes before all that take them
         steps = self.steps
         late = bool(steps.inputs or steps.matches) or (steps.row is not None and bool(steps.projection.order_by))
         drops = self.steps.apply.drop and self._runtime.config.prioritized
+        condition = self.condition(type_name)
         if self.steps.inputs:
             take = joined_taker(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
         elif not self._matchings:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
-            return Reading(on_event, on_match, self.condition(type_name), drops, read, late)
+            if condition is not self.steps.source.filter:  # the index does not ask all of it
+                on_match = on_event
+            if alone:
+                on_event, on_match = ignoring_state(on_event), ignoring_state(on_match)
+            return Reading(on_event, on_match, condition, drops, read, late)
         else:
             take = self._matchings[0].taker(self._types(type_name))
-        return None if take is None else Reading(take, take, self.condition(type_name), drops, read, late)
+        return None if take is None else Reading(take, take, condition, drops, read, late)
 
     def subscribers(self, type_name: str) -> list[Subscriber]:
         """Without context: what takes events of `type_name`, and what looks at them before any statement does."""
-        reading = self.reading(type_name)
+        alone = not self._inner.reads(type_name)
+        reading = self._own_reading(type_name) if alone else self.reading(type_name)
         if reading is None:
             return []
         checked, matched, condition, drops, read, late = reading
         order = (self.order[0], _BEFORE_PEERS) if drops else self.order
-        if not self.steps.inputs and not self._matchings:
+        if not self.steps.inputs and not self._matchings and alone:
             return [Subscriber(order, condition, checked, matched, drops, read, late=late)]
-        take = _in_state(checked, self.state)
-        found = [Subscriber(order, condition, take, take, drops, read, late=late)]
+        checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
+        found = [Subscriber(order, condition, checked, matched, drops, read, late=late)]
         for matching in self._matchings.values():
             looks = matching.looker(self._types(type_name))
             if looks is not None:
@@ -459,12 +488,12 @@ class Statement:
             return self.program.pattern.condition(self._types(type_name))
         if self.steps.inputs:
             own = [scan.source for scan in self.steps.scans if self._takes(scan.source, type_name)]
-            return own[0].filter if len(own) == 1 and own[0].pattern is None else None
-        return self.steps.source.filter
+            return indexable(own[0].filter) if len(own) == 1 and own[0].pattern is None else None
+        return indexable(self.steps.source.filter)
 
     def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
         """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
-        if self.program.pattern is None:
+        if self.program.pattern is None or self._inner.reads(type_name):
             return None
         found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
         picks = [pick for pick in found if pick is not None]
@@ -481,11 +510,11 @@ class Statement:
         return self.program.correlation
 
     def reads(self, type_name: str) -> bool:
-        """Whether events of `type_name` are for the statement, by their type. Rows of stores are no events."""
-        return self._type_read(type_name) is not None
+        """Whether events of `type_name` are for the statement or a subquery of it, by their type."""
+        return self._type_read(type_name) is not None or self._inner.reads(type_name)
 
     def _type_read(self, type_name: str) -> str | None:
-        """The type of its from-clause that events of `type_name` are of."""
+        """The type of its from-clause that events of `type_name` are of. Rows of stores are no events."""
         if self.steps.owns is not None:
             return None
         is_a = self._runtime.catalog.is_a
@@ -544,20 +573,7 @@ class Statement:
 
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""
-        span = None
-        listener = False
-        trace = failure.__traceback__
-        while trace is not None:
-            listener |= trace.tb_frame.f_code is call_listener.__code__
-            if trace.tb_frame.f_globals is self.program.namespace:
-                span = self.program.spans.get(trace.tb_lineno, span)
-            trace = trace.tb_next
-        what = cause_text(failure)
-        if listener or span is None:
-            who = f"a listener of statement `{self.name}`" if listener else f"statement `{self.name}`"
-            return StatementError(self.name, f"{who} failed on an event: {what}", None, failure)
-        shown = Diagnostic(f"statement `{self.name}` failed on an event", what, span).render(self._source)
-        return StatementError(self.name, shown, span, failure)
+        return explained(failure, self.name, (self.program, *self.program.subqueries), self._source)
 
 
 def _together(moved: Sequence[Moved]) -> tuple[Sequence[Item], Sequence[Item]]:

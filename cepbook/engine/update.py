@@ -14,7 +14,7 @@ from cepbook.engine.onset import program_of, write_state
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import cell_of, with_element
 from cepbook.engine.rows.compile import Program
-from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.expr import FIRST_SUBQUERY, Scope, ScopeIn
 from cepbook.engine.rows.source import Source
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
@@ -38,8 +38,9 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeIn) -> Program:
     source.line("on_match = on_event")
     with source.function("update", ["e"], ["S"]):
         if seen:
-            source.line(f"{', '.join(seen.values())}, = S[4]")
-            source.line(f"S[4] = {present}")
+            own = f"S[{FIRST_SUBQUERY + len(scope.subqueries)}]"
+            source.line(f"{', '.join(seen.values())}, = {own}")
+            source.line(f"{own} = {present}")
         for name, local in props.items():
             source.line(f"{local} = e.get({source.const(name, 'n')})")
         if plan.predicate is None:
@@ -48,7 +49,7 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeIn) -> Program:
             with source.block(f"if {lower.truth(scope, plan.predicate)}:", plan.predicate.span):
                 _change(plan, props, scope)
             source.line("return e")
-    write_state(source, "()", present)
+    write_state(source, "()", present, subqueries=scope.subqueries)
     program = program_of(plan, source, tuple(names))
     program.row_columns = None
     return program

@@ -87,13 +87,15 @@ SubqueryForm = Literal[
 class Subquery(PlanNode):
     """A subquery of a statement, which `expr.SubqueryRef` refers to by its number.
 
-    Below `root` stands a chain as in a statement, with one source, whose events are of stream 0; values from around it
-    are `expr.Parameter`s. With the form ``any`` or ``all`` the first of these is the left side of comparison `op`.
+    Below `root` stands a chain as in a statement, with one source, whose events are of stream 0; values from around it,
+    `parameters` in number, are `expr.Parameter`s. With the form ``any`` or ``all`` the first of these is the left side
+    of comparison `op`, and the one column is the comparison.
     """
 
     root: Projection
     kind: QueryKind
     form: SubqueryForm
+    parameters: int
     op: str = ""
 
     @property

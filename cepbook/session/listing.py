@@ -42,7 +42,8 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 store = one.source.store
                 reads = one.source.event_types if store is None else (store.name,)
                 reads = () if one.source.nothing else reads
-                line |= {"context": one.context, "reads": ", ".join(reads)}
+                inner = (each.source.event_type for each in one.subqueries)
+                line |= {"context": one.context, "reads": ", ".join(dict.fromkeys((*reads, *inner)))}
             elif isinstance(one, plan.CreateExpressionStatement):
                 line |= {"name": one.name if one.named else one.expression.name}
             elif isinstance(one, plan.CreateVariableStatement):

@@ -75,6 +75,8 @@ def _compiled(runtime: Runtime, plan: ModulePlan) -> Compiled:
 def _source(program: Program) -> str:
     """The generated module, what its rows are, and the table of the constants and names that its text refers to."""
     columns = "dicts" if program.row_columns is None else f"tuples of {', '.join(program.row_columns)}"
+    if program.steps.lookup is not None:
+        columns = "made when they are asked for"
     read = set(_LOCALS.findall(program.text))
     names = [f"#   {name} = {what}" for name, what in program.legend.items() if name in read]
     constants = [f"#   {name} = {value!r}" for name, value in program.constants.items() if _NUMBERED.fullmatch(name)]
@@ -83,7 +85,8 @@ def _source(program: Program) -> str:
         head += ["# locals: p… of the arriving event, q… of a kept one, a… and b… the cells of aggregates:", *names]
     if constants:
         head += ["# constants (c…) and names of properties (n…), bound by reference:", *constants]
-    return "\n".join((*head, "", program.text))
+    inner = [f"# subquery {number}\n{_source(each)}" for number, each in enumerate(program.subqueries)]
+    return "\n".join((*head, "", program.text, *inner))
 
 
 def _coverage(runtime: Runtime, plan: ModulePlan) -> str:

@@ -160,7 +160,10 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
 def _sees_all(statement: plan.Reader) -> bool:
     if statement.source.pattern is not None:  # tags hold the events
         return True
-    if isinstance(statement, plan.SelectStatement) and statement.root.wildcard:
+    roots = [each.root for each in statement.subqueries]
+    if isinstance(statement, plan.SelectStatement):
+        roots.append(statement.root)
+    if any(root.wildcard for root in roots):
         return True
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
@@ -188,6 +191,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
         return "it may hide events from others (@Drop)"
     if statement.source.pattern is not None:
         return "its pattern follows the events and the clock of the whole stream"
+    if statement.subqueries:
+        return "its subqueries look at the events of all keys"
     if statement.source.nothing:
         return "it has a row for each context partition, in order of their beginning"
     if statement.output is not None:

@@ -85,9 +85,9 @@ CASES: dict[str, Case] = {
         ("`a`", "`Nope`"),
     ),
     "run: not supported yet": (
-        lambda cep: cep.run("select * from Tick where exists (select * from Tick#lastevent)"),
+        lambda cep: cep.run("create dataflow Flow Source -> events {}"),
         BindError,
-        ("not supported yet", "epl:1:26"),
+        ("not supported yet", "epl:1:1"),
     ),
     "run: replaces what it needs": (
         lambda cep: cep.run("@name('last3') select * from Tick"),

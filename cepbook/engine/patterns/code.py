@@ -40,7 +40,8 @@ class PatternCode:
         self.tags = tuple(pattern.match_type.properties)
         self._positions = {tag: i for i, tag in enumerate(self.tags)}
         self._tagged = lower.placed({tag: f"m[{i}]" for tag, i in self._positions.items()}, p.MATCH)
-        self._scope = scope.at(props=self._tagged, partition="P", now="now", events={p.EVENT: "e"})
+        own = scope.at(props=self._tagged, partition="P", state="state_of(P)", now="now")
+        self._scope = own.at(events={p.EVENT: "e"})
         self._prefix = prefix
         self._count = 0
         self._parts = [split(atom.filter) for atom in pattern.atoms]

@@ -43,6 +43,9 @@ def split(condition: x.Expr | None) -> Parts:
     rest: list[x.Expr] = []
     bound: Bound | None = None
     for part in x.conjuncts(condition):
+        if any(isinstance(each, x.SubqueryRef) for each in x.walk(part)):  # asked last, and of each atom that waits
+            rest.append(part)
+            continue
         if not reads(part, MATCH):
             event.append(part)
             continue

@@ -16,7 +16,7 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _ORDERED = frozenset({"string", "char", "byte", "short", "int", "long", "float", "double", "biginteger", "bigdecimal"})
 # what has another value from row to row, or from time to time: no key
 _PLACED = (x.Prev, x.Prior, x.InsertStream, x.AggregateRef, x.KeyRef, x.Grouping, x.CurrentTimestamp, x.Variable)
-_PASSING = (*_PLACED, x.UserCall)
+_PASSING = (*_PLACED, x.UserCall, x.SubqueryRef)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from cepbook.lang.types import BITS
 # what may be another value, or another condition, when an event leaves; what went in is then remembered. An aggregate
 # of aggregates is not among them: what leaves it is the value that the inner one has then (recorded:
 # average_of_a_count_takes_out_the_later_value).
-CHANGING = (x.Variable, x.CurrentTimestamp)
+CHANGING = (x.Variable, x.CurrentTimestamp, x.SubqueryRef)
 _FLOATING = ("double", "float", "object")  # types with a value that is no number
 
 

@@ -24,8 +24,8 @@ class Code:
     """Everything needed to write one statement's functions. State is a list ``S``:
 
     ``S[0]`` context partition, ``S[1]`` view, ``S[2]`` aggregate cells or groups, ``S[3]`` the number of events so far
-    (where they are told apart by it), ``S[4:]`` window parameters that differ from partition to partition, and what
-    else a statement keeps.
+    (where they are told apart by it), ``S[4:]`` the states of subqueries, window parameters that differ from partition
+    to partition, and what else a statement keeps.
     """
 
     def __init__(self, steps: Steps, scope: Scope) -> None:
@@ -34,11 +34,12 @@ class Code:
         calls = steps.calls
         counted = steps.grouped and steps.leaving is not Leaving.NEVER
         own = [call for call in calls if call.group_by is None]
-        self.parameters: list[str] = []
+        self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
         self.aggregates = Aggregates(scope, own, steps.leaving, counted, remembers=steps.changing)
         self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
         self.values = self._values(calls)
         by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
+        by_ordinal |= steps.related
         self.items = items_of(steps, by_ordinal)
         self.first = first_items(steps) or self.items  # of events as they arrive at the statement
         self.arrivals = self.first  # of the stage that is being written
@@ -319,13 +320,14 @@ class Code:
         exprs += [e for call in steps.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
         exprs += [e for e in (steps.where, steps.having, *steps.keys) if e is not None]
         exprs += [e for w in steps.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
-        clocked = any(isinstance(part, x.CurrentTimestamp) for e in exprs for part in x.walk(e))
+        clocked = any(isinstance(part, (x.CurrentTimestamp, x.SubqueryRef)) for e in exprs for part in x.walk(e))
         return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
 
     @property
     def one_view(self) -> bool:
         """Whether all timers of the statement are those of one view."""
-        return self.steps.output is None and self.steps.context is None
+        alone = self.steps.output is None and self.steps.context is None
+        return alone and not any(each.ticks for each in self.steps.subqueries)
 
     @property
     def own_timer(self) -> bool:

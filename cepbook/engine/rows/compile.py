@@ -54,6 +54,7 @@ class Program:
     legend: dict[str, str] = field(default_factory=dict)  # what the locals of its text stand for
     notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
     patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
+    subqueries: tuple[Program, ...] = ()  # of the statement, each a module of its own
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
 
@@ -65,16 +66,28 @@ class Program:
         """The pattern of the one input that there is."""
         return None if self.steps.inputs else self.patterns.get(0)
 
+    def bind(self) -> None:
+        """Give functions that are not bound to a running statement the constants that they read."""
+        for name, parameters in self.bound.items():
+            self.namespace[name].__defaults__ = tuple(self.namespace.get(each) for each in parameters)
+
 
 def compile_select(
-    plan: SelectStatement, scope_in: ScopeIn, *, all_properties: Sequence[str], iterable_unbound: bool = False
+    plan: SelectStatement,
+    scope_in: ScopeIn,
+    *,
+    all_properties: Sequence[str],
+    iterable_unbound: bool = False,
+    subqueries: tuple[Steps, ...] = (),
 ) -> Program:
     """Generate, compile and load the module of `plan`.
 
     `scope_in` gives the scope that expressions are lowered in, `all_properties` are those of the source's event type,
-    in order. Errors: Refusal for what the row engine cannot run.
+    in order. `subqueries` are their steps, their functions are known to the scope.
+    Errors: Refusal for what the row engine cannot run.
     """
     steps = lowered(plan)
+    steps.subqueries = subqueries
     source = Source()
     scope = scope_in(source)
     writer = _Writer(steps, Code(steps, scope), tuple(all_properties), iterable_unbound)

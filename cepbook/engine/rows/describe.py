@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cepbook.engine.relations.access import Access
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
-from cepbook.engine.rows.steps import Apply, Derive, Fold, Keep, Match, Pace, Row, Scan, Step, Steps, Where
-from cepbook.lang.explain_plan import show_branch, show_call, show_change, show_expr, show_output, show_window
+from cepbook.engine.rows.steps import Apply, Derive, Fold, Keep, Lookup, Match, Pace, Row, Scan, Step, Steps, Where
+from cepbook.lang.explain_plan import (
+    show_branch,
+    show_call,
+    show_change,
+    show_expr,
+    show_output,
+    show_subquery,
+    show_window,
+)
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
 from cepbook.lang.plan import Column
@@ -32,6 +41,8 @@ def describe(name: str, program: Program) -> str:
         if isinstance(step, Keep) and step is steps.stages[0]:
             lines += [f"  {'':{_WIDTH}}{fact}" for fact in program.notes]
     lines.append(f"  {'state':{_WIDTH}}{_state(steps)}")
+    for number, each in enumerate(program.subqueries):
+        lines += [f"  {line}" for line in describe(f"subquery {number}", each).splitlines()]
     return "\n".join(lines)
 
 
@@ -56,7 +67,10 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
         case Fold(aggregation):
             keys = f" by {', '.join(map(show_expr, aggregation.keys))}" if aggregation.keys else ""
             yield f"{', '.join(dict.fromkeys(calls)) or 'groups'}{keys}"
-            yield "made anew from each batch" if steps.resets else _LEAVING[steps.leaving]
+            if steps.related:
+                yield "made anew at each look"
+            else:
+                yield "made anew from each batch" if steps.resets else _LEAVING[steps.leaving]
         case Row(projection, having, kind):
             columns = ["*"] * projection.wildcard + [_column(c, steps, calls) for c in projection.columns]
             yield f"{', '.join(columns)} ({kind.replace('_', ' ')})"
@@ -84,6 +98,25 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
             into = "" if insert is None else f", {insert.selector} into {insert.target}"
             sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"
             yield f"delivers {selector}{into}{sets}"
+        case Lookup(subquery, path):
+            yield show_subquery(subquery)
+            yield from _read(path)
+
+
+def _read(path: Access | None) -> Iterator[str]:
+    """How the events that a subquery holds are found."""
+    if path is None:
+        yield "aggregates move with each event, nothing is looked for"
+        return
+    if path.keys:
+        pairs = [f"{show_expr(e.own)} {'is' if e.nulls else '='} {show_expr(e.other)}" for e in path.keys]
+        yield f"found by a hash index: {', '.join(pairs)}"
+    elif path.range is not None:
+        yield f"found by a sorted index on {show_expr(path.range.own)}"
+    else:
+        yield "all events are looked at" + (", an equality with a column would have an index" if path.rest else "")
+    if path.rest:
+        yield f"then tested: {', '.join(map(show_expr, path.rest))}"
 
 
 def _kept(step: Keep, steps: Steps) -> Iterator[str]:
@@ -114,7 +147,8 @@ def _state(steps: Steps) -> str:
     parts += ["the matcher of the pattern"] * isinstance(steps.scan, Match)
     if steps.row is not None:
         parts += ["the view"] * bool(steps.stages[0].windows or steps.derive)
-    if steps.fold is not None:
+    parts += ["a relation"] * steps.related + ["those of its subqueries"] * bool(steps.subqueries)
+    if steps.fold is not None and not steps.related:
         parts.append("a list of cells for each group" if steps.grouped else "one list of cells")
     if steps.pace is not None:
         parts.append("the limiter of the output clause")

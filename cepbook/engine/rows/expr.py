@@ -39,7 +39,8 @@ class Scope:
     the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
     values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
     code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
-    units of the clock a second has.
+    units of the clock a second has. `subqueries` are the functions that look up what the statement's subqueries give,
+    `state` is the statement's state, which has theirs, and `parameters` are, in one, the values from around it.
     """
 
     source: Source
@@ -59,6 +60,9 @@ class Scope:
 
     window: Mapping[str, str] = field(default_factory=dict)
     row: Callable[[x.Expr], str] | None = None
+    subqueries: Sequence[str] = ()
+    state: str = "S"
+    parameters: Sequence[str] = ()
 
     def at(self, **changes: object) -> Scope:
         """The same scope with other places."""
@@ -221,6 +225,14 @@ def _of_row(scope: Scope, e: x.Expr) -> str:
 
 def _window_value(scope: Scope, e: x.WindowValue) -> str:
     return scope.window[e.name]
+
+
+FIRST_SUBQUERY = 4  # the place of the state of the first subquery in that of its statement
+
+
+def _subquery(scope: Scope, e: x.SubqueryRef) -> str:
+    args = [f"{scope.state}[{FIRST_SUBQUERY + e.index}]", scope.now, *(value(scope, arg) for arg in e.args)]
+    return f"{scope.subqueries[e.index]}({', '.join(args)})"
 
 
 def _arith(scope: Scope, e: x.Arith) -> str:
@@ -485,6 +497,8 @@ _VALUES: dict[type, Callable[..., str]] = {
     x.OutputCounter: lambda scope, e: f"C.{e.name}",
     x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
     x.KeyRef: lambda scope, e: scope.keys[e.index],
+    x.SubqueryRef: _subquery,
+    x.Parameter: lambda scope, e: scope.parameters[e.index],
     x.Arith: _arith,
     x.Negate: _negate,
     x.Concat: _concat,
@@ -518,14 +532,14 @@ def placed(names: Mapping[str, str], at: int = 0) -> dict[Place, str]:
 
 
 def may_fail(*exprs: x.Expr | None) -> bool:
-    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers."""
+    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers, subqueries."""
     return any(_fails(part) for e in exprs if e is not None for part in x.walk(e))
 
 
 def _fails(e: x.Expr) -> bool:
     if isinstance(e, x.Convert):
         return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
-    return isinstance(e, x.UserCall)
+    return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 
 def reads_event(*exprs: x.Expr | None, at: int = 0) -> bool:

@@ -55,10 +55,14 @@ class Items:
         return codes[0] if self.bare else f"({', '.join(codes)}{',' * (len(codes) == 1)})"
 
     def unpack(self, source: Source, item: str) -> None:
-        """Code that takes `item` apart into the ``q`` locals."""
+        """Write what takes `item` apart into the ``q`` locals."""
+        if self.parts:
+            source.line(self.unpacking(item))
+
+    def unpacking(self, item: str) -> str:
+        """The line that takes `item` apart."""
         codes = [f"q{part}" for part in self.parts]
-        if codes:
-            source.line(f"{', '.join(codes)}{',' * (len(codes) == 1 and not self.bare)} = {item}")
+        return f"{', '.join(codes)}{',' * (len(codes) == 1 and not self.bare)} = {item}"
 
     def nothing(self) -> str:
         """Code of an item in which all is null."""

@@ -228,7 +228,7 @@ class LimitedCode(StatementCode):
             source.line("return found")
 
 
-_OF_DELIVERY = (x.CurrentTimestamp, x.Variable, x.ContextProp)
+_OF_DELIVERY = (x.CurrentTimestamp, x.Variable, x.ContextProp, x.SubqueryRef)
 
 
 def reads_late(steps: Steps, output: Output) -> bool:

@@ -111,7 +111,7 @@ def _join(found: Steps, node: p.Join) -> None:
 
 
 # What has another value for the same events from one row to the next: no condition of a join
-_OF_PLACE = (x.Prev, x.Prior, x.InsertStream)
+_OF_PLACE = (x.Prev, x.Prior, x.InsertStream, x.SubqueryRef)
 
 
 def of_input(e: Expr, number: int) -> Expr:

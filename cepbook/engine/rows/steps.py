@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cepbook.engine.relations.access import Access
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import CHANGING, Leaving
 from cepbook.errors import Span
@@ -158,7 +159,20 @@ class Apply:
         return tuple(insert.target for insert in inserts if insert is not None)
 
 
-Step = Scan | Match | Join | Keep | Derive | Where | Fold | Row | Pace | Apply
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows of a subquery are made when they are asked for.
+
+    With an `access` what the views hold is kept in a relation, which is read so; without one only aggregates are kept.
+    `member`: what the access finds is all that is asked for, a value in a column.
+    """
+
+    subquery: p.Subquery
+    access: Access | None
+    member: bool = False
+
+
+Step = Scan | Match | Join | Keep | Derive | Where | Fold | Row | Pace | Apply | Lookup
 
 
 @dataclass(slots=True)
@@ -184,6 +198,8 @@ class Steps:
     fill: p.Fill | None = None  # what it begins with
     join: Join | None = None
     inputs: tuple[Steps, ...] = ()
+    lookup: Lookup | None = None  # of a subquery
+    subqueries: tuple[Steps, ...] = ()  # those of the statement
 
     @property
     def all(self) -> tuple[Step, ...]:
@@ -193,7 +209,7 @@ class Steps:
         else:
             below, *above = self.stages or (None,)
             taken = [self.scan, below, self.derive, *above]
-        found = (*taken, self.selection, self.fold, self.row, self.pace, self.apply)
+        found = (*taken, self.selection, self.fold, self.row, self.pace, self.lookup or self.apply)
         return tuple(step for step in found if step is not None)
 
     @property
@@ -385,7 +401,7 @@ class Steps:
     @property
     def lazy(self) -> bool:
         """A time window nobody sees expiring: swept on arrival, on inspection and once per period."""
-        only = self.only
+        only = None if self.lookup is not None else self.only
         if only is None or not WINDOWS[only.name].sweeps or self.wants_remove or self.fully or not self._steady:
             return False
         groups = next((w for w in self.stages[0].windows if _is(w, "groupwin")), None)
@@ -420,7 +436,7 @@ class Steps:
         """Whether the aggregates of each batch are made anew: nothing of earlier ones shows."""
         if self.join is not None:
             return self.join.unidirectional
-        return self.posts_whole and self._steady
+        return self.posts_whole and self._steady and self.lookup is None
 
     @property
     def runs_along(self) -> bool:
@@ -450,8 +466,13 @@ class Steps:
         parts = (part for e in of_calls(self.calls) if e is not None for part in x.walk(e))
         return any(isinstance(part, x.AggregateRef) for part in parts)
 
+    @property
+    def related(self) -> bool:
+        """Whether what the views hold is kept in a relation, and aggregates are made anew at each look."""
+        return self.lookup is not None and self.lookup.access is not None
+
     def _leaving(self) -> Leaving:
-        if self.resets:
+        if self.resets or self.related:
             return Leaving.NEVER
         if self.inputs:
             return Leaving.ANYHOW

@@ -99,7 +99,7 @@ def _bind_statement(
 def _with_subqueries(bound: plan.StatementPlan, state: Module) -> plan.StatementPlan:
     if not state.subqueries:
         return bound
-    if not isinstance(bound, (plan.SelectStatement, plan.OnSetStatement)):
+    if not isinstance(bound, plan.Reader):
         for each in state.subqueries:
             state.problems.unsupported("subqueries in this statement", each.span)
     return replace(bound, subqueries=tuple(state.subqueries))

@@ -46,9 +46,14 @@ def bind_insert(
 
 
 def row_type(columns: Sequence[Column], source: EventType | None) -> Mapping[str, Type]:
-    """Names and types of a row: the wildcard's properties, then the columns."""
+    """Names and types of a row: the wildcard's properties, then the columns.
+
+    The whole event of a subquery is a map from there on (recorded: whole_event_into_column).
+    """
     properties = dict(source.properties) if source is not None else {}
-    properties.update({column.name: column.value.type for column in columns})
+    for column in columns:
+        whole = isinstance(column.value, x.SubqueryRef) and column.value.type.event is not None
+        properties[column.name] = t.MAP if whole else column.value.type
     return properties
 
 

@@ -17,7 +17,7 @@ from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.names import ERROR, Outside, Refused, Scope, Stream, describe
 from cepbook.lang.bind.select import bind_columns
-from cepbook.lang.bind.typing import comparable, ordered
+from cepbook.lang.bind.typing import alike, comparable, ordered
 from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.types import Type
 
@@ -58,8 +58,12 @@ def bind_subquery(
     shown: plan.HavingNode = counted
     if found.having is not None:
         shown = plan.Having(counted, found.having, span=found.having.span)
-    root = plan.Projection(shown, found.columns, found.wildcard, node.distinct, span=node.span)
-    module.subqueries.append(plan.Subquery(root, found.kind, form, op, span=span))
+    columns = found.columns
+    if left is not None:
+        sides = alike(outside.parameter(left), columns[0].value)
+        columns = (replace(columns[0], value=x.Compare(t.BOOLEAN, op, *sides, span=span)),)
+    root = plan.Projection(shown, columns, found.wildcard, node.distinct, span=node.span)
+    module.subqueries.append(plan.Subquery(root, found.kind, form, len(outside.values), op, span=span))
     return x.SubqueryRef(value, len(module.subqueries) - 1, tuple(outside.values), span=span)
 
 

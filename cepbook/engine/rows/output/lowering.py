@@ -14,7 +14,7 @@ COUNTERS = "C"  # as `rows.expr` calls them
 
 def write_output(output: Output, scope: Scope) -> None:
     """Write the functions."""
-    own = scope.at(props={}, events={}, aggregates=(), keys=(), partition="P", now="now")
+    own = scope.at(props={}, events={}, aggregates=(), keys=(), partition="P", state="state_of(P)", now="now")
     if output.rate is not None:
         _write_amount("output_rate", output.rate, own)
     if output.after is not None:

@@ -1,0 +1,28 @@
+"""Whose failure it is: the statement or its listener, and at which place of the EPL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cepbook.engine.outlet import call_listener
+from cepbook.engine.rows.compile import Program
+from cepbook.errors import Diagnostic, StatementError, cause_text
+
+
+def explained(failure: Exception, name: str, programs: Sequence[Program], source: str) -> StatementError:
+    """`failure` of statement `name` as the user is shown it; `programs` are its own and those of its subqueries."""
+    span = None
+    listener = False
+    trace = failure.__traceback__
+    while trace is not None:
+        listener |= trace.tb_frame.f_code is call_listener.__code__
+        for program in programs:
+            if trace.tb_frame.f_globals is program.namespace:
+                span = program.spans.get(trace.tb_lineno, span)
+        trace = trace.tb_next
+    what = cause_text(failure)
+    if listener or span is None:
+        who = f"a listener of statement `{name}`" if listener else f"statement `{name}`"
+        return StatementError(name, f"{who} failed on an event: {what}", None, failure)
+    shown = Diagnostic(f"statement `{name}` failed on an event", what, span).render(source)
+    return StatementError(name, shown, span, failure)

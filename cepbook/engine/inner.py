@@ -1,0 +1,134 @@
+"""The events of a statement's subqueries: which of these are for a type, and when each takes one.
+
+A subquery in a filter does not see the event under test, any other sees it before the statement does (recorded:
+own_stream_in_filter, self_subselect_order), unless ``Config.self_subselect_preeval`` is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from cepbook.engine.ports import Reading
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import FIRST_SUBQUERY
+from cepbook.lang import expr as x
+from cepbook.lang import plan as p
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.types import BOOLEAN
+
+Take = Callable[[Any, Any], object]  # (event, state of the statement)
+
+
+class Inner:
+    """The subqueries of a statement that read events. `failed` is told of their failures."""
+
+    def __init__(
+        self,
+        plan: p.StatementPlan,
+        programs: Sequence[Program],
+        catalog: Catalog,
+        failed: Callable[[Exception], None],
+        *,
+        ahead: bool,
+    ) -> None:
+        for each in programs:
+            each.namespace.update(failed=failed)
+            each.bind()
+        self._places = range(FIRST_SUBQUERY, FIRST_SUBQUERY + len(programs))
+        self._failed = failed
+        self._catalog = catalog
+        filters = _in_filters(plan)
+        self._early: list[tuple[int, Program]] = []
+        self._late: list[tuple[int, Program]] = []
+        for number, each in enumerate(programs):
+            found = self._early if ahead and number not in filters else self._late
+            found.append((FIRST_SUBQUERY + number, each))
+
+    def retained(self, state: Any) -> int:
+        """How many events a state of the statement holds, those of subqueries included."""
+        states = (state, *(state[place] for place in self._places))
+        return sum(0 if each[1] is None else each[1].retained() for each in states)
+
+    def reads(self, type_name: str) -> bool:
+        """Whether events of the type are for a subquery."""
+        return bool(self._for(type_name, self._early) or self._for(type_name, self._late))
+
+    def _for(self, type_name: str, among: Iterable[tuple[int, Program]]) -> list[tuple[int, Program]]:
+        is_a = self._catalog.is_a
+        return [(n, each) for n, each in among if any(is_a(type_name, read) for read in each.steps.event_types)]
+
+    def reading(self, type_name: str, main: Reading | None) -> Reading | None:
+        """How events of the type are taken by all that read it; `main` is how the statement itself does."""
+        early, late = self._for(type_name, self._early), self._for(type_name, self._late)
+        if not early and not late:
+            return main
+        found = [*early, *late]
+        if main is None and len(found) == 1:
+            ((place, only),) = found
+            checked, matched = (self._taker([(place, only[name])]) for name in ("on_event", "on_match"))
+            source = only.steps.source
+            return Reading(checked, matched, source.filter, False, source.event_type, True)
+        before = self._taker([(place, each["on_event"]) for place, each in early])
+        after = self._taker([(place, each["on_event"]) for place, each in late])
+        if main is None:
+            take, read = _in_turn(before, after, None), found[0][1].steps.source.event_type
+            return Reading(take, take, None, False, read, True)
+        take = _in_turn(before, after, main.checked)
+        return Reading(take, take, None, main.drops, main.type, True)
+
+    def _taker(self, takes: Sequence[tuple[int, Take]]) -> Take:
+        """Hands an event to subqueries, which is not for the statement; a failure of one is told and stops nothing."""
+        failed = self._failed
+
+        def take(event: Any, state: Any) -> bool:
+            for place, each in takes:
+                try:
+                    each(event, state[place])
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    failed(failure)
+            return False
+
+        return take
+
+
+def _in_turn(before: Take, after: Take, main: Take | None) -> Take:
+    def take(event: Any, state: Any) -> object:
+        before(event, state)
+        try:
+            return False if main is None else main(event, state)
+        finally:
+            after(event, state)
+
+    return take
+
+
+def _in_filters(plan: p.StatementPlan) -> set[int]:
+    """The numbers of the subqueries that stand in filters of streams and patterns."""
+    found = _filters(plan)
+    return {part.index for e in found for part in x.walk(e) if isinstance(part, x.SubqueryRef)}
+
+
+def _filters(value: object) -> list[x.Expr]:
+    """The filters in a plan, at any depth."""
+    if isinstance(value, tuple):
+        return [e for item in value for e in _filters(item)]
+    if not isinstance(value, p.PlanNode):
+        return []
+    own = getattr(value, "filter", None)
+    found = [] if own is None or isinstance(value, p.AggregateCall) else [own]
+    return found + [e for name in value.__dataclass_fields__ for e in _filters(getattr(value, name))]
+
+
+def indexable(condition: x.Expr | None) -> x.Expr | None:
+    """What of a filter events can be asked before their statement takes them: not what subqueries say."""
+    parts = x.conjuncts(condition)
+    kept = [e for e in parts if not any(isinstance(part, x.SubqueryRef) for part in x.walk(e))]
+    if condition is None or len(kept) == len(parts):
+        return condition
+    return None if not kept else kept[0] if len(kept) == 1 else x.Logic(BOOLEAN, "and", tuple(kept))
+
+
+def ignoring_state(take: Callable[[Any], object]) -> Take:
+    """A function that knows the one state there is, as one that is told it."""
+    return lambda event, _state: take(event)

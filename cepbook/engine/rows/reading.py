@@ -1,0 +1,76 @@
+"""Code that reads a relation as an access path says: the loop over the items that an index or the whole of it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cepbook.engine.relations.access import Access, Range
+from cepbook.engine.relations.relation import HashIndex, SortedIndex
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import key_code
+from cepbook.lang import expr as x
+
+INDEXES = {"hash": HashIndex, "sorted": SortedIndex}
+_NOTHING: Mapping[int, object] = {}
+
+
+def loop_head(path: Access, relation: str, index: int, item: str, scope: Scope) -> str:
+    """Write what an access needs (the key, the bounds); gives the head of the loop over the items that it finds.
+
+    `relation` is code of the relation, `index` the place of the path's index among its own; `scope` has what is known.
+    """
+    if path.keys:
+        key, checks = _key(path, scope)
+        scope.source.bind("_NOTHING", _NOTHING)
+        found = f"{relation}.indexes[{index}].table.get({key}, _NOTHING).values()"
+    elif path.range is not None:
+        bounds, checks = _bounds(path.range, scope)
+        found = f"{relation}.indexes[{index}].within({bounds}, {path.range.with_low}, {path.range.with_high})"
+    else:
+        return f"for {item} in {relation}.rows.values():"
+    if checks:
+        found = f"({found} if {' and '.join(checks)} else ())"
+    return f"for {item} in {found}:"
+
+
+def _key(path: Access, scope: Scope) -> tuple[str, Sequence[str]]:
+    """Code of the key, and what must hold of it: null and NaN equal nothing."""
+    codes, checks = [], []
+    for place, equal in enumerate(path.keys):
+        code = _local(f"key{place}", equal.other, scope)
+        checks += _checks(code, equal.other, equal.nulls)
+        codes.append(key_code(scope.source, code, equal.other.type))
+    return codes[0] if len(codes) == 1 else f"({', '.join(codes)})", checks
+
+
+def _bounds(within: Range, scope: Scope) -> tuple[str, Sequence[str]]:
+    codes, checks = [], []
+    for name, bound in (("low", within.low), ("high", within.high)):
+        if bound is None:
+            codes.append("None")
+            continue
+        codes.append(_local(name, bound, scope))
+        checks += _checks(codes[-1], bound, False)
+    return ", ".join(codes), checks
+
+
+def _local(name: str, e: x.Expr, scope: Scope) -> str:
+    code = lower.value(scope, e)
+    if code.isidentifier():
+        return code
+    scope.source.line(f"{name} = {code}", e.span)
+    return name
+
+
+def _checks(code: str, e: x.Expr, nulls: bool) -> list[str]:
+    found = [f"{code} is not None"] if lower.nullable(e) and not nulls else []
+    return found + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
+
+
+def key_function(name: str, exprs: Sequence[x.Expr], unpack: str, scope: Scope) -> None:
+    """Write the function that gives the key of an item; the line `unpack` takes it apart for `scope`."""
+    with scope.source.block(f"def {name}(item):"):
+        scope.source.line(unpack)
+        codes = [key_code(scope.source, lower.value(scope, e), e.type) for e in exprs]
+        scope.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")

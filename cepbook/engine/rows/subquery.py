@@ -1,0 +1,365 @@
+"""A subquery as a generated module of its own: what it keeps, and the function that looks up what it gives.
+
+::
+
+    on_event(e, S)            an event of its stream
+    tick(S, now), dues(S)     its windows, by the clock
+    lookup(S, now, v0, …)     value, row, event, or truth, for the values from around it
+
+``S`` is the subquery's own state, a part of that of its statement. What its windows hold is kept in a relation
+(``S[2]``) with the index that the correlated conditions ask for. Where these are none, and only aggregates show, they
+are kept instead, moved by what enters and leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.relations.access import Access, access, inputs_of
+from cepbook.engine.relations.relation import Relation
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.code import Code
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.legend import legend, notes
+from cepbook.engine.rows.lowering import lowered
+from cepbook.engine.rows.reading import INDEXES, key_function, loop_head
+from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.steps import Lookup, Steps
+from cepbook.engine.rows.writer import StatementCode
+from cepbook.engine.state import Mark
+from cepbook.lang import expr as x
+from cepbook.lang import plan as p
+from cepbook.lang import types as t
+from cepbook.lang.catalog import EventType
+
+_OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
+
+
+def subquery_steps(subquery: p.Subquery, context: str | None) -> Steps:
+    """The steps of a subquery of a statement in `context`. Errors: Refusal for what the row engine does not know."""
+    nobody = EventType("", {})
+    statement = p.SelectStatement(
+        "",
+        False,
+        "",
+        (),
+        subquery.root,
+        "istream",
+        subquery.kind,
+        context or _OUTSIDE,
+        None,
+        nobody,
+        span=subquery.span,
+    )
+    steps = lowered(statement)
+    conditions = x.conjuncts(steps.where)
+    correlated = any(isinstance(part, x.Parameter) for e in conditions for part in x.walk(e))
+    path = access(_several_keys(conditions), 0, ()) if steps.fold is None or correlated else None
+    member = path is not None and _is_membership(subquery, path)
+    if member:
+        path = access([subquery.root.columns[0].value], 0, ())
+    steps.lookup = Lookup(subquery, path, member)
+    return steps
+
+
+def _is_membership(subquery: p.Subquery, path: Access) -> bool:
+    """Whether all there is to do is to find a value in a column: ``x in (select column from …)``."""
+    alone = subquery.form == "any" and subquery.op == "=" and not path.keys and path.range is None and not path.rest
+    if not alone or subquery.kind != "unaggregated" or isinstance(subquery.root.input, p.Having):
+        return False
+    return bool(access([subquery.root.columns[0].value], 0, ()).keys)
+
+
+def _several_keys(conditions: Sequence[x.Expr]) -> list[x.Expr]:
+    """Where several columns are compared by equality null equals null (recorded: scalar_correlated_two_keys)."""
+    equal = [e for e in conditions if isinstance(e, x.Compare) and e.op == "=" and _ties(e)]
+    if len(equal) < 2:
+        return list(conditions)
+    safe = {id(e): x.Is(e.type, e.left, e.right, False, span=e.span) for e in equal}
+    return [safe.get(id(e), e) for e in conditions]
+
+
+def _ties(e: x.Compare) -> bool:
+    """Whether a column of the subquery is compared with what does not depend on its events."""
+    sides = ((e.left, e.right), (e.right, e.left))
+    return any(_is_column(own) and not inputs_of(other) for own, other in sides)
+
+
+def _is_column(e: x.Expr) -> bool:
+    return isinstance(e, x.Prop) or (isinstance(e, x.Convert) and _is_column(e.operand))
+
+
+def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeIn) -> tuple[Program, ...]:
+    """The subqueries of a statement. Errors: Refusal for what the row engine cannot run."""
+    context = statement.context if isinstance(statement, p.Reader) else None
+    return tuple(compile_subquery(each, context, scope_in) for each in statement.subqueries)
+
+
+def scope_with(subqueries: Sequence[Program], scope_in: ScopeIn) -> ScopeIn:
+    """`scope_in` for the statement of `subqueries`, whose functions its code calls then."""
+    if not subqueries:
+        return scope_in
+
+    def scope(source: Source) -> Scope:
+        names = [source.bind(f"sub{number}", each["lookup"]) for number, each in enumerate(subqueries)]
+        for name, each in zip(names, subqueries, strict=True):
+            source.bind(f"_{name}_state", each["new_state"])
+        return scope_in(source).at(subqueries=names)
+
+    return scope
+
+
+def compile_subquery(subquery: p.Subquery, context: str | None, scope_in: ScopeIn) -> Program:
+    """Generate, compile and load the module of `subquery`. Errors: Refusal for what the row engine cannot run."""
+    steps = subquery_steps(subquery, context)
+    source = Source()
+    scope = scope_in(source)
+    writer = _Writer(Code(steps, scope))
+    writer.write()
+    namespace = source.load()
+    constants = {k: v for k, v in source.constants.items() if k != "clock"}
+    watched = tuple(scope.variables[name] for name in steps.watched)
+    program = Program(steps, source.text, namespace, source.spans, (), constants, source.bound, None, watched)
+    program.legend = legend(writer.code)
+    program.notes = notes(writer.code, "arrivals call the view")
+    return program
+
+
+class _Writer(StatementCode):
+    """Writes the functions of one subquery."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code, False)
+        lookup = code.steps.lookup
+        assert lookup is not None
+        self.subquery, self.path, self.member = lookup.subquery, lookup.access, lookup.member
+        self.values = tuple(f"v{number}" for number in range(self.subquery.parameters))
+        self.q = self.q.at(parameters=self.values)
+
+    @property
+    def _folds(self) -> bool:
+        return self.steps.fold is not None
+
+    def write(self) -> None:
+        """All of them."""
+        self._on_event()
+        self._process()
+        if self.steps.ticks:
+            self._tick()
+        self._lookup()
+        self.reevaluate()
+        self._new_state()  # now all window parameters are known
+        self.helpers()
+
+    # -------------------------------------------------------------- what is kept
+    def _new_state(self) -> None:
+        source, cells = self.source, self.code.aggregates
+        indexes = ""
+        if self.path is not None and self.path.index is not None:
+            kind, exprs = self.path.index
+            key_function("key0", exprs, self.code.items.unpacking("item"), self.code.retained())
+            indexes = f"{source.bind(f'_{kind}', INDEXES[kind])}(key0)"
+        with source.block("def new_state(P, now):"):
+            source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
+            source.line(f"S[1] = {self.fresh}")
+            if self.path is not None:
+                source.line(f"S[2] = {source.bind('_Relation', Relation)}([{indexes}])")
+            else:
+                source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")
+            self.start()
+            source.line("return S")
+
+    def _on_event(self) -> None:
+        source, steps, code = self.source, self.steps, self.code
+        condition = steps.source.filter
+        for name, tested in (("on_event", condition), ("on_match", None)):
+            if name == "on_match" and condition is None:
+                source.line("on_match = on_event")
+                return
+            with source.function(name, ["e", "S"]):
+                for of_event in steps.properties:
+                    source.line(f"p{code.first.positions[of_event]} = e.get({source.const(of_event, 'n')})")
+                if tested is not None:
+                    with source.block(f"if not {lower.truth(code.arriving(), tested)}:", tested.span):
+                        source.line("return")
+                source.line("now, W = clock.now, S[1]")
+                code.number()
+                source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
+                if steps.ticks:
+                    self.pipeline.arm()
+                with source.block("if change is not None:"):
+                    source.line("process(S, *change, now)")
+
+    def _process(self) -> None:
+        with self.source.block("def process(S, batch, former, now):"):
+            if self.path is not None:
+                self.source.line("S[2].change(batch, former)")
+                return
+            if self.steps.placed:
+                self.source.line("W = S[1]")
+            self.code.load_groups()
+            self.change()
+
+    def change(self) -> None:
+        """Aggregates move; there are no rows."""
+        if self.code.risky:
+            self.source.line("broken = None")
+        if self.steps.grouped:
+            if self.code.aggregates.lasting:
+                self.source.line("emptied = {}")
+            self._move_groups(lambda q: None)
+            return
+        self._load_one_group()
+        self._move_one_group("", self._leave)
+
+    def _tick(self) -> None:
+        source = self.source
+        source.bind("_NEVER", NEVER)
+        with source.block("def dues(S):"):
+            source.line("return S[1].due")
+        with source.block("def tick(S, now):"):
+            source.line("W = S[1]")
+            source.line("W.armed = _NEVER")
+            with source.block("if W.due <= now:"), self.code.reported():
+                source.line("change = W.advance(now)")
+                with source.block("if change is not None:"):
+                    source.line("process(S, *change, now)")
+            self.pipeline.arm()
+
+    # -------------------------------------------------------------- what it gives
+    def _lookup(self) -> None:
+        with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
+            if self.steps.placed:
+                self.source.line("W = S[1]")
+            if self.member:
+                self._member()
+                return
+            rule = {"exists": self._exists, "any": self._any, "all": self._all}.get(self.subquery.form, self._one)
+            rule()
+
+    def _member(self) -> None:
+        """Whether a value is in a column, by the index of the column."""
+        source = self.source
+        assert self.path is not None
+        (equal,) = self.path.keys
+        source.line(f"wanted = {lower.value(self.q, equal.other)}", equal.other.span)
+        with source.block("if not S[2].rows:"):
+            source.line("return False")
+        with source.block("if wanted is None:"):
+            source.line("return None")
+        source.line("table = S[2].indexes[0].table")
+        with source.block("if wanted in table and wanted == wanted:"):
+            source.line("return True")
+        source.line("return None if None in table else False")
+
+    def _exists(self) -> None:
+        with self._rows():
+            self.source.line("return True")
+        self.source.line("return False")
+
+    def _one(self) -> None:
+        """What is in the one row that there is."""
+        source, columns = self.source, self.steps.projection.columns
+        nothing: x.Expr = x.Const(t.NULL, None)
+        shown: x.Expr = x.EventOf(t.MAP, 0)
+        if self.subquery.form == "struct":
+            fields = tuple((column.name, column.value.type) for column in columns)
+            shown = x.StructOf(t.struct_of(fields), tuple((column.name, column.value) for column in columns))
+            nothing = x.StructOf(shown.type, tuple((column.name, nothing) for column in columns))
+        elif self.subquery.form == "value":
+            shown = columns[0].value
+        none = lower.value(self.q, nothing)
+        if self._folds and not self.steps.grouped:
+            with self._rows():
+                source.line(f"return {lower.value(self.q, shown)}", self.subquery.span)
+            if self.steps.having is not None:
+                source.line(f"return {none}")
+            return
+        empty = source.bind("_EMPTY", Mark.EMPTY)
+        source.line(f"found = {empty}")
+        with self._rows():
+            with source.block(f"if found is not {empty}:"):
+                source.line(f"return {none}")
+            source.line(f"found = {lower.value(self.q, shown)}", self.subquery.span)
+        source.line(f"return {none} if found is {empty} else found")
+
+    def _any(self) -> None:
+        """True if the comparison is true of a row. Unknown ones count, beside known ones only of equality."""
+        source = self.source
+        orders = self.subquery.op not in ("=", "!=")
+        source.line("unknown = known = False")
+        with self._rows():
+            source.line(f"same = {self._compared}", self.subquery.span)
+            with source.block("if same:"):
+                source.line("return True")
+            with source.block("if same is None:"):
+                source.line("unknown = True")
+            if orders:
+                with source.block("else:"):
+                    source.line("known = True")
+        source.line(f"return None if unknown{' and not known' if orders else ''} else False")
+
+    def _all(self) -> None:
+        source = self.source
+        source.line("unknown = False")
+        with self._rows():
+            source.line(f"same = {self._compared}", self.subquery.span)
+            with source.block("if same is None:"):
+                source.line("unknown = True")
+            with source.block("elif not same:"):
+                source.line("return False")
+        source.line("return None if unknown else True")
+
+    @property
+    def _compared(self) -> str:
+        return lower.value(self.q, self.steps.projection.columns[0].value)
+
+    # -------------------------------------------------------------- its rows
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """Write what follows for each row that there is."""
+        code, source, cells = self.code, self.source, self.code.aggregates
+        if not self._folds:
+            with self._items(), code.having(self.q):
+                yield
+            return
+        if self.path is None:
+            code.load_groups()
+            if not self.steps.grouped:
+                cells.load("A")
+        elif self.steps.grouped:
+            source.line("groups = {}")
+            with self._items():
+                source.line(f"k = {code.key(self.q)}")
+                code.open_group("k")
+                code.enter(self.q)
+                cells.store("G")
+        else:
+            cells.load(cells.fresh())
+            with self._items():
+                code.enter(self.q)
+        if not self.steps.grouped:
+            with code.having(self.q):
+                yield
+            return
+        with source.block("for k, G in groups.items():"):
+            cells.load("G")
+            with code.having(self.q):
+                yield
+
+    @contextmanager
+    def _items(self) -> Iterator[None]:
+        """Write what follows for each item of the relation that the conditions accept."""
+        source = self.source
+        assert self.path is not None
+        with source.block(loop_head(self.path, "S[2]", 0, "item", self.q)):
+            self.code.items.unpack(source, "item")
+            if not self.path.rest:
+                yield
+                return
+            tests = " and ".join(lower.truth(self.q, e) for e in self.path.rest)
+            with source.block(f"if {tests}:", self.path.rest[0].span):
+                yield
