@@ -70,8 +70,9 @@ def build(
             statements.append(made)
             if isinstance(plan, CreateWindowStatement):
                 stores[plan.store.name] = made.owns(host.changes)
-            if plan.source.store is not None:
-                made.reads_store = {**host.stores, **stores}[plan.source.store.name]
+            known = {**host.stores, **stores}
+            read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
+            made.stores = {number: known[store.name] for number, store in read.items()}
         elif type(plan) in _KINDS and isinstance(plan, Delivering):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
             kind = f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]

@@ -202,6 +202,8 @@ class Schedule(Timers):
         if self._expire_all is not None:
             return self._collect_all(self._expire_all, now)
         due = [(self._state_at(path), *path) for _, path in entries if self._state_at(path) is not None]
+        if self._program.steps.inputs:  # combinations are made of what all inputs have lost, behind the output's time
+            due.sort(key=lambda each: each[2] == WINDOW)
         made: dict[int, Made] = {}  # by partition id
         forced = self._tick(due, now, made)
         return self.selected(made.values(), forced)

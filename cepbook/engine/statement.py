@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from cepbook.engine.blame import explained
@@ -72,7 +73,7 @@ class Statement:
         self.outlet = Outlet(runtime, layout, program.steps.apply.insert, self._wire, self.failed)
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned: Store | None = None  # what it created
-        self.reads_store: Store | None = None
+        self.stores: dict[int, Store] = {}  # that it reads, by input
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
@@ -132,9 +133,10 @@ class Statement:
 
     def _attach(self) -> None:
         """Find the stores that it reads, and begin with what they hold."""
-        if self.reads_store is not None:
+        if self.stores:
             self.program.namespace["stored"] = self._stored
-            self.reads_store.readers.append(self)
+            for store in {id(store): store for store in self.stores.values()}.values():
+                store.readers.append(self)
             for _, state in self.states() if self.steps.row is not None else ():
                 self.program["prefill"](state, self._runtime.clock.now)
         if self.steps.fill is not None:
@@ -185,8 +187,9 @@ class Statement:
                 cell.listeners.remove(self._reconsider)
         if self.context is not None and self in self.context.statements:
             self.context.part(self)
-        if self.reads_store is not None and self in self.reads_store.readers:
-            self.reads_store.readers.remove(self)
+        for store in self.stores.values():
+            if self in store.readers:
+                store.readers.remove(self)
         self.state = None
         self.outlet.close()
         self._inserts.close()
@@ -209,11 +212,15 @@ class Statement:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
-        elif self.reads_store is not None and self.steps.row is not None:
+        elif self.stores and self.steps.row is not None:
             now = self._runtime.clock.now
-            self.guarded(
-                lambda held, state: self.program["on_change"](state, held(state), (), now), self._stored, (partition,)
-            )
+            for number in self.stores:
+                on_change = self.program[self._on_change(number)]
+                self.guarded(partial(self._begin_with, on_change, now), number, (partition,))
+
+    def _begin_with(self, on_change: Callable[..., object], now: int, number: int, state: Any) -> None:
+        """A new state of a partition takes what the store that is input `number` holds."""
+        on_change(state, self._stored(state, number), (), now)
 
     # -------------------------------------------------------------- named windows and tables
     def owns(self, changes: Changes) -> Store:
@@ -245,7 +252,7 @@ class Statement:
         """It is an on-trigger that changes a store."""
         store = stores[plan.target.name]
         if plan.source.store is not None:
-            self.reads_store = stores[plan.source.store.name]
+            self.stores = {0: stores[plan.source.store.name]}
 
         def target(state: Any) -> Any:
             if self.context is None:
@@ -264,18 +271,28 @@ class Statement:
         """The state in a partition, or the one state."""
         return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
-    def _stored(self, state: Any) -> list[Item]:
-        """The rows of the store that `state` reads: all, or those of its own context partition."""
-        store = self.reads_store
-        assert store is not None
+    def _on_change(self, number: int) -> str:
+        """The function of the program that takes changes of the store that is input `number`."""
+        return f"on_change{number}" if self.steps.inputs else "on_change"
+
+    def _stored(self, state: Any, number: int = 0) -> list[Item]:
+        """The rows of the store that `state` reads as input `number`: all, or those of its own context partition."""
+        store = self.stores[number]
         found = store.owner.states()
         if self.context is not None and store.type.context == self.context.name:
             found = [each for each in found if each[0] == state[0].id]
         return store.stored(each for _, each in found)
 
     def take(self, moved: Sequence[Moved]) -> None:
-        """What entered and left the store that it reads."""
-        now, on_change = self._runtime.clock.now, self.program["on_change"]
+        """What entered and left the stores that it reads: of each by itself, in the order in which they changed."""
+        for _, together in groupby(moved, key=lambda each: id(each.store)):
+            own = list(together)
+            for number, store in self.stores.items():
+                if store is own[0].store:
+                    self._take(own, self.program[self._on_change(number)])
+
+    def _take(self, moved: Sequence[Moved], on_change: Callable[..., object]) -> None:
+        now = self._runtime.clock.now
         if self.context is None:
             on_change(self.state, *_together(moved), now)
             return
@@ -446,8 +463,7 @@ class Statement:
         read = self._type_read(type_name)
         if read is None or self.steps.apply.changes:
             return None  # what changes events comes before all that take them
-        steps = self.steps
-        late = bool(steps.inputs or steps.matches) or (steps.row is not None and bool(steps.projection.order_by))
+        late = self.steps.waits
         drops = self.steps.apply.drop and self._runtime.config.prioritized
         condition = self.condition(type_name)
         if self.steps.inputs:

@@ -53,7 +53,7 @@ _STATEMENT_NAME = re.compile(
 )
 
 # Cases with this tag were recorded where the option was off that all others were recorded with
-_WITHOUT_PRIORITIES = "correction"
+_WITHOUT_PRIORITIES = {"correction", "joins", "subqueries"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class _Run:
 
     def _start(self) -> None:
         start, options, variables = 0, dict[str, Any](), list[str]()
-        if _WITHOUT_PRIORITIES in self.case.tags:
+        if _WITHOUT_PRIORITIES.intersection(self.case.tags):
             options["prioritized"] = False
         for setting in (s for f in self.case.fences if isinstance(f, Config) for s in f.settings):
             match setting.key:

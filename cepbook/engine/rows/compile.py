@@ -24,7 +24,7 @@ from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
-from cepbook.engine.rows.stored import StoreCode, write_consumer
+from cepbook.engine.rows.stored import StoreCode, write_consumer, write_joined
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
@@ -184,6 +184,7 @@ class _Writer:
     def _on_inputs(self, joins: JoinPipeline) -> None:
         """``on_event0(e)`` and so on, of each input; ``on_events(e, inputs)`` of several at once."""
         joins.write_inputs()
+        write_joined(self.body, joins)
         of_state = ["S"] if self.contextual else []
         for number, name, more in ((-1, "on_events", ["inputs"]), *joins.entries()):
             joins.at = number

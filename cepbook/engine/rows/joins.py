@@ -22,7 +22,7 @@ from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joined import MISSING, Joined, JoinForm
 from cepbook.engine.rows.lowering import of_input
-from cepbook.engine.rows.pipeline import Pipeline, Sweep
+from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_taken
 from cepbook.engine.rows.windows.form import CHANGE, Posted
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -108,6 +108,30 @@ class JoinPipeline(Pipeline):
         """(input, name of the function that takes its events, further parameters)."""
         return [(number, f"on_event{number}", []) for number in range(len(self.inputs))]
 
+    @property
+    def stores(self) -> list[int]:
+        """The inputs that are named windows: they are told of changes."""
+        return [number for number, steps in enumerate(self.steps.inputs) if steps.consumes]
+
+    def write_taken(self, number: int) -> None:
+        """``taken0(S, stored, now)``: rows of the named window that is input 0 as items of that input."""
+        each = self.inputs[number]
+        write_taken(f"taken{number}", each.code, each.pipeline)
+
+    def changed(self) -> None:
+        """Write that the input that is written, a named window, is told of a change."""
+        taken = f"taken{self.at}(W.states[{self.at}], {{}}, now)"
+        self.source.line(f"change = W.changed({self.at}, ({taken.format('entered')}, {taken.format('left')}))")
+
+    def prefill(self) -> None:
+        """Write that all named windows are there from the beginning; rows that they make count and are not posted."""
+        for number in self.stores:
+            if not self.join.node.inputs[number].unidirectional:
+                held = f"taken{number}(W.states[{number}], stored(S, {number}), now)"
+                self.source.line(f"W.relations[{number}].change({held}, ())")
+        if not self.join.unidirectional:
+            self.source.line("process(S, list(W.contents()), (), now, [], [], False)")
+
     def write_inputs(self) -> None:
         """``arrive0(e, S, now)``: what an event changes in the input 0, of which ``S`` is the state."""
         for number, each in enumerate(self.inputs):
@@ -141,7 +165,7 @@ class JoinPipeline(Pipeline):
             namespace["joined_rows"],  # type: ignore[arg-type]
             self.join.active,
             tuple(not each.unidirectional for each in self.join.node.inputs),
-            (steps.wants_remove or steps.aggregation is not None) and not self.join.unidirectional,
+            bool(steps.wants_remove or steps.aggregation or steps.output) and not self.join.unidirectional,
             tuple(self.rows.place(n) for n in numbers),
         )
 

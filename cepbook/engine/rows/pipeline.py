@@ -336,3 +336,23 @@ class Arrival:
     def armed(self) -> None:
         """Write what makes the clock look at the view when it is due."""
         self.pipeline.armed(None if self.key is None else (self.key, self.view))
+
+
+def write_taken(name: str, code: Code, pipeline: Pipeline) -> None:
+    """Write `name`, a function ``(S, stored, now)``: rows of a store that pass the filter, as items of a reader.
+
+    They keep their ordinals.
+    """
+    source, condition = code.source, code.steps.source.filter
+    with source.block(f"def {name}(S, stored, now):"):
+        source.line("found = []")
+        with source.block("for stored_item in stored:"):
+            source.line("o, e = stored_item[0], stored_item[-1]")
+            for property_, position in code.first.positions.items():
+                source.line(f"p{position} = e[{source.const(property_, 'n')}]")
+            if condition is None:
+                source.line(f"found.append({pipeline.item()})")
+            else:
+                with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):
+                    source.line(f"found.append({pipeline.item()})")
+        source.line("return found")

@@ -223,6 +223,13 @@ class Steps:
         return tuple(dict.fromkeys(name for scan in self.scans for name in scan.source.event_types))
 
     @property
+    def waits(self) -> bool:
+        """Whether others take an event first, without priorities: it may come on several ways, or rows are ordered."""
+        types = [scan.source.event_type for scan in self.scans]
+        ordered = self.row is not None and bool(self.projection.order_by)
+        return self.matches or ordered or len(set(types)) < len(types)
+
+    @property
     def matches(self) -> bool:
         """Whether an input takes the matches of a pattern."""
         return any(isinstance(scan, Match) for scan in self.scans)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.emit import Emitter
+from cepbook.engine.rows.joins import JoinPipeline
+from cepbook.engine.rows.pipeline import write_taken
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.lang.plan import Fill
 
@@ -73,21 +75,8 @@ class StoreCode(StatementCode):
 
 def write_consumer(body: StatementCode) -> None:
     """Write ``taken(S, stored, now)``, rows of the store as the statement's own items, and ``on_change``."""
-    source, code, steps = body.source, body.code, body.steps
-    condition = steps.source.filter
-    positions = code.first.positions
-    with source.block("def taken(S, stored, now):"):
-        source.line("found = []")
-        with source.block("for stored_item in stored:"):
-            source.line("o, e = stored_item[0], stored_item[-1]")
-            for name, position in positions.items():
-                source.line(f"p{position} = e[{source.const(name, 'n')}]")
-            if condition is None:
-                source.line(f"found.append({body.pipeline.item()})")
-            else:
-                with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):
-                    source.line(f"found.append({body.pipeline.item()})")
-        source.line("return found")
+    source, code = body.source, body.code
+    write_taken("taken", code, body.pipeline)
     with source.block("def on_change(S, entered, left, now):"):
         source.line("change = taken(S, entered, now), taken(S, left, now)")
         with source.block("if change[0] or change[1]:"):
@@ -95,3 +84,20 @@ def write_consumer(body: StatementCode) -> None:
             body.consume(Emitter(code, "now", guarded=True))
     with source.block("def prefill(S, now):"):
         source.line("process(S, taken(S, stored(S), now), (), now, [], [], False)")
+
+
+def write_joined(body: StatementCode, joins: JoinPipeline) -> None:
+    """Write ``on_change0(S, entered, left, now)`` of each named window that is joined, and ``prefill``."""
+    source, code = body.source, body.code
+    for number in joins.stores:
+        joins.at = number
+        joins.write_taken(number)
+        with source.block(f"def on_change{number}(S, entered, left, now):"):
+            code.load_state()
+            joins.changed()
+            with source.block("if change is not None:"):
+                body.consume(Emitter(code, "now", guarded=True))
+    if joins.stores:
+        with source.block("def prefill(S, now):"):
+            code.load_state()
+            joins.prefill()

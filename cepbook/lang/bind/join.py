@@ -31,8 +31,8 @@ def bind_join(node: ast.Select, streams: Sequence[plan.StreamNode], scope: Scope
 
 
 def _check_window(source: ast.StreamSource, stream: plan.StreamNode, directed: bool, scope: Scope) -> None:
-    windowed = not isinstance(stream, plan.Source)
-    if source.unidirectional and windowed:
+    windowed = not isinstance(stream, plan.Source) or stream.store is not None
+    if source.unidirectional and not isinstance(stream, plan.Source):
         fact = "a unidirectional stream keeps no events, so it takes no data window"
         scope.problems.add("wrong-parameter", fact, source.span)
     if not source.unidirectional and not windowed:
