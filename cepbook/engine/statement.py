@@ -18,9 +18,9 @@ from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet
-from cepbook.engine.patterns.running import Matching
+from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
-from cepbook.engine.relations.store import Changes, Item, Moved, Store
+from cepbook.engine.relations.store import Changes, Item, Moved, Store, together
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY, Cell
 from cepbook.engine.schedule import Schedule
@@ -150,6 +150,7 @@ class Statement:
                 row = copied(state, item[-1], now)
                 if row is not None:
                     on_event(row) if self.context is None else on_event(row, state)
+
     @property
     def _watched(self) -> list[Cell]:
         """The variables that conditions of windows read, each once."""
@@ -294,14 +295,14 @@ class Statement:
     def _take(self, moved: Sequence[Moved], on_change: Callable[..., object]) -> None:
         now = self._runtime.clock.now
         if self.context is None:
-            on_change(self.state, *_together(moved), now)
+            on_change(self.state, *together(moved), now)
             return
         slot = self.program.namespace["slot"]
         shared = moved[0].store.type.context != self.context.name
         for partition in list(self.context.partitions.values()):
             own = moved if shared else [each for each in moved if each.partition is partition]
             if own and not partition.ended:
-                on_change(partition.states[slot], *_together(own), now)
+                on_change(partition.states[slot], *together(own), now)
 
     def _state_of(self, partition: Partition | None) -> Any:
         """The state that generated code has no other way to."""
@@ -436,7 +437,7 @@ class Statement:
                 }
             )
             if self._matchings:
-                found[-1]["partials"] = _partials([m.inspect(state, partials) for m in self._matchings.values()])
+                found[-1]["partials"] = inspected([m.inspect(state, partials) for m in self._matchings.values()])
         return found
 
     # -------------------------------------------------------------- events
@@ -590,18 +591,6 @@ class Statement:
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""
         return explained(failure, self.name, (self.program, *self.program.subqueries), self._source)
-
-
-def _together(moved: Sequence[Moved]) -> tuple[Sequence[Item], Sequence[Item]]:
-    """All that entered, and all that left."""
-    if len(moved) == 1:
-        return moved[0].entered, moved[0].left
-    return [i for each in moved for i in each.entered], [i for each in moved for i in each.left]
-
-
-def _partials(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The partial matches of several patterns as one list."""
-    return {"total": sum(each["total"] for each in found), "rows": [row for each in found for row in each["rows"]]}
 
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:

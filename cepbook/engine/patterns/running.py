@@ -179,3 +179,8 @@ class Matching:
         """Plain data about the partial matches of a state: how many, and the first `most` of them."""
         matcher = self.matcher(state)
         return {"total": matcher.size, "rows": matcher.partials(most) if most else []}
+
+
+def inspected(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The partial matches of several patterns as one list."""
+    return {"total": sum(each["total"] for each in found), "rows": [row for each in found for row in each["rows"]]}

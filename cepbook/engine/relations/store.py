@@ -195,3 +195,10 @@ class Changes:
                 reader.take([each for each in moved if reader in each.store.readers])
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 reader.failed(failure)
+
+
+def together(moved: Sequence[Moved]) -> tuple[Sequence[Item], Sequence[Item]]:
+    """All that entered, and all that left."""
+    if len(moved) == 1:
+        return moved[0].entered, moved[0].left
+    return [i for each in moved for i in each.entered], [i for each in moved for i in each.left]
