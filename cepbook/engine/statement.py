@@ -286,7 +286,7 @@ class Statement:
 
     def take(self, moved: Sequence[Moved]) -> None:
         """What entered and left the stores that it reads: of each by itself, in the order in which they changed."""
-        for _, together in groupby(moved, key=lambda each: id(each.store)):
+        for _, moves in groupby(moved, key=lambda each: id(each.store)):
             own = list(together)
             for number, store in self.stores.items():
                 if store is own[0].store:
