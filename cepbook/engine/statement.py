@@ -286,8 +286,8 @@ class Statement:
 
     def take(self, moved: Sequence[Moved]) -> None:
         """What entered and left the stores that it reads: of each by itself, in the order in which they changed."""
-        for _, moves in groupby(moved, key=lambda each: id(each.store)):
-            own = list(together)
+        for _, of_store in groupby(moved, key=lambda each: id(each.store)):
+            own = list(of_store)
             for number, store in self.stores.items():
                 if store is own[0].store:
                     self._take(own, self.program[self._on_change(number)])

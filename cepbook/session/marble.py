@@ -101,8 +101,9 @@ def marble_of(
     if not isinstance(statement.plan, plan.SelectStatement):
         raise UsageError(f"`{name}` is a statement of kind `{statement.kind}`: marble diagrams show select statements")
     source = statement.steps.source
-    if source.pattern is not None or source.nothing:
+    if source.pattern is not None or source.nothing or statement.steps.inputs:
         what = "the matches of a pattern" if source.pattern is not None else "no events"
+        what = "several streams" if statement.steps.inputs else what
         raise UsageError(f"`{name}` reads {what}: marble diagrams show statements that read a stream of events")
     event_type = runtime.catalog.event_types[source.event_type]
     labels = _labels(event_type, label)

@@ -133,6 +133,8 @@ def _timed(statement: plan.Reader) -> bool:
         return True
     if not isinstance(statement, plan.SelectStatement):
         return False
+    if any(source.pattern is not None for source in statement.sources):
+        return True
     return statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
 
 
@@ -158,7 +160,8 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
 
 
 def _sees_all(statement: plan.Reader) -> bool:
-    if statement.source.pattern is not None:  # tags hold the events
+    sources = statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
+    if any(source.pattern is not None for source in sources):  # tags hold the events
         return True
     roots = [each.root for each in statement.subqueries]
     if isinstance(statement, plan.SelectStatement):
@@ -191,6 +194,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
         return "it may hide events from others (@Drop)"
     if statement.source.pattern is not None:
         return "its pattern follows the events and the clock of the whole stream"
+    if statement.join is not None:
+        return "it joins streams, whose events must come in order"
     if statement.subqueries:
         return "its subqueries look at the events of all keys"
     if statement.source.nothing:
