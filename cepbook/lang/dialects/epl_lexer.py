@@ -16,6 +16,7 @@ from typing import Any
 from lark import Token
 from lark.common import LexerConf
 from lark.lexer import Lexer, LexerState
+from lark.parsers.lalr_analysis import Shift
 
 from cepbook.errors import Diagnostic, Span
 
@@ -235,7 +236,7 @@ class EplLexer(Lexer):
             else:
                 name, value = signs.get(kind, "UNKNOWN"), raw.text
                 colon = kind == "." and i + 2 < count and tokens[i + 2].kind == ":"
-                if colon and "DOT_NS" in accepts and not _in_range(tokens, i):
+                if colon and "DOT_NS" in accepts and _shifts(parser_state, "DOT_NS"):
                     name, value, end, taken = "DOT_NS", following.text, tokens[i + 2].end, 3
                 elif kind == "," and "_COMMA_CONTEXT" in accepts and _opens_context(tokens, i + 1):
                     name, end, taken = "_COMMA_CONTEXT", following.end, 2
@@ -292,16 +293,18 @@ CONTEXT_STARTS = frozenset(("as", "start", "initiated", "partition", "coalesce",
 END = Raw("end", "", 0, 0)
 
 
-def _in_range(tokens: tuple[Raw, ...], i: int) -> bool:
-    """Whether the brackets around `i` are those of ``x in [low:high]``: there a colon ends the low bound."""
-    depth = 0
-    while i > 0 and depth <= 0:
-        i -= 1
-        depth += (tokens[i].kind in _OPENING) - (tokens[i].kind in _CLOSING)
-    return depth > 0 and i > 0 and tokens[i - 1].text.lower() == "in" and tokens[i + 1].text.lower() != "select"
-
-
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+def _shifts(parser_state: Any, terminal: str) -> bool:
+    """Whether the parser can really go on with `terminal`, which its table alone does not tell: a low bound may end in
+    ``a.b:``, as the name of a stream and the namespace of its window do.
+    """
+    states, stack = parser_state.parse_conf.states, list(parser_state.state_stack)
+    while True:
+        action, rule = states[stack[-1]].get(terminal, (None, None))
+        if action is None or action is Shift:
+            return action is Shift
+        if rule.expansion:
+            del stack[-len(rule.expansion) :]
+        stack.append(states[stack[-1]][rule.origin.name][1])
 
 
 def _opens_context(tokens: tuple[Raw, ...], i: int) -> bool:
