@@ -405,6 +405,10 @@ class _Held:
             push(time, insert or None, remove or None)
 
 
+# the marks of the records of either side
+_SIDES = {"istream": {INSERT, MORE}, "rstream": {REMOVE, GONE}, "irstream": {INSERT, MORE, REMOVE, GONE}}
+
+
 class _Out:
     """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers.
 
@@ -475,7 +479,7 @@ class _Out:
         if insert is None:
             return Derived()
         layout = self._statement.outlet.layout
-        wanted = {INSERT, MORE, REMOVE, GONE} if insert.selector == "irstream" else {INSERT, MORE}
+        wanted = _SIDES[self._statement.steps.fed]
         if not self.keyed:
             return Derived(insert.target, layout, [record for record in self.records if record[0] in wanted])
         found: list[Record] = []

@@ -8,6 +8,7 @@ from typing import Any
 from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
 from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
+from cepbook.lang.plan import Selector
 from cepbook.lang.types import Type
 
 
@@ -50,6 +51,18 @@ class Layout:
         inserted = [record[place] for record in delivery if record[0] <= MORE]
         removed = [record[place] for record in delivery if REMOVE <= record[0] <= GONE]
         return inserted, removed
+
+    def chosen(self, records: Sequence[Record], side: Selector) -> list[Record]:
+        """The records of deliveries of one side only, as insert rows; those without any rows stay."""
+        if side == "irstream":
+            return list(records)
+        found: list[Record] = []
+        for each in deliveries(records):
+            insert, remove = self.sides(each)
+            rows = insert if side == "istream" else remove
+            if rows or each[0][0] == EMPTY:
+                found += self.records(each[0][1], rows, None)
+        return found
 
     def delta(self, time: int, insert: Rows, remove: Rows) -> Delta:
         """A delivery for user code."""

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cepbook.engine.delta import INSERT, Listener, Out, Ports, Push, Record, Row, Rows, RowSink, Sink
+from cepbook.engine.delta import INSERT, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink
 from cepbook.engine.layout import Layout
 from cepbook.engine.ports import Host
-from cepbook.lang.plan import Insert
+from cepbook.engine.rows.steps import Steps
+from cepbook.lang.plan import Selector
 
 
 class Outlet:
     """The end of one statement. `wire` gives its generated code the ports to deliver to, None while nobody listens.
 
-    Listeners get a `Delta` of their own for each delivery, at once; sinks get records, and dicts are made when somebody
-    reads them. While the runtime holds rows, those of one event or instant become one delivery when it calls `release`.
-    A listener that fails keeps nothing from anybody else: `failed` is told.
+    `steps` tell which rows listeners and sinks get, and which are inserted. Listeners get a `Delta` of their own for
+    each delivery, at once; sinks get records, and dicts are made when somebody reads them. While the runtime holds
+    rows, those of one event or instant become one delivery when it calls `release`. A listener that fails keeps nothing
+    from anybody else: `failed` is told.
     """
 
     def __init__(
         self,
         host: Host,
         layout: Layout,
-        insert: Insert | None,
+        steps: Steps,
         wire: Callable[[Ports | None], None],
         failed: Callable[[Exception], None],
     ) -> None:
@@ -31,7 +33,8 @@ class Outlet:
         self.failed = failed
         self.ports: Ports | None = None
         self._host = host
-        self._inserts = insert
+        self._inserts = steps.apply.insert
+        self._shown, self._fed = steps.shown, steps.fed
         self._wire = wire
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
@@ -74,6 +77,7 @@ class Outlet:
         """Somebody came or went."""
         found = [self._to_sink(sink) for sink in self._sinks]
         found += [self._to_listener(listener) for listener in self._listeners]
+        found = found if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in found]
         if self._inserts is not None:
             found.append(Ports(self._insert_one, self._insert))
         self._target = _fan_out(found)
@@ -144,6 +148,8 @@ class Outlet:
     # -------------------------------------------------------------- where deliveries go
     def deliver_batch(self, records: list[Record]) -> None:
         """Hand the deliveries of a replayed slice to the sinks."""
+        if self._sinks and self._shown != "irstream":
+            records = self.layout.chosen(records, self._shown)
         for sink in self._sinks:
             sink.extend(records)
 
@@ -173,23 +179,35 @@ class Outlet:
 
     def _insert_one(self, record: Record) -> None:
         assert self._inserts is not None
-        self._host.enqueue(self._inserts.target, [self.layout.event(self.layout.row(record))])
+        if self._fed != "rstream":
+            self._host.enqueue(self._inserts.target, [self.layout.event(self.layout.row(record))])
 
     def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
-        rows = self.inserted(insert, remove)
-        if rows:
+        rows = (() if self._fed == "rstream" else insert or (), () if self._fed == "istream" else remove or ())
+        events = [self.layout.event(row) for side in rows for row in side]
+        if events:
             assert self._inserts is not None
-            self._host.enqueue(self._inserts.target, rows)
-
-    def inserted(self, insert: Rows, remove: Rows) -> list[Row]:
-        """The events that ``insert into`` makes of one delivery, in order."""
-        both = self._inserts is not None and self._inserts.selector == "irstream"
-        return [self.layout.event(row) for row in (*(insert or ()), *((remove or ()) if both else ()))]
+            self._host.enqueue(self._inserts.target, events)
 
 
 def call_listener(listener: Listener, layout: Layout, time: int, insert: Rows, remove: Rows) -> None:
     """Errors: whatever the listener raises; a failure that passed here is that of a listener."""
     listener(layout.delta(time, insert, remove))
+
+
+def _of_side(ports: Ports, side: Selector) -> Ports:
+    """`ports` that get the rows of one side only, as insert rows."""
+
+    def out(record: Record) -> None:
+        if side == "istream":
+            ports.out(record)
+
+    def push(time: int, insert: Rows, remove: Rows) -> None:
+        rows = insert if side == "istream" else remove
+        if rows or not (insert or remove):
+            ports.push(time, rows, None)
+
+    return Ports(out, push)
 
 
 def _fan_out(found: list[Ports]) -> Ports | None:

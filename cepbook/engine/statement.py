@@ -70,7 +70,7 @@ class Statement:
         self.state: Any = None
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
-        self.outlet = Outlet(runtime, layout, program.steps.apply.insert, self._wire, self.failed)
+        self.outlet = Outlet(runtime, layout, program.steps, self._wire, self.failed)
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned: Store | None = None  # what it created
         self.stores: dict[int, Store] = {}  # that it reads, by input

@@ -193,6 +193,9 @@ class Aggregation(PlanNode):
 
     With rollup, cube or grouping sets `levels` lists the grouping sets, in their order, as indexes of `keys`; rows of a
     level have null for the keys that it leaves out (`expr.KeyRef`, `expr.Grouping`).
+
+    With `reclaim`, (age, frequency) in clock units from @Hint, a group that nothing touched for longer than the age is
+    forgotten: this is looked for before an event enters its group, at most once in a while of the frequency.
     """
 
     input: Selection | Windowed | Derived | Source | Join
@@ -200,6 +203,7 @@ class Aggregation(PlanNode):
     calls: tuple[AggregateCall, ...]
     kind: QueryKind
     levels: tuple[tuple[int, ...], ...] = ()
+    reclaim: tuple[Expr, Expr] | None = None
 
 
 @dataclass(frozen=True, slots=True)

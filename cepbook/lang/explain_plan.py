@@ -223,6 +223,9 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
             keys = f" by {', '.join(show_expr(k) for k in node.keys)}" if node.keys else ""
             lines = [f"{indent}aggregate{keys}"]
             lines += [f"{indent}  {show_call(c)}: {c.type}{' (ever)' if c.ever else ''}" for c in node.calls]
+            if node.reclaim is not None:
+                age, every = map(show_expr, node.reclaim)
+                lines.append(f"{indent}  groups untouched for {age} are forgotten, looked for every {every}")
             return lines + _node(node.input, indent + "  ", calls)
         case plan.Selection():
             return [f"{indent}where {show_expr(node.predicate)}", *_node(node.input, indent + "  ", calls)]

@@ -133,7 +133,7 @@ def marble_of(
         tuple(event_type.properties),
         tuple(_held(rerun.stream, event_type).properties),
         tuple(statement.output_type.properties),
-        statement.steps.selector,
+        statement.steps.apply.selector,
         rerun.grouped_by,
         labels,
         tuple(notes),

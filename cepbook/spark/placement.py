@@ -213,7 +213,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
     aggregation = _aggregation_of(statement)
     if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
         return "it has groups of several kinds"
-    if any(w.reclaim is not None for w in statement.windows):
+    reclaims = aggregation is not None and aggregation.reclaim is not None
+    if reclaims or any(w.reclaim is not None for w in statement.windows):
         return "events of any key may make it forget groups"
     if statement.context is not None:
         context = next(c for c in line.contexts if c.context.name == statement.context)

@@ -298,7 +298,7 @@ def test_another_event_keeps_its_own_key() -> None:
     [
         ("rollup(symbol, volume)", ((0, 1), (0,), ())),
         ("cube(symbol, volume)", ((0, 1), (0,), (1,), ())),
-        ("cube(symbol, volume, ts)", ((0, 1, 2), (0, 1), (0, 2), (1, 2), (0,), (1,), (2,), ())),
+        ("cube(symbol, volume, ts)", ((0, 1, 2), (0, 1), (0, 2), (0,), (1, 2), (1,), (2,), ())),
         ("grouping sets((symbol, volume), volume, ())", ((0, 1), (1,), ())),
         ("grouping sets(rollup(symbol, volume), ts)", ((0, 1), (0,), (), (2,))),
         ("grouping sets((symbol), grouping sets(volume))", ((0,), (1,))),

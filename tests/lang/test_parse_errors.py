@@ -51,7 +51,6 @@ def test_end_of_statement_is_behind_its_last_token() -> None:
         ("select * from A#time(5 hourz)", "did you mean hour?"),
         ("select * from A#length(5", "close the bracket ( behind length"),
         ("selct x from A", "did you mean select?"),
-        ("select x A", "write from before"),
         ("select x from A order by x where x > 1", "put where before order by"),
     ],
 )

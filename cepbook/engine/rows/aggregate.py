@@ -20,6 +20,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import Any
 
 from sortedcontainers import SortedList
 
@@ -48,7 +49,8 @@ class Aggregates:
     """The aggregate calls of one statement, as cells and code. `names` are the locals of one group, in order.
 
     `values` has the code of each call's value, which reads the locals.
-    With `remembers` cells know which events are in them, and an event that is not leaves nothing.
+    With `remembers` cells know which events are in them, and an event that is not leaves nothing. With `touched` the
+    cell at that place has the time of the group's latest change.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Aggregates:
         prefix: str = "a",
         *,
         remembers: bool = False,
+        touched: bool = False,
     ) -> None:
         self.scope = scope
         self.source: Source = scope.source
@@ -73,6 +76,7 @@ class Aggregates:
         self.needs_ordinal = False
         self.reads_now = False
         self.size = self._cell(self._events(), "n") if counted else None
+        self.touched = self.names.index(self._cell(self._events(), "touched")) if touched else None
         self._counted = {_identity(call) for call in calls if call.name in ("avg", "count")}
         self.calls = calls
         self.values = [self._value(call) for call in calls]
@@ -338,6 +342,14 @@ def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
     """How many of the latest values the ``nth`` calls over one argument read."""
     same = [c.index for c in calls if c.name == "nth" and _identity(c) == _identity(like)]
     return 1 + max(index.value for index in same if isinstance(index, x.Const) and isinstance(index.value, int))
+
+
+def forget(groups: dict[object, list[Any]], touched: int, now: int, age: float | None, every: float | None) -> float:
+    """Drops the groups that were not touched for longer than `age` (None: none); when to look again."""
+    if age is not None:
+        for key in [key for key, cells in groups.items() if now - cells[touched] > age]:
+            del groups[key]
+    return now + (every or 0)
 
 
 def at(values: Sequence[object] | OrderedDict[int, object], index: int | None, from_end: bool) -> object:

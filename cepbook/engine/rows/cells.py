@@ -87,6 +87,7 @@ KINDS = {
     "arrivals": Kind(("{c}.enter({v})",)),
     "flow": Kind(("{c}.enter({v}, {w})",), ("{c}.leave({v}, {w})",)),
     "gone": Kind((), ("{c} = True",), nulls=True, assigned=True),
+    "touched": Kind(("{c} = now",), ("{c} = now",), nulls=True, assigned=True),
     # aggregates that are an accumulator and no more
     **{name: Kind(("{c}.enter({v})",), ("{c}.leave({v})",)) for name in accumulators.ACCUMULATORS},
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from cepbook.engine.delta import INSERT
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.aggregate import Aggregates, Leaving
+from cepbook.engine.rows.aggregate import Aggregates, Leaving, forget
 from cepbook.engine.rows.arrange import Arrangement
 from cepbook.engine.rows.expr import Cell, Scope
 from cepbook.engine.rows.frozen import is_hashable, key_code, thawed
@@ -35,7 +35,10 @@ class Code:
         counted = steps.grouped and steps.leaving is not Leaving.NEVER
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
-        self.aggregates = Aggregates(scope, own, steps.leaving, counted, remembers=steps.changing)
+        self.aggregates = Aggregates(
+            scope, own, steps.leaving, counted, remembers=steps.changing, touched=steps.reclaims
+        )
+        self._look = self.slot("0") if steps.reclaims else ""  # when to look for groups that nobody touched
         self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
         self.values = self._values(calls)
         by_ordinal = any(cells.needs_ordinal for cells in (self.aggregates, *(group.cells for group in self.local)))
@@ -258,8 +261,19 @@ class Code:
 
     def open_group(self, key: str, group: str = "G") -> None:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
+        self._reclaim()
         self.find_or_make(group, "groups", key, self.aggregates.fresh())
         self.aggregates.load(group)
+
+    def _reclaim(self) -> None:
+        """Forget groups that nothing has touched for long, if it is time to look for them."""
+        aggregation = self.steps.aggregation
+        if not self._look or aggregation is None or aggregation.reclaim is None:
+            return
+        age, every = (lower.value(self.base, e) for e in aggregation.reclaim)
+        with self.source.block(f"if now >= {self._look}:"):
+            forget_ = self.source.bind("_forget", forget)
+            self.source.line(f"{self._look} = {forget_}(groups, {self.aggregates.touched}, now, {age}, {every})")
 
     def find_or_make(
         self, target: str, table: str, key: str, fresh: str, then: Callable[[], None] | None = None
@@ -320,7 +334,8 @@ class Code:
         exprs += [e for call in steps.calls for e in (call.filter, *(e for e, _ in call.criteria)) if e is not None]
         exprs += [e for e in (steps.where, steps.having, *steps.keys) if e is not None]
         exprs += [e for w in steps.stages[0].windows for e in (*w.args, *(e for e, _ in w.criteria))]
-        clocked = any(isinstance(part, (x.CurrentTimestamp, x.SubqueryRef)) for e in exprs for part in x.walk(e))
+        of_time = (x.CurrentTimestamp, x.SubqueryRef)
+        clocked = steps.reclaims or any(isinstance(part, of_time) for e in exprs for part in x.walk(e))
         return clocked or any(cells.reads_now for cells in (self.aggregates, *(g.cells for g in self.local)))
 
     @property

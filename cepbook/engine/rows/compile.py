@@ -355,6 +355,10 @@ class _Writer:
             code.aggregates.load("A")
             code.append_row("found", q)
             return
+        if steps.source.nothing:
+            with code.where(q):
+                code.append_row("found", q)
+            return
         contents = self.body.contents()
         snapshot = steps.output is not None and steps.output.which == "snapshot"
         shows_groups = self.iterable_unbound or snapshot

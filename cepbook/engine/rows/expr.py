@@ -159,10 +159,26 @@ def falsity(scope: Scope, e: x.Expr) -> str:
 
 def _comparison(scope: Scope, e: x.Compare, op: str) -> str:
     codes, checks = _operands(scope, e.left, e.right)
+    if op in ("==", "!=") and _may_be_nan(e):
+        return f"({' and '.join([*checks, _equality(op, *codes)])})"
     if op == "==" and any(isinstance(side, x.Const) and side.value is not None for side in (e.left, e.right)):
         kept = [c for c in checks if ":=" in c]  # null never equals a constant: only evaluation remains
         return f"({' and '.join([*kept, f'{codes[0]} == {codes[1]}'])})"
     return f"({' and '.join([*checks, f'{codes[0]} {op} {codes[1]}'])})"
+
+
+def _may_be_nan(e: x.Compare | x.Is) -> bool:
+    """Whether both sides may be NaN, which equals itself (recorded: op_modulo_by_zero_and_nan)."""
+    return all(side.type.name in ("double", "float") and not isinstance(side, x.Const) for side in (e.left, e.right))
+
+
+def _equality(op: str, a: str, b: str, first: str = "", second: str = "") -> str:
+    """Code of equality or, with ``!=``, inequality of floating numbers.
+
+    `first` and `second` are the code of the operands where they occur first, if that gives them the names `a` and `b`.
+    """
+    rest = f"or {a} != {a} and {b} != {b}" if op == "==" else f"and ({a} == {a} or {b} == {b})"
+    return f"({first or a} {op} {second or b} {rest})"
 
 
 def _in_list(scope: Scope, e: x.InList) -> str:
@@ -321,7 +337,9 @@ def _shown(scope: Scope, code: str, of: Type) -> str:
 
 def _compare(scope: Scope, e: x.Compare) -> str:
     codes, checks = _operands(scope, e.left, e.right)
-    return _guarded(checks, f"({codes[0]} {_PYTHON_OPS.get(e.op, e.op)} {codes[1]})")
+    op = _PYTHON_OPS.get(e.op, e.op)
+    equality = op in ("==", "!=") and _may_be_nan(e)
+    return _guarded(checks, _equality(op, *codes) if equality else f"({codes[0]} {op} {codes[1]})")
 
 
 def _is(scope: Scope, e: x.Is) -> str:
@@ -329,7 +347,12 @@ def _is(scope: Scope, e: x.Is) -> str:
     if right == "None" or left == "None":
         other = left if right == "None" else right
         return f"({other} is {'not ' if e.negated else ''}None)"
-    return f"({left} {'!=' if e.negated else '=='} {right})"
+    op = "!=" if e.negated else "=="
+    if not _may_be_nan(e):
+        return f"({left} {op} {right})"
+    a, b = (code if code.isidentifier() else scope.source.temporary() for code in (left, right))
+    first, second = (code if code == name else f"({name} := {code})" for code, name in ((left, a), (right, b)))
+    return _equality(op, a, b, first, second)
 
 
 def _logic(scope: Scope, e: x.Logic) -> str:

@@ -276,7 +276,9 @@ class Steps:
 
     @property
     def selector(self) -> p.Selector:
-        return self.apply.selector
+        """Which rows are made: those that are delivered, and those that are inserted."""
+        selector, insert = self.apply.selector, self.apply.insert
+        return selector if insert is None or insert.selector == selector else "irstream"
 
     @property
     def properties(self) -> tuple[str, ...]:
@@ -329,9 +331,20 @@ class Steps:
 
     @property
     def delivers(self) -> p.Selector:
-        """Which rows are delivered: a snapshot has insert rows only, whatever the stream selector is."""
+        """Which rows leave the statement: a snapshot has insert rows only, whatever the stream selector is."""
         output = self.output
         return "istream" if output is not None and output.which == "snapshot" else self.selector
+
+    @property
+    def shown(self) -> p.Selector:
+        """Which of the rows that leave listeners and sinks get; ``irstream`` is all of them."""
+        return self.apply.selector if self.delivers == "irstream" else "irstream"
+
+    @property
+    def fed(self) -> p.Selector:
+        """Which of the rows that leave are inserted; rows of one side only leave as insert rows."""
+        insert = self.apply.insert
+        return "istream" if insert is None or self.delivers != "irstream" else insert.selector
 
     # -------------------------------------------------------------- named windows and tables
     @property
@@ -517,11 +530,20 @@ class Steps:
         return self.wants_remove and lower.may_fail(*shown)
 
     @property
+    def reclaims(self) -> bool:
+        """Whether groups are forgotten that nothing touches for a while."""
+        aggregation = self.aggregation
+        return aggregation is not None and aggregation.reclaim is not None and not self.levels and not self.resets
+
+    @property
     def changing(self) -> bool:
         """Whether an event may belong to other groups, or not pass where, by the time it leaves: nothing keeps that.
 
         An event that leaves a group, or all events, without having entered is ignored; one that does not leave stays.
+        Nor does anything keep which events were in a group that was forgotten.
         """
+        if self.reclaims and self.window_names:
+            return True
         parts = [self.where, *self.keys, *(e for call in self.calls for e in call.group_by or ())]
         return any(isinstance(part, CHANGING) for e in parts if e is not None for part in x.walk(e))
 

@@ -52,6 +52,7 @@ def bind(
     for node in module.statements:
         heading = given[id(node)]
         name = heading.name if heading.name is not None else _fresh_name(state)
+        state.statement = name
         bound = _bind_statement(node, name, heading, state, _STATEMENTS if rules is None else rules)
         if bound is not None:
             statements.append(_with_subqueries(bound, state))

@@ -11,7 +11,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind import call
 from cepbook.lang.bind.access import bind_access
 from cepbook.lang.bind.declared import declared
-from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.types import Type
@@ -38,9 +38,11 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     if found is not None:
         return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
     if first.args is not None or first.wildcard:
+        steps: Sequence[ast.NameStep] = rest
+        if rest and first.name.lower() == "current_evaluation_context":
+            return apply_steps(_of_evaluation(first, rest[0], scope), rest[1:], scope, bind)
         known = len(scope.calls)
         target = _first_call(first, scope, bind)
-        steps: Sequence[ast.NameStep] = rest
         if rest and isinstance(target, x.AggregateRef):
             target, steps = bind_access(target, rest, scope, bind, known)
         return apply_steps(target, steps, scope, bind)
@@ -205,6 +207,8 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     names += scope.module.catalog.variables
     what = "property or stream" if more else "property"
     hint = _inside(step.name, scope) or _qualified(step.name, scope) or did_you_mean(step.name, names)
+    if hint is None and scope.no_aggregates == SOURCELESS:
+        hint = "write from and an event type behind the select list"
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
 
 
@@ -292,6 +296,27 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
         )
     found = x.ContextProp(type_, step.name, span=node.steps[0].span.to(step.span))
     return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)
+
+
+def _of_evaluation(first: ast.NameStep, step: ast.NameStep, scope: Scope) -> x.Expr:
+    """``current_evaluation_context().getStatementName()`` and the like, which tell of the statement."""
+    span = first.span.to(step.span)
+    found: dict[str, x.Expr] = {
+        "getContextPartitionId": x.Const(t.INT, -1, span=span),
+        "getRuntimeURI": x.Const(t.STRING, "default", span=span),
+        "getStatementName": x.Const(t.STRING, scope.module.statement, span=span),
+        "getStatementUserObject": x.Const(t.OBJECT, None, span=span),
+    }
+    if scope.context is not None:
+        found["getContextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
+    value = found.get(step.name)
+    if value is None or step.args is None:
+        hint = did_you_mean(step.name, found) or f"it has {', '.join(found)}"
+        scope.problems.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
+    if first.args or step.args:
+        wrong = first if first.args else step
+        scope.problems.fail("wrong-parameter", f"`{wrong.name}` takes no parameters", wrong.span)
+    return value
 
 
 def _context_hint(name: str, context: ContextType) -> str:

@@ -340,12 +340,21 @@ def _castable(source: Type, target: Type) -> bool:
     return source == t.STRING and target == t.CHAR
 
 
+# What of EPL's types a class or interface of Java stands for
+_JAVA_INTERFACES = {
+    "number": t.NUMERIC,
+    "charsequence": (t.STRING,),
+    "comparable": (*t.NUMERIC, *TEXTUAL, t.BOOLEAN, t.TIMESTAMP),
+}
+
+
 def _type_test(node: ast.TypeTest, scope: Scope) -> x.Expr:
     operand = bind_expr(node.operand, scope)
     types: list[Type] = []
     for name in node.type_names:
-        if name.lower().removeprefix("java.lang.") == "number":
-            types.extend(t.NUMERIC)
+        implementing = _JAVA_INTERFACES.get(name.lower().removeprefix("java.lang."))
+        if implementing is not None:
+            types.extend(implementing)
         elif simple_type(name) is not None or name in scope.module.catalog.event_types or "." not in name:
             types.append(bind_type_name(name, scope, node.span))
     if operand.type == t.OBJECT:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
 from cepbook.lang.bind.names import Module
+from cepbook.lang.catalog import VariableType
 
 _EVERY_ROW, _OPTIMIZED = "disable_outputlimit_opt", "enable_outputlimit_opt"
 _KEPT = "disable_reclaim_group"
+AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
 
 def hints(annotations: Iterable[ast.Annotation]) -> Iterator[tuple[str, str, ast.Annotation]]:
@@ -34,3 +39,56 @@ def check_hints(node: ast.Select, levels: bool, module: Module) -> None:
             module.problems.add("wrong-parameter", fact, annotation.span)
         elif name == _OPTIMIZED and node.output is not None and node.order_by:
             module.problems.add("wrong-parameter", f"`{name}` does not go with order by", annotation.span)
+
+
+def reclaim_of_windows(annotations: Iterable[ast.Annotation], module: Module) -> tuple[int, int] | None:
+    """Of ``groupwin``: age and frequency in clock units; the latter is as long as the former if it is not given."""
+    found: dict[str, int] = {}
+    for name, value, node in hints(annotations):
+        if name in (AGED, SWEPT):
+            found[name] = _clock_units(name, value, node, module)
+    if AGED not in found or 0 in found.values():
+        return None
+    return found[AGED], found.get(SWEPT, found[AGED])
+
+
+def reclaim_of_groups(annotations: Iterable[ast.Annotation], module: Module) -> tuple[x.Expr, x.Expr] | None:
+    """The same of a group by clause, where variables may stand, too."""
+    found: dict[str, x.Expr] = {}
+    for name, value, node in hints(annotations):
+        if name in (AGED, SWEPT):
+            variable = module.catalog.variables.get(value)
+            if variable is None:
+                found[name] = x.Const(t.LONG, _clock_units(name, value, node, module), span=node.span)
+            else:
+                found[name] = _of_variable(name, variable, node, module)
+    if AGED not in found:
+        return None
+    return found[AGED], found.get(SWEPT, found[AGED])
+
+
+def _of_variable(name: str, variable: VariableType, node: ast.Annotation, module: Module) -> x.Expr:
+    module.need("variable", variable.name)
+    if not t.is_numeric(variable.type):
+        fact = f"`{name}` must be a number of seconds, `{variable.name}` is of type {variable.type}"
+        module.problems.add("wrong-parameter", fact, node.span)
+    if variable.known:
+        return x.Const(t.LONG, _clock_units(name, str(variable.value), node, module), span=node.span)
+    value = x.Variable(variable.type, variable.name, span=node.span)
+    second = x.Const(t.LONG, _second(module), span=node.span)
+    return x.Arith(t.arithmetic(variable.type, t.LONG), "*", value, second, span=node.span)
+
+
+def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) -> int:
+    try:
+        amount = float(value)
+    except ValueError:
+        amount = 0.0
+    if not (math.isfinite(amount) and amount > 0):
+        module.problems.add("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
+        return 0
+    return round(amount * _second(module))
+
+
+def _second(module: Module) -> int:
+    return 1_000_000 if module.options.microseconds else 1000

@@ -18,13 +18,13 @@ Rows = tuple[tuple[Column, ...], bool]  # columns, wildcard
 
 
 def bind_insert(
-    node: ast.InsertInto, rows: Rows, source: EventType | None, selector: Selector, module: Module
+    node: ast.InsertInto, rows: Rows, source: EventType | None, module: Module
 ) -> tuple[Insert, Rows, EventType]:
     """The insert, the rows as the target wants them, and the target type."""
     columns, wildcard = rows
     if node.event_precedence is not None:
         module.problems.unsupported("event-precedence", node.event_precedence.span)
-    feeding = _selector(node, selector, module)
+    feeding = _selector(node)
     if node.columns:
         named = _renamed(node, columns, wildcard, module)
         if named is None:
@@ -57,20 +57,14 @@ def row_type(columns: Sequence[Column], source: EventType | None) -> Mapping[str
     return properties
 
 
-def _selector(node: ast.InsertInto, selector: Selector, module: Module) -> Selector:
-    feeding: Selector = "istream"
-    if node.selector == "rstream":
-        feeding = "rstream"
-    elif node.selector == "irstream":
-        feeding = "irstream"
-    if feeding != "istream" and selector == "istream":
-        module.problems.add(
-            "wrong-parameter",
-            f"`insert {feeding}` of a statement that selects istream",
-            node.span,
-            f"write select {feeding} …",
-        )
-    return feeding
+def _selector(node: ast.InsertInto) -> Selector:
+    """Which rows are inserted, whatever the statement itself delivers (recorded)."""
+    match node.selector:
+        case "rstream":
+            return "rstream"
+        case "irstream":
+            return "irstream"
+    return "istream"
 
 
 def _renamed(

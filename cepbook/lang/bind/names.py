@@ -17,6 +17,7 @@ from cepbook.lang.catalog import Catalog, ContextType, DeclaredExpression, Event
 from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
 from cepbook.lang.types import Type
 
+SOURCELESS = "a statement without a from-clause"  # what such a statement is called
 ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
 
 
@@ -70,6 +71,7 @@ class Module:
     problems: Problems = field(default_factory=Problems)
     taken: set[str] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
+    statement: str = ""  # the name of the one that is being bound
     requires: dict[tuple[str, str], None] = field(default_factory=dict)
     provides: dict[tuple[str, str], None] = field(default_factory=dict)
     subqueries: list[Subquery] = field(default_factory=list)

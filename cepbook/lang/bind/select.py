@@ -16,11 +16,12 @@ from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
-from cepbook.lang.bind.hints import check_hints, keeps_every_row
+from cepbook.lang.bind.hints import check_hints, keeps_every_row, reclaim_of_groups, reclaim_of_windows
 from cepbook.lang.bind.insert import bind_insert, row_type
 from cepbook.lang.bind.join import bind_join, whole_events
 from cepbook.lang.bind.names import (
     ERROR,
+    SOURCELESS,
     Module,
     Scope,
     Stream,
@@ -32,7 +33,7 @@ from cepbook.lang.bind.names import (
 from cepbook.lang.bind.output import bind_output
 from cepbook.lang.bind.pattern import MATCH_TYPE, bind_pattern
 from cepbook.lang.bind.reading import store_read
-from cepbook.lang.bind.window import bind_windows, check_reclaim_hint, is_derived, reclaim_hint
+from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
 from cepbook.lang.patterns import Pattern
@@ -56,18 +57,19 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     if rate is not None and keeps_every_row(node.annotations):
         rate = replace(rate, every_row=True)
     written = Shape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
+    reclaim = reclaim_of_groups(node.annotations, module) if node.group_by is not None else None
     found = shape(written, scope, node.span, gathered=node.output is not None)
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:
         insert, (columns, wildcard), output = bind_insert(
-            node.insert_into, (columns, wildcard), event_type, selector, module
+            node.insert_into, (columns, wildcard), event_type, module
         )
     else:
         output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
         return None
-    rows = _aggregated(_selected(stream, where), found, scope)
+    rows = _aggregated(_selected(stream, where), found, reclaim, scope)
     root = plan.Projection(
         plan.Having(rows, found.having, span=found.having.span) if found.having is not None else rows,
         columns,
@@ -113,13 +115,19 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
 
 
 def _check_sourceless(node: ast.Select, module: Module) -> None:
-    """Without a from-clause a statement tells of its context's partitions: there are no events."""
-    if node.context is None:
-        fact, hint = "a select without a from-clause needs a context", "begin the statement with `context NAME`"
-        module.problems.add("wrong-context", fact, node.span, hint)
+    """Without a from-clause a statement tells of its context's partitions: there are no events.
+
+    Without a context it delivers nothing, and shows one row (recorded: select_without_from).
+    """
     for item in node.items:
         if item.expr is None:
-            module.problems.add("wrong-parameter", "`*` without a from-clause selects nothing", item.span)
+            hint = "write from and an event type behind the select list"
+            module.problems.add("wrong-parameter", "`*` without a from-clause selects nothing", item.span, hint)
+    last = node.items[-1]
+    if last.alias in module.catalog.event_types and isinstance(last.expr, ast.Chain):
+        hint = f"write from before the event type: from {last.alias}"
+        end = Span(node.span.end, node.span.end)
+        module.problems.add("syntax", "the statement has no from", end, hint)
     if node.group_by is not None:
         module.problems.add("invalid-group-by", "group by without a from-clause", node.group_by.span)
 
@@ -151,7 +159,7 @@ def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | Non
     if node.sources:
         check_context(context, node, node.sources[0].stream.span, module)
     else:
-        scope.no_aggregates = "a statement without a from-clause"
+        scope.no_aggregates = SOURCELESS
     return scope, tuple(patterns)
 
 
@@ -161,9 +169,7 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
         return plan.Source(plan.NOTHING, None, None, span=node.span)
     found: list[plan.StreamNode] = []
     grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
-    reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
-    if node.group_by is not None and not grouped:
-        check_reclaim_hint(node.annotations, scope.module)
+    reclaim = reclaim_of_windows(node.annotations, scope.module) if grouped else None
     for position, source in enumerate(node.sources):
         pattern = patterns[position]
         arriving = _arriving(source, scope.streams[position], pattern, scope)
@@ -366,7 +372,9 @@ def _selected(rows: plan.FromNode, where: x.Expr | None) -> plan.SelectionNode:
     return plan.Selection(rows, where, span=where.span) if where is not None else rows
 
 
-def _aggregated(rows: plan.SelectionNode, found: Shape, scope: Scope) -> plan.AggregationNode:
+def _aggregated(
+    rows: plan.SelectionNode, found: Shape, reclaim: tuple[x.Expr, x.Expr] | None, scope: Scope
+) -> plan.AggregationNode:
     if found.kind == "unaggregated":
         return rows
-    return plan.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, found.levels, span=NOWHERE)
+    return plan.Aggregation(rows, found.keys, tuple(scope.calls), found.kind, found.levels, reclaim, span=NOWHERE)

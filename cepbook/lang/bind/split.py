@@ -61,5 +61,5 @@ def _branch(
     columns, wildcard = bind_columns(items, own)
     clause = "the where-clause"
     predicate = None if where is None else bind_condition(where, scope.without_aggregates(clause), clause)
-    insert, (columns, wildcard), output = bind_insert(into, (columns, wildcard), event_type, "istream", module)
+    insert, (columns, wildcard), output = bind_insert(into, (columns, wildcard), event_type, module)
     return plan.SplitBranch(insert, columns, wildcard, predicate, output, span=into.span)

@@ -10,8 +10,9 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import add_columns
 from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.hints import reclaim_of_windows
 from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, statement_context
-from cepbook.lang.bind.window import bind_windows, is_derived, reclaim_hint
+from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.normal import unparse
 from cepbook.lang.types import Type
@@ -91,7 +92,7 @@ def _union(node: ast.CreateWindow, windows: tuple[plan.WindowSpec, ...]) -> bool
 def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[plan.WindowSpec, ...] | None:
     """The data windows, of which there must be one that keeps rows; None: reported."""
     grouped = any(window.name == "groupwin" for window in node.windows)
-    reclaim = reclaim_hint(node.annotations, scope.module) if grouped else None
+    reclaim = reclaim_of_windows(node.annotations, scope.module) if grouped else None
     stream = ast.FilterStream(node.name, span=node.span)
     source = ast.StreamSource(stream, node.windows, None, False, node.retain, span=node.span)
     before = len(scope.problems.found)

@@ -21,8 +21,6 @@ def comparable(left: Type, right: Type) -> bool:
         return True
     if t.is_numeric(left) and t.is_numeric(right):
         return True
-    if left in TEXTUAL and right in TEXTUAL:
-        return True
     if left.of is not None and right.of is not None:
         return comparable(left.of, right.of)
     return left.name == right.name and left.event is None

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang.bind.derived import DerivedWindow, bind_derived, key_columns
-from cepbook.lang.bind.hints import hints
-from cepbook.lang.bind.names import Module, Refused, Scope, did_you_mean
+from cepbook.lang.bind.names import Refused, Scope, did_you_mean
 from cepbook.lang.bind.parameters import bind_parameters
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import Column, Source, StreamNode, Windowed, WindowSpec
 from cepbook.lang.windows import WINDOWS, WindowRow
 
 GROUPING = ("groupwin", "merge")  # they hold no events of their own
-AGED, SWEPT = "reclaim_group_aged", "reclaim_group_freq"
 
 
 @dataclass(slots=True)
@@ -199,33 +196,3 @@ def _add_derived(derived: DerivedWindow, found: Windows, reclaim: tuple[int, int
         if reclaim is not None:
             scope.problems.unsupported("reclaim_group hints with a derived-value window alone", derived.span)
     found.derived = derived
-
-
-# ---------------------------------------------------------------- @Hint
-def reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> tuple[int, int] | None:
-    """``@Hint('reclaim_group_aged=…,reclaim_group_freq=…')`` in clock units; the latter is as long as the former."""
-    found: dict[str, int] = {}
-    for name, value, node in hints(annotations):
-        if name in (AGED, SWEPT):
-            found[name] = _clock_units(name, value, node, module)
-    if AGED not in found or 0 in found.values():
-        return None
-    return found[AGED], found.get(SWEPT, found[AGED])
-
-
-def check_reclaim_hint(annotations: Iterable[ast.Annotation], module: Module) -> None:
-    """Report bad values of the hint on a grouped statement, where variables may stand, too."""
-    for name, value, node in hints(annotations):
-        if name in (AGED, SWEPT) and value not in module.catalog.variables:
-            _clock_units(name, value, node, module)
-
-
-def _clock_units(name: str, value: str, node: ast.Annotation, module: Module) -> int:
-    try:
-        amount = float(value)
-    except ValueError:
-        amount = 0.0
-    if not (math.isfinite(amount) and amount > 0):
-        module.problems.add("wrong-parameter", f"`{name}` must be a number of seconds above 0", node.span)
-        return 0
-    return round(amount * (1_000_000 if module.options.microseconds else 1000))

@@ -7,7 +7,6 @@ from typing import Any
 
 from lark import Token
 
-from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang.dialects.epl_context import ContextReader, word_of
 from cepbook.lang.dialects.epl_expr import Misplaced, Node, plain, present, span_of, unquote
@@ -35,8 +34,6 @@ class StatementReader(ContextReader):
             else:
                 expressions.append(self.read(child))
         statement: ast.Statement = self.read(body)
-        if isinstance(statement, ast.Select) and not (statement.sources or statement.insert_into or context):
-            raise missing_from(statement)
         return replace(
             statement,
             annotations=tuple(annotations),
@@ -375,12 +372,3 @@ class StatementReader(ContextReader):
         if isinstance(value, Token) and language is None:
             return replace(decl, language="js")
         return decl
-
-
-def missing_from(select: ast.Select) -> Misplaced:
-    """A select without from-clause makes sense in a context or as a single insert only."""
-    last = select.items[-1]
-    hint = "write from and an event type behind the select list"
-    if last.alias is not None and isinstance(last.expr, ast.Chain):
-        hint = f"write from before the event type: from {last.alias}"
-    return Misplaced("the statement has no from", Span(select.span.end, select.span.end), hint)
