@@ -182,6 +182,6 @@ def _insert(
             columns += bind_columns((item,), own)[0]
     named = {column.name: column for column in columns}  # of the same name the last is selected by hand
     into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
-    insert, (found, _), output = bind_insert(into, (tuple(named.values()), False), None, "istream", scope.module)
+    insert, (found, _), output = bind_insert(into, (tuple(named.values()), False), None, scope.module)
     stream = None if insert.target == target.store.name else insert
     return plan.MergeAction("insert", where, found, stream, output_type=output, span=node.span)

@@ -100,7 +100,7 @@ def _insert_rows(
     target = _target(into.target, None, node, module)
     if target is None:
         return None
-    fitted = tuple(bind_insert(into, (row, False), None, "istream", module)[1][0] for row in rows)
+    fitted = tuple(bind_insert(into, (row, False), None, module)[1][0] for row in rows)
     text = module.text(node.span)
     return plan.InsertRows(
         name, False, text, heading.annotations, target.store, fitted, target.event_type, span=node.span
