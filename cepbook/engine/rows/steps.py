@@ -478,13 +478,9 @@ class Steps:
     def leaving(self) -> Leaving:
         """How events leave one group of the aggregation."""
         within = self._leaving()
-        return Leaving.ANYHOW if within is Leaving.IN_ORDER and (self.changing or self._nested) else within
-
-    @property
-    def _nested(self) -> bool:
-        """Whether there is an aggregate of aggregates: other values leave it than entered."""
         parts = (part for e in of_calls(self.calls) if e is not None for part in x.walk(e))
-        return any(isinstance(part, x.AggregateRef) for part in parts)
+        nested = any(isinstance(part, x.AggregateRef) for part in parts)  # other values leave than entered
+        return Leaving.ANYHOW if within is Leaving.IN_ORDER and (self.changing or nested) else within
 
     @property
     def related(self) -> bool:
