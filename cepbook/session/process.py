@@ -47,7 +47,7 @@ class Patience:
     costs more than the statements themselves (measured: replays run 2 to 4 times as fast without).
     """
 
-    OBJECTS = 100_000  # new objects between two collections of the youngest generation; Python's default is 700
+    OBJECTS = 250_000  # new objects between two collections of the youngest generation; Python's default is 700
 
     def __init__(self) -> None:
         self._former: tuple[int, int, int] | None = None
@@ -60,7 +60,10 @@ class Patience:
             gc.set_threshold(self.OBJECTS, *former[1:])
 
     def end(self) -> None:
-        """As it was before `begin`."""
+        """As it was before `begin`. What is new now is old, without a look at it: that would be the next thing to happen."""
         if self._former is not None:
+            if not gc.get_freeze_count():  # what others froze stays so
+                gc.freeze()
+                gc.unfreeze()
             gc.set_threshold(*self._former)
             self._former = None

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
 
 SLICE = 0.010  # seconds of work between two turns of the event loop
-CALL = 0.002  # seconds of work per call of the engine that the piece size aims at
-PIECES = (16, 8_192)  # fewest and most events per call of the engine
+PIECES = (16, 8_192)  # fewest and most events per call of the engine; between, as many as take up to SLICE
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
 ENDED = ("finished", "stopped", "failed")
 
@@ -110,7 +109,7 @@ class Replay:
         self._hold = paused
         self._stop = False
         self._steps = 0
-        self._piece = 256
+        self._piece = 1_024
         self._inside = False
         self._interrupted = False
         self._next: list[Part] = []  # the event that was to come when a gap before it was interrupted
@@ -437,9 +436,9 @@ class Replay:
         elapsed = wall.perf_counter() - started
         if self._travel is not None:
             self._travel.look(self._taken, self._events, self._stage.now)
-        if elapsed > CALL:
+        if elapsed > SLICE:
             self._piece = max(PIECES[0], self._piece // 2)
-        elif taken == most == self._piece and elapsed < CALL / 2:
+        elif taken == most == self._piece and elapsed < SLICE / 2:
             self._piece = min(PIECES[1], self._piece * 2)
         return taken
 
