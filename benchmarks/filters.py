@@ -34,13 +34,13 @@ class Counter:
     rows = 0
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """Rows are nothing to it."""
+        self.width = 2 + (1 if columns is None else len(columns))
 
     def one(self, record: Record) -> None:
         self.rows += 1
 
-    def extend(self, records: list[Record]) -> None:
-        self.rows += sum(record[0] <= MORE for record in records)
+    def extend(self, flat: list[Any]) -> None:
+        self.rows += sum(mark <= MORE for mark in flat[:: self.width])
 
 
 def cost(form: Callable[[int], str], count: int, events: int) -> float:

@@ -51,7 +51,7 @@ class Counter:
         self.rows = 0
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row], /) -> None:
-        """Rows are nothing to it."""
+        self.width = 2 + (1 if columns is None else len(columns))
 
     def push(self, time: int, insert: Rows, remove: Rows, /) -> None:
         self.rows += len(insert or ())
@@ -59,8 +59,8 @@ class Counter:
     def one(self, record: Record, /) -> None:
         self.rows += 1
 
-    def extend(self, records: list[Record], /) -> None:
-        self.rows += sum(record[0] <= MORE for record in records)
+    def extend(self, flat: list[Any], /) -> None:
+        self.rows += sum(mark <= MORE for mark in flat[:: self.width])
 
 
 def deployed(schema: str, statement: str) -> tuple[Runtime, Counter]:

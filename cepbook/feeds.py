@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -152,10 +152,10 @@ class Feed:
         if len(pending) >= self._batch:
             self._news()
 
-    def extend(self, records: list[Record]) -> None:
-        """Take the records of whole deliveries, in order."""
+    def extend(self, flat: list[Any]) -> None:
+        """Take the records of whole deliveries, in order and end to end."""
         pending = self._pending
-        pending += chain.from_iterable(records)  # in one step: a reader in another thread sees all of them or none
+        pending += flat  # in one step: a reader in another thread sees all of them or none
         if len(pending) >= self._batch:
             self._news()
 

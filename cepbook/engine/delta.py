@@ -7,7 +7,8 @@ a flat tuple ``(mark, time, v0, …)`` (with a wildcard ``(mark, time, row)``); 
 - `REMOVE` a remove row that begins a delivery, as there is no insert row, `GONE` any other,
 - `EMPTY` a delivery without rows; the values are None.
 
-So a delivery is a record with an even mark and the records with odd ones that follow.
+So a delivery is a record with an even mark and the records with odd ones that follow. Several records travel *flat*, as
+one list of their values end to end: nothing is made for one of them, and every n-th value is a column.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Sink(Protocol):
     def one(self, record: Record, /) -> None:
         """A delivery of one insert row."""
 
-    def extend(self, records: list[Record], /) -> None:
-        """Any other delivery, or the many of a batch, in order."""
+    def extend(self, flat: list[Any], /) -> None:
+        """The records of any other delivery, or of the many of a batch, in order and flat."""
 
 
 @runtime_checkable

@@ -121,20 +121,20 @@ class Node:
 class Derived:
     """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
 
-    They are kept as records, and made into dicts, or into columns, when a reader asks for them so.
+    They are kept as flat records, and made into dicts, or into columns, when a reader asks for them so.
     """
 
-    __slots__ = ("_events", "_layout", "keys", "records", "type")
+    __slots__ = ("_events", "_flat", "_layout", "keys", "type")
 
     def __init__(
         self,
         type_name: str = "",
         layout: Layout | None = None,
-        records: Sequence[Record] = (),
+        flat: Sequence[Any] = (),
         keys: Sequence[Key] = (),
     ) -> None:
         self.type = type_name
-        self.records = records
+        self._flat = flat
         self.keys = keys
         self._layout = layout
         self._events: list[tuple[int, Row]] | None = None
@@ -146,18 +146,18 @@ class Derived:
         if layout is None:
             return []
         if self._events is None:
-            self._events = [(record[1], layout.event(layout.row(record))) for record in self.records]
+            self._events = [(each[1], layout.event(layout.row(each))) for each in layout.records(self._flat)]
         return self._events
 
     def columns(self, names: Iterable[str]) -> Slice | None:
         """The events as columns; None where the events lack one of these properties."""
-        if self._layout is None or self._layout.columns is None or not self.records:
+        if self._layout is None or self._layout.columns is None or not self._flat:
             return None
         places = {name: i for i, name in enumerate(self._layout.columns, 2)}
         if not places.keys() >= set(names):
             return None
-        columns = list(zip(*self.records, strict=True))
-        return Slice(self.type, list(columns[1]), {name: list(columns[places[name]]) for name in names})
+        flat, width = self._flat, self._layout.width
+        return Slice(self.type, flat[1::width], {name: flat[places[name] :: width] for name in names})
 
 
 def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node] | str:
@@ -218,8 +218,8 @@ class Flow:
             self._run_pattern(node.statement, self._for_atoms(node, given, produced), out)
         else:
             self._run_plain(node, given, produced, out)
-        if out.records:
-            node.statement.outlet.deliver_batch(out.records)
+        if out.flat:
+            node.statement.outlet.deliver_batch(out.flat)
         return out.derived()
 
     def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: _Out) -> None:
@@ -415,12 +415,12 @@ class _Out:
     It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
     """
 
-    __slots__ = ("_bases", "_slices", "_statement", "key", "keyed", "records")
+    __slots__ = ("_bases", "_slices", "_statement", "flat", "key", "keyed")
 
     def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
         self._statement = statement
         self._slices = slices
-        self.records: list[Record] = []
+        self.flat: list[Any] = []  # records
         self.keyed = keyed
         self.key: Key = (0, 1, 0, ())
         self._bases: list[Key] = []  # of each delivery
@@ -428,7 +428,7 @@ class _Out:
     @property
     def one(self) -> Out:
         """Takes a delivery of one row."""
-        return self._one if self.keyed else self.records.append
+        return self._one if self.keyed else self.flat.extend
 
     @property
     def push(self) -> Push:
@@ -448,7 +448,7 @@ class _Out:
             self._bases.append((places[count - length_hint(times) - 1], 1, 0, ()))
 
         def one(record: Record) -> None:
-            self.records.append(record)
+            self.flat.extend(record)
             note()
 
         def push(time: int, insert: Rows, remove: Rows) -> None:
@@ -458,10 +458,10 @@ class _Out:
         return times, one, push
 
     def _take(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.records += self._statement.outlet.layout.records(time, insert, remove)
+        self.flat += self._statement.outlet.layout.flat(time, insert, remove)
 
     def _one(self, record: Record) -> None:
-        self.records.append(record)
+        self.flat.extend(record)
         self._bases.append(self.key)
 
     def _push(self, time: int, insert: Rows, remove: Rows) -> None:
@@ -480,14 +480,16 @@ class _Out:
             return Derived()
         layout = self._statement.outlet.layout
         wanted = _SIDES[self._statement.steps.fed]
-        if not self.keyed:
-            return Derived(insert.target, layout, [record for record in self.records if record[0] in wanted])
-        found: list[Record] = []
+        if not self.keyed and wanted.issuperset(self.flat[:: layout.width]):
+            return Derived(insert.target, layout, self.flat)
+        found: list[Any] = []
         keys: list[Key] = []
-        for records, (place, phase, steps, way) in zip(deliveries(self.records), self._bases, strict=True):
+        bases = self._bases if self.keyed else repeat(_ALONE)
+        for records, (place, phase, steps, way) in zip(deliveries(layout.records(self.flat)), bases):  # noqa: B905
             for number, record in enumerate(r for r in records if r[0] in wanted):
-                found.append(record)
-                keys.append((place, phase, steps + 1, (*way, order, number)))
+                found += record
+                if self.keyed:
+                    keys.append((place, phase, steps + 1, (*way, order, number)))
         return Derived(insert.target, layout, found, keys)
 
 

@@ -22,24 +22,22 @@ class Layout:
     def __init__(self, columns: tuple[str, ...] | None, types: Mapping[str, Type]) -> None:
         self.columns = columns
         self.fresh: Callable[[Any], Row] = _maker(columns, types)
-        self._nothing = (None,) * (1 if columns is None else len(columns))
+        self.width = 2 + (1 if columns is None else len(columns))  # of a record
 
-    def records(self, time: int, insert: Rows, remove: Rows) -> list[Record]:
+    def flat(self, time: int, insert: Rows, remove: Rows) -> list[Any]:
         """The records of one delivery of rows."""
-        if self.columns is None:
-            insert, remove = [(row,) for row in insert or ()], [(row,) for row in remove or ()]
-        found: list[Record]
-        if insert:
-            found = [(INSERT, time, *insert[0])]
-            if len(insert) > 1:
-                found += [(MORE, time, *row) for row in insert[1:]]
-        elif remove:
-            found, remove = [(REMOVE, time, *remove[0])], remove[1:]
-        else:
-            return [(EMPTY, time, *self._nothing)]
-        if remove:
-            found += [(GONE, time, *row) for row in remove]
-        return found
+        found: list[Any] = []
+        for rows, mark, further in ((insert, INSERT, MORE), (remove, REMOVE, GONE)):
+            mark = further if found else mark
+            for row in rows or ():
+                found += mark, time
+                found += (row,) if self.columns is None else row
+                mark = further
+        return found or [EMPTY, time, *[None] * (self.width - 2)]
+
+    def records(self, flat: Sequence[Any]) -> list[Record]:
+        """One by one."""
+        return records(flat, self.width)
 
     def row(self, record: Record) -> Any:
         """The row of a record."""
@@ -52,16 +50,16 @@ class Layout:
         removed = [record[place] for record in delivery if REMOVE <= record[0] <= GONE]
         return inserted, removed
 
-    def chosen(self, records: Sequence[Record], side: Selector) -> list[Record]:
+    def chosen(self, flat: list[Any], side: Selector) -> list[Any]:
         """The records of deliveries of one side only, as insert rows; those without any rows stay."""
         if side == "irstream":
-            return list(records)
-        found: list[Record] = []
-        for each in deliveries(records):
+            return flat
+        found: list[Any] = []
+        for each in deliveries(self.records(flat)):
             insert, remove = self.sides(each)
             rows = insert if side == "istream" else remove
             if rows or each[0][0] == EMPTY:
-                found += self.records(each[0][1], rows, None)
+                found += self.flat(each[0][1], rows, None)
         return found
 
     def delta(self, time: int, insert: Rows, remove: Rows) -> Delta:
@@ -71,6 +69,11 @@ class Layout:
     def event(self, row: Any) -> Row:
         """The event that ``insert into`` makes of a row."""
         return row if self.columns is None else dict(zip(self.columns, row, strict=True))
+
+
+def records(flat: Sequence[Any], width: int) -> list[Record]:
+    """The records of a flat list, each of `width` values."""
+    return list(zip(*[iter(flat)] * width, strict=True))
 
 
 def deliveries(records: Sequence[Record]) -> Iterator[Sequence[Record]]:

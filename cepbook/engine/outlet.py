@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from cepbook.engine.delta import INSERT, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink
 from cepbook.engine.layout import Layout
@@ -39,7 +40,7 @@ class Outlet:
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Ports | None = None
-        self._held: list[Record] = []  # records of deliveries that are to be one
+        self._held: list[Any] = []  # flat records of deliveries that are to be one
 
     # -------------------------------------------------------------- who listens
     def add_listener(self, listener: Listener) -> None:
@@ -113,17 +114,17 @@ class Outlet:
         self._connect(self._holding() if kept else self._target)
 
     def _holding(self) -> Ports:
-        held, tell, records = self._held, self._host.held, self.layout.records
+        held, tell, flat = self._held, self._host.held, self.layout.flat
 
         def out(record: Record) -> None:
             if not held:
                 tell(self)  # first: a fault between the two must not leave rows that nobody releases
-            held.append(record)
+            held.extend(record)
 
         def push(time: int, insert: Rows, remove: Rows) -> None:
             if not held:
                 tell(self)
-            held.extend(records(time, insert, remove))
+            held.extend(flat(time, insert, remove))
 
         return Ports(out, push)
 
@@ -139,27 +140,26 @@ class Outlet:
         target = self._target
         if not held or target is None:
             return
-        if len(held) == 1 and held[0][0] == INSERT:
-            target.out(held[0])
+        if len(held) == self.layout.width and held[0] == INSERT:
+            target.out(tuple(held))
         else:
-            insert, remove = self.layout.sides(held)
-            target.push(held[0][1], insert or None, remove or None)
+            insert, remove = self.layout.sides(self.layout.records(held))
+            target.push(held[1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
-    def deliver_batch(self, records: list[Record]) -> None:
+    def deliver_batch(self, flat: list[Any]) -> None:
         """Hand the deliveries of a replayed slice to the sinks."""
-        if self._sinks and self._shown != "irstream":
-            records = self.layout.chosen(records, self._shown)
+        flat = self.layout.chosen(flat, self._shown) if self._sinks else flat
         for sink in self._sinks:
-            sink.extend(records)
+            sink.extend(flat)
 
     def _to_sink(self, sink: Sink) -> Ports:
         if isinstance(sink, RowSink):
             return Ports(sink.one, sink.push)
-        records, extend = self.layout.records, sink.extend
+        flat, extend = self.layout.flat, sink.extend
 
         def push(time: int, insert: Rows, remove: Rows) -> None:
-            extend(records(time, insert, remove))
+            extend(flat(time, insert, remove))
 
         return Ports(sink.one, push)
 

@@ -52,7 +52,7 @@ class MatchRecord:
         return next((made for kept, made in reversed(self._kept) if kept == number), None)
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """Rows are nothing to it."""
+        """The layout of the statement says it all."""
 
     def one(self, record: Record) -> None:
         """A delivery."""
@@ -60,9 +60,9 @@ class MatchRecord:
         self._next += 1
         self._pending, self._total = [], 0
 
-    def extend(self, records: list[Record]) -> None:
+    def extend(self, flat: list[Any]) -> None:
         """The records of deliveries."""
-        for record in records:
+        for record in self._statement.outlet.layout.records(flat):
             if not record[0] % 2:  # begins a delivery
                 self.one(record)
 

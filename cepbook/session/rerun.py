@@ -336,11 +336,11 @@ class _Tap:
         """The layout says it all."""
 
     def one(self, record: Record) -> None:
-        self.extend([record])
+        self.extend([*record])
 
-    def extend(self, records: list[Record]) -> None:
+    def extend(self, flat: list[Any]) -> None:
         event = self._layout.event
-        for delivery in deliveries(records):
+        for delivery in deliveries(self._layout.records(flat)):
             insert, remove = self._layout.sides(delivery)
             self._listener(Delta(delivery[0][1], list(map(event, insert)), list(map(event, remove))))
 

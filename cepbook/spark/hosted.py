@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from cepbook.engine.delta import EMPTY, GONE, MORE, Record, Row
+from cepbook.engine.layout import records
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import EventError, StatementError
 from cepbook.lang.catalog import EventType
@@ -160,9 +161,9 @@ class _Collector:
         self._begin()
         self._take(record, "insert")
 
-    def extend(self, records: list[Record]) -> None:
+    def extend(self, flat: list[Any]) -> None:
         kind = ""
-        for record in records:
+        for record in records(flat, 2 + (1 if self._columns is None else len(self._columns))):
             mark = record[0]
             if not mark % 2:
                 self._begin()

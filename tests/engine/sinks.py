@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cepbook.engine.delta import MORE, Delta, Record, Row
-from cepbook.engine.layout import deliveries
+from cepbook.engine.layout import deliveries, records
 
 
 class Deltas(list[Delta]):
@@ -14,12 +14,13 @@ class Deltas(list[Delta]):
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
         self._whole, self._fresh = columns is None, fresh
+        self._width = 2 + (1 if columns is None else len(columns))
 
     def one(self, record: Record) -> None:
-        self.extend([record])
+        self.extend([*record])
 
-    def extend(self, records: list[Record]) -> None:  # type: ignore[override]
-        for each in deliveries(records):
+    def extend(self, flat: list[Any]) -> None:  # type: ignore[override]
+        for each in deliveries(records(flat, self._width)):
             sides: tuple[list[Row], list[Row]] = [], []
             for mark, _, *row in each:
                 if mark < 4:

@@ -140,8 +140,8 @@ def test_one_row_comes_as_one_record() -> None:
         def one(self, record: Record) -> None:
             self.found.append(("one", record))
 
-        def extend(self, records: list[Record]) -> None:
-            self.found.append(("extend", records))
+        def extend(self, flat: list[Any]) -> None:
+            self.found.append(("extend", flat))
 
     runtime, statement = started("@name('s') select irstream k, x from E#length(1); @name('t') select * from E")
     records, whole = Records(), Records()
@@ -151,7 +151,7 @@ def test_one_row_comes_as_one_record() -> None:
     for each in (event("a", 1), sent):
         runtime.send("E", each)
     assert records.found[0] == ("describe", ("k", "x"))
-    assert records.found[-1] == ("extend", [(INSERT, 0, "b", 2), (GONE, 0, "a", 1)])
+    assert records.found[-1] == ("extend", [INSERT, 0, "b", 2, GONE, 0, "a", 1])
     assert (whole.found[0], whole.found[-1]) == (("describe", None), ("one", (INSERT, 0, sent)))
     assert whole.found[-1][1][2] is sent
 
@@ -160,12 +160,13 @@ def test_one_row_comes_as_one_record() -> None:
 def test_records_of_deliveries() -> None:
     layout = Layout(("k", "x"), {"k": STRING, "x": INT})
     a, b, c = ("a", 1), ("b", 2), ("c", 3)
-    assert layout.records(5, [a, b], [c]) == [(INSERT, 5, *a), (MORE, 5, *b), (GONE, 5, *c)]
-    assert layout.records(5, None, [a, b]) == [(REMOVE, 5, *a), (GONE, 5, *b)]
-    assert layout.records(5, None, None) == [(EMPTY, 5, None, None)]
+    assert layout.flat(5, [a, b], [c]) == [INSERT, 5, *a, MORE, 5, *b, GONE, 5, *c]
+    assert layout.flat(5, None, [a, b]) == [REMOVE, 5, *a, GONE, 5, *b]
+    assert layout.records([INSERT, 5, *a, GONE, 5, *b]) == [(INSERT, 5, *a), (GONE, 5, *b)]
+    assert layout.flat(5, None, None) == [EMPTY, 5, None, None]
     whole = Layout(None, {"k": OBJECT})
-    assert whole.records(5, [{"k": 1}], None) == [(INSERT, 5, {"k": 1})]
-    assert whole.records(5, None, None) == [(EMPTY, 5, None)]
+    assert whole.flat(5, [{"k": 1}], None) == [INSERT, 5, {"k": 1}]
+    assert whole.flat(5, None, None) == [EMPTY, 5, None]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_records_of_deliveries() -> None:
 )
 def test_records_tell_the_sides_of_each_delivery(sides: Any) -> None:
     layout = Layout(("k",), {"k": STRING})
-    records = [*layout.records(1, *sides), *layout.records(2, *sides)]
+    records = layout.records([*layout.flat(1, *sides), *layout.flat(2, *sides)])
     found = [layout.sides(each) for each in deliveries(records)]
     assert found == [(sides[0] or [], sides[1] or [])] * 2
 

@@ -16,15 +16,15 @@ def rows(n: int) -> list[dict[str, int]]:
     return [{"i": i} for i in range(n)]
 
 
-def records(time: int, n: int) -> list[tuple[Any, ...]]:
+def records(time: int, n: int) -> list[Any]:
     """A delivery of `n` insert rows."""
-    return [(int(i > 0), time, row) for i, row in enumerate(rows(n))] or [(4, time, None)]
+    return [each for i, row in enumerate(rows(n)) for each in (int(i > 0), time, row)] or [4, time, None]
 
 
 def test_counts_and_order() -> None:
     feed = Feed(100)
     feed.push(1, rows(2), None)
-    feed.extend([(2, 2, {"i": 0}), (3, 2, {"i": 1}), (3, 2, {"i": 2}), (0, 3, {"i": 0}), (3, 3, {"i": 0})])
+    feed.extend([2, 2, {"i": 0}, 3, 2, {"i": 1}, 3, 2, {"i": 2}, 0, 3, {"i": 0}, 3, 3, {"i": 0}])
     assert (feed.total_insert, feed.total_remove, feed.deliveries, feed.dropped, feed.rows) == (3, 4, 3, 0, 7)
     assert feed.snapshot()[1] == Delivery(1, 2, None, rows(3))
     assert repr(feed) == "Feed(3 insert, 4 remove, 0 deliveries dropped)"
@@ -137,7 +137,7 @@ def test_a_reader_in_another_thread_sees_whole_deliveries() -> None:
     reader.start()
     for number in range(30_000):
         if number % 3:
-            feed.extend([(int(j > 0), number % 3, number, j) for j in range(number % 3 + 1)])
+            feed.extend([v for j in range(number % 3 + 1) for v in (int(j > 0), number % 3, number, j)])
         else:
             feed.one((0, 0, number, 0))
     stop.set()
