@@ -130,11 +130,11 @@ class Derived:
         self,
         type_name: str = "",
         layout: Layout | None = None,
-        flat: Sequence[Any] = (),
+        flat: list[Any] | None = None,
         keys: Sequence[Key] = (),
     ) -> None:
         self.type = type_name
-        self._flat = flat
+        self._flat = flat or []
         self.keys = keys
         self._layout = layout
         self._events: list[tuple[int, Row]] | None = None

@@ -60,7 +60,7 @@ class Patience:
             gc.set_threshold(self.OBJECTS, *former[1:])
 
     def end(self) -> None:
-        """As it was before `begin`. What is new counts as old, unseen: else a look at all of it would follow at once."""
+        """As it was before `begin`. What is new counts as old, unseen: a look at all of it would be next otherwise."""
         if self._former is not None:
             if not gc.get_freeze_count():  # what others froze stays so
                 gc.freeze()
