@@ -1,6 +1,7 @@
 """Marks by folder: tests below tests/spark and tests/browser run in stages of their own (`tools/check.py`).
 
-Property tests, which run hundreds of random histories, are marked as such: the quick stage leaves them out.
+Property tests, which run hundreds of random histories, are marked as such: the quick stage leaves them out. So are
+tests that hold one, to run it for each of their parameters.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         if folder in ("spark", "browser"):
             item.add_marker(folder)
-        if item.get_closest_marker("hypothesis") is not None:
+        if isinstance(item, pytest.Function) and (
+            getattr(item.function, "is_hypothesis_test", False) or "given" in item.function.__code__.co_names
+        ):
             item.add_marker("histories")
 
 

@@ -84,6 +84,11 @@ def test_no_exception_is_swallowed(path: Path) -> None:
     assert lines == [], f"{relative(path)} loses exceptions at lines {lines}"
 
 
+def test_property_tests_are_no_part_of_the_quick_stage(request: pytest.FixtureRequest) -> None:
+    marks = [({mark.name for mark in item.iter_markers()}, item.nodeid) for item in request.session.items]
+    assert [name for names, name in marks if "hypothesis" in names and "histories" not in names] == []
+
+
 def test_architecture_is_short() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= MAX_ARCHITECTURE_LINES
 

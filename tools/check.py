@@ -16,10 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTEST = ["pytest", "-q", "-ra", "--durations=5", "--durations-min=2"]
+# Tests that need nothing but Python run in as many processes as there are cores.
+SPREAD = ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]
 STAGES = {
     "lint": ["ruff", "check", "."],
     "types": ["mypy", "--strict", "cepbook"],
-    "unit": [*PYTEST, "tests", "-m", "not spark and not browser"],
+    "unit": [*PYTEST, "tests", "-m", "not spark and not browser", *SPREAD],
     "spark": [*PYTEST, "tests", "-m", "spark"],
     "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"],
     "browser": [*PYTEST, "tests/browser"],
@@ -29,14 +31,14 @@ QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not hi
 CLOSING = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+|no tests ran) in [\d.]+s.*?=*$")
 
 
-def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float]:
-    """Run one stage, passing its output on. Gives (passed, closing line, seconds)."""
+def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float, float]:
+    """Run one stage, passing its output on. Gives (passed, closing line, seconds, seconds of the processors)."""
     words = (STAGES | QUICK)[name]
     command = [sys.executable, "-m", *words]
     if words[0] == "pytest" and sys.stdout.isatty():
         command.append("--color=yes")
     print(f"\n--- {name}: {' '.join(words)}", flush=True)
-    start = time.monotonic()
+    start, worked = time.monotonic(), processor()
     closing = ""
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -48,7 +50,13 @@ def run(name: str, environment: dict[str, str]) -> tuple[bool, str, float]:
             plain = re.sub(r"\x1b\[[\d;]*m", "", line).strip()
             if CLOSING.match(plain):
                 closing = plain.strip("= ")
-    return process.returncode == 0, closing, time.monotonic() - start
+    return process.returncode == 0, closing, time.monotonic() - start, processor() - worked
+
+
+def processor() -> float:
+    """Seconds that processors have worked for the stages so far."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def count(closing: str, passed: bool) -> Counter[str]:
@@ -82,12 +90,12 @@ def main(names: list[str]) -> int:
         for name in names or STAGES:
             results[name] = run(name, environment)
     print("\n--- summary")
-    for name, (passed, closing, seconds) in results.items():
-        print(f"{name:10} {'ok' if passed else 'FAILED':7} {seconds:6.1f} s  {closing}")
+    for name, (passed, closing, seconds, worked) in results.items():
+        print(f"{name:10} {'ok' if passed else 'FAILED':7} {seconds:6.1f} s  {worked:6.1f} CPU s  {closing}")
         total += count(closing, passed)
-    print(f"{'total':10} {'':7} {sum(seconds for _, _, seconds in results.values()):6.1f} s")
+    print(f"{'total':10} {'':7} {sum(seconds for _, _, seconds, _ in results.values()):6.1f} s")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
-    return 0 if all(passed for passed, _, _ in results.values()) else 1
+    return 0 if all(passed for passed, _, _, _ in results.values()) else 1
 
 
 if __name__ == "__main__":

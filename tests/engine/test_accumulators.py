@@ -45,6 +45,7 @@ def test_the_standard_deviation_of_a_window_that_slid_long_is_exact(spikes: bool
             assert spread.population() == pytest.approx(math.sqrt(statistics.pvariance(exact)), rel=1e-14)
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("size", [1, 2, 40, 2500])
 def test_mean_deviations_of_values_that_leave_anyhow(size: int) -> None:
     drawn, deviations, held = random.Random(size), Deviations(), list[float]()

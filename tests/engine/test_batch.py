@@ -209,7 +209,7 @@ def test_one_type(name: str) -> None:
 
 @pytest.mark.parametrize("name", TWO_TYPES)
 def test_two_types(name: str) -> None:
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(histories(("A", "B")), CUTS, st.sampled_from([0, 1000, 4000]))
     def check(events: list[Event], cuts: list[int], rest: int) -> None:
         same(TWO_TYPES[name], events, cuts, rest)
@@ -267,6 +267,7 @@ def test_output_clauses_that_depend_on_the_order_of_statements(epl: str, reason:
     assert Run(epl).runtime.batch(["A"]).reason == reason
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
 def test_a_slice_leaves_nothing_to_the_collector(name: str) -> None:
     """What runs through a slice holds all of its rows: cycles in it would keep them until the collector comes."""

@@ -152,6 +152,7 @@ def test_unknown_type_is_refused_with_a_proposal() -> None:
         runtime.sender("Nope")
 
 
+@pytest.mark.histories
 def test_insert_into_that_feeds_itself_for_ever_is_stopped() -> None:
     runtime, _ = runtime_with()
     runtime.deploy("@name('loop') insert into E select k, x, y from E")
@@ -161,6 +162,7 @@ def test_insert_into_that_feeds_itself_for_ever_is_stopped() -> None:
     runtime.send("E", {"x": 1})
 
 
+@pytest.mark.histories
 def test_one_event_may_lead_to_very_many_derived_ones() -> None:
     """A batch that releases its rows into a chain is no loop."""
     count = 150_000

@@ -28,6 +28,7 @@ def told(seed: int) -> tuple[Any, list[str], Any] | None:
     return run.deliveries, failures, read(run)
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("number", range(4))
 def test_random_statements_with_and_without_fragments(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = range(number * 60, (number + 1) * 60)

@@ -12,6 +12,8 @@ from cepbook.errors import BindError
 from tests.engine.histories import Run, comparable
 from tests.engine.statements import SCHEMA, Module, Statements
 
+pytestmark = pytest.mark.histories
+
 ROUNDS = range(12)
 EACH = 40
 

@@ -20,6 +20,7 @@ def parses(cache: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     return tree.data == "start"
 
 
+@pytest.mark.histories
 def test_cache_is_written_read_and_rewritten_when_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parses(tmp_path / "new", monkeypatch)
     (file,) = (tmp_path / "new").iterdir()

@@ -296,6 +296,7 @@ EDITS = {
 }
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("seed", range(12))
 def test_cells_edited_run_and_dropped_at_random(seed: int) -> None:
     """Whatever the order: an operation succeeds, or nothing has changed."""

@@ -100,6 +100,7 @@ def _supported() -> list[str]:
     return [name for name, row in WINDOWS.items() if row.supported and not row.derived and name != "merge"]
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("name", _supported())
 def test_what_is_drawn_last_is_what_the_statement_holds(name: str) -> None:
     """For every window: after each step the bars that have not left are the rows that the statement shows."""

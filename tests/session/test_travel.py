@@ -55,6 +55,7 @@ def go_on(cep: Workbench) -> Any:
     return repr(found)
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour"])
 @pytest.mark.parametrize("stepping", [False, True])
 def test_as_it_was_at_any_instant(keep: int | str, stepping: bool) -> None:

@@ -204,6 +204,7 @@ def test_the_plugin_loads_neither_the_engine_nor_pandas(pytester: pytest.Pyteste
     pytester.runpytest_subprocess(*_plugin()).stdout.fnmatch_lines(["HEAVY []"])
 
 
+@pytest.mark.histories
 def test_the_row_engine_runs_a_case_in_any_directory(pytester: pytest.Pytester) -> None:
     text = """# ticks
 ```epl

@@ -163,6 +163,7 @@ def test_a_chart_that_cannot_become_a_picture_still_draws_in_the_browser() -> No
     assert "image/png" not in shown and charts.MIME in shown
 
 
+@pytest.mark.histories
 def test_a_picture_of_text_that_xml_cannot_hold() -> None:
     """In a process of its own: the renderer would end this one."""
     pytest.importorskip("vl_convert")

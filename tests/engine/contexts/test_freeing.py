@@ -34,6 +34,7 @@ class Kept(dict[str, Any]):
     """An event that tells whether somebody still holds it."""
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("select", SELECTS)
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_ended_partitions_hold_nothing(kind: str, select: str) -> None:

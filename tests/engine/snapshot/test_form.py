@@ -110,6 +110,7 @@ def test_another_module_text_is_refused(changed: str) -> None:
         Runtime.restored(packed(document), {"twice": twice})
 
 
+@pytest.mark.histories
 def test_tables_that_make_no_sense() -> None:
     """A file that somebody wrote by hand: refused, whatever is wrong with it."""
     draw = random.Random(2)
