@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from cepbook.engine.statement import Statement
@@ -57,13 +57,18 @@ class Failures:
             raise first
 
 
-def attribute(failure: Exception, statements: Iterable[Statement]) -> bool:
-    """Report an exception as the failure of the statement whose generated code it passed; whether there is one."""
+def attribute(failure: Exception, statements: Collection[Statement]) -> bool:
+    """Report an exception as the failure of the statement whose generated code it passed; whether there is one.
+
+    If not it may have come while timers of any were armed: all are.
+    """
     passed = list(_namespaces(failure))
     for statement in statements:
         if any(statement.program.namespace is namespace for namespace in passed):
             statement.failed(failure)
             return True
+    for statement in statements:
+        statement.timed.mend(state for _, state in statement.states())
     # a listener may drop a statement that was still to see the event
     return any("stopped" in namespace for namespace in passed)
 

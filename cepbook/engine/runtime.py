@@ -596,7 +596,5 @@ class Runtime:
         if isinstance(failure, EventError | UsageError):
             raise failure
         if not attribute(failure, self._statements.values()):
-            for statement in self._statements.values():  # it may have come while timers of any were armed
-                statement.timed.mend(state for _, state in statement.states())
             self._failures.keep(failure)
             self.rounds.look_again()
