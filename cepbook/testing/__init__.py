@@ -50,8 +50,7 @@ The blocks act in the order in which they stand.
 Keys of ``config``: ``start`` (the initial clock in ms), ``listen`` (the statements whose deliveries count; without
 it all that have ``@name``), ``variable NAME = {"type": …, "value": …, "constant": …}``, and the settings of the
 engine: ``integerDivision``, ``iterableUnbound``, ``defaultStreamSelector``, ``prioritized``, ``microseconds``, ….
-``prioritized`` is true where a case does not say, but with the tags ``correction``, ``joins`` and ``subqueries`` it is
-false: so they were recorded.
+``prioritized`` is true where a case does not say; recorded ones, which have an ``oracle``, may then agree without it.
 
 Traces
 ------

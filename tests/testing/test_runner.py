@@ -3,6 +3,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+from cepbook.testing.engines import RowsEngine
 from cepbook.testing.report import failure_report, first_difference
 from cepbook.testing.runner import Outcome, Result, run
 from cepbook.testing.scenario import case_sections, parse_case
@@ -53,6 +54,21 @@ def test_the_order_across_statements_counts() -> None:
     epl = "```epl\n@name('a') from Tick; @name('b') from Tick\n```\n"
     assert outcome("Count n=1\n    a + n=1\n    b + n=1", epl) is Outcome.PASSED
     assert outcome("Count n=1\n    b + n=1\n    a + n=1", epl) is Outcome.FAILED
+
+
+def test_a_recorded_case_agrees_with_or_without_priorities_as_a_whole() -> None:
+    epl = "create schema S(n int); @name('a') select n from S; @name('b') select n from S(n > 0);"
+    both = {"deployed": "    a + n=1\n    b + n=1", "indexed": "    b + n=1\n    a + n=1"}
+
+    def passes(order: str, tags: str, config: str = "") -> bool:
+        text = case_text(f"S n=1\n{order}", f"```epl\n{epl}\n```\n", tags, config)
+        return run(parse_case(case_sections(text)[0], Path("file.md")), RowsEngine).outcome is Outcome.PASSED
+
+    assert [passes(order, "x") for order in both.values()] == [True, False]
+    assert [passes(order, "x; oracle: somebody") for order in both.values()] == [True, True]
+    off = "prioritized = false"
+    assert [passes(order, "x; oracle: somebody", off) for order in both.values()] == [False, True]
+    assert not passes(f"{both['deployed']}\nS n=1\n{both['indexed']}", "x; oracle: somebody")
 
 
 def test_rows_within_a_delivery_are_a_multiset_only_with_the_tag_unordered() -> None:
