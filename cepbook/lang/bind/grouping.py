@@ -111,7 +111,7 @@ class Shape:
 def shape(written: Shape, scope: Scope, span: Span, *, gathered: bool = False) -> Shape:
     """`written` with its kind decided and its expressions made to fit.
 
-    `gathered`: an output clause delivers the rows of several changes together.
+    `gathered`: an output clause delivers the rows of several changes together, or a pattern makes several matches one.
     """
     if not scope.calls and not written.keys:
         return written

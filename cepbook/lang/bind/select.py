@@ -58,7 +58,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         rate = replace(rate, every_row=True)
     written = Shape("unaggregated", group_by.keys, columns, wildcard, having, order_by, group_by.levels)
     reclaim = reclaim_of_groups(node.annotations, module) if node.group_by is not None else None
-    found = shape(written, scope, node.span, gathered=node.output is not None)
+    found = shape(written, scope, node.span, gathered=node.output is not None or any(patterns))
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:
