@@ -19,9 +19,11 @@ from cepbook.errors import BindError, Diagnostic
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
+    CreateIndexStatement,
     CreateVariableStatement,
     CreateWindowStatement,
     MergeStatement,
+    OnSelectStatement,
     OnSetStatement,
     SelectStatement,
     SplitStatement,
@@ -63,22 +65,28 @@ def build(
         elif isinstance(plan, CreateContextTreeStatement):
             name = plan.context.name
             contexts[name] = Tree(plan, compiled.trees[name], next_order(plan.priority), host, notices)
+        elif isinstance(plan, CreateIndexStatement):
+            check_unique(host.stores.get(plan.index.store), plan, compiled)
         elif isinstance(plan, SelectStatement):
             order = next_order(plan.priority)
             kind = "create window" if isinstance(plan, CreateWindowStatement) else "select"
+            kind = "on select" if isinstance(plan, OnSelectStatement) else kind
             made = Statement(host, plan, compiled.programs[plan.name], order, id_, compiled.plan.source, kind)
             statements.append(made)
             if isinstance(plan, CreateWindowStatement):
                 stores[plan.store.name] = made.owns(host.changes)
             known = {**host.stores, **stores}
             read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
-            made.stores = {number: known[store.name] for number, store in read.items()}
+            if isinstance(plan, OnSelectStatement):
+                made.changes_store(known, plan.target, plan.sources[1].store, 1)
+            else:
+                made.stores = {number: known[store.name] for number, store in read.items()}
         elif type(plan) in _KINDS and isinstance(plan, Delivering):
             order, program = next_order(plan.priority), compiled.programs[plan.name]
             kind = f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
             statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
             if isinstance(plan, MergeStatement):
-                statements[-1].changes_store({**host.stores, **stores}, plan)
+                statements[-1].changes_store({**host.stores, **stores}, plan.target, plan.source.store)
             if isinstance(plan, CreateVariableStatement):
                 compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
     provided = compiled.plan.provides
@@ -93,6 +101,14 @@ def build(
         tuple(n for kind, n in provided if kind == "expression"),
     )
     return Built(deployment, compiled, contexts, stores)
+
+
+def check_unique(store: Store | None, plan: CreateIndexStatement, compiled: Compiled) -> None:
+    """Errors: BindError when rows that are there have a key of a unique index several times."""
+    clash = store.clash(plan.index) if plan.index.unique and store is not None else None
+    if clash is not None:
+        fact = f"`{plan.index.store}` has several rows with {clash}"
+        raise BindError((Diagnostic("not-unique", fact, plan.span),), compiled.plan.source)
 
 
 def try_to_start(host: Host, plan: SelectStatement, compiled: Compiled, live: Iterable[Any]) -> None:

@@ -29,6 +29,7 @@ from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
     CreateExpressionStatement,
+    CreateIndexStatement,
     CreateSchemaStatement,
     CreateVariableStatement,
     CreateWindowStatement,
@@ -122,6 +123,8 @@ def compile_plan(
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_update(statement, own)
+        elif isinstance(statement, CreateIndexStatement):
+            after.indexes[statement.index.full_name] = statement.index
         elif isinstance(statement, InsertRows):
             with _refusals(statement, plan):
                 inserted[statement.name] = compile_rows(statement, scope_in)

@@ -60,6 +60,9 @@ def without(catalog: Catalog, deployments: Sequence[Deployment]) -> Catalog:
             found.contexts.pop(name, None)
         for name in deployment.variables:
             found.variables.pop(name, None)
+        for kind, name in deployment.plan.provides:
+            if kind == "index":
+                found.indexes.pop(name, None)
         for name in deployment.expressions:
             found.expressions.pop(name, None)
     return found

@@ -23,7 +23,7 @@ def joined_taker(
     plain = [
         number
         for number, scan in enumerate(steps.scans)
-        if not isinstance(scan, Match) and scan.source.event_type in types
+        if not isinstance(scan, Match) and scan.source.store is None and scan.source.event_type in types
     ]
     takers = [take for take in (matching.taker(types) for matching in matchings.values()) if take is not None]
     if plain:

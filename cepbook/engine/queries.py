@@ -15,7 +15,9 @@ from cepbook.engine.compiler import Compiled, compile_plan, options_of
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
+from cepbook.engine.relations.store import Store
 from cepbook.engine.statement import Statement
+from cepbook.errors import UsageError
 from cepbook.lang.bind.query import bind_query
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.plan import InsertRows, MergeStatement, SelectStatement
@@ -58,7 +60,10 @@ def _put(runtime: Any, target: str, rows: list[Row]) -> None:
     """All rows are one change; under a context of each partition that they belong to."""
     store = runtime.stores[target]
     with runtime.rounds:
-        store.put(rows, runtime.clock.now)
+        try:
+            store.put(rows, runtime.clock.now)
+        except ValueError as failure:
+            raise UsageError(str(failure)) from failure
         runtime.rounds.settled()
 
 
@@ -66,7 +71,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: S
     """The rows that an update or a delete has changed; no rows of a table."""
     statement = Statement(runtime, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query")
     store, program = runtime.stores[query.target.name], statement.program
-    statement.changes_store(runtime.stores, query)
+    statement.changes_store(runtime.stores, query.target, None)
     found: list[Row] = []
     statement.told(lambda now, insert, remove: found.extend(insert or ()))
     context = None if store.type.context is None else runtime.context(store.type.context)
@@ -89,7 +94,6 @@ def _same(state: Any, _: Any) -> Any:
 
 
 def _select(runtime: Any, select: SelectStatement, compiled: Compiled, selector: Selector | None) -> Answer:
-    assert select.source.store is not None
     source = compiled.plan.source
     statement = Statement(runtime, select, compiled.programs[select.name], (0, 0), "", source, "query")
     try:
@@ -104,24 +108,31 @@ def _states(
     runtime: Any, statement: Statement, select: SelectStatement, selector: Selector | None
 ) -> Iterable[list[Any]]:
     """The rows of the one state, or with a context clause of one state for each partition."""
-    assert select.source.store is not None
-    store, program, now = runtime.stores[select.source.store.name], statement.program, runtime.clock.now
-    if select.context is None:
-        context = None if store.type.context is None else runtime.context(store.type.context)
-        wanted = None if selector is None or context is None else chosen(selector, context.identities)
-        states = [state for id_, state in store.owner.states() if wanted is None or id_ in wanted]
-        parts = [(None, states)]
-    else:
+    program, now = statement.program, runtime.clock.now
+    stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
+    partitions: list[Any] = [None]
+    if select.context is not None:
         context = runtime.context(select.context)
         wanted = None if selector is None else chosen(selector, context.identities)
-        own = {id_: [state] for id_, state in store.owner.states()}
-        shared = store.type.context != select.context
-        every = [state for _, state in store.owner.states()]
         partitions = [p for p in context.partitions.values() if wanted is None or p.id in wanted]
-        parts = [(p, every if shared else own.get(p.id, [])) for p in partitions]
-    for partition, states in parts:
-        items = store.stored(states)
-        program.namespace["stored"] = lambda _, items=items: items
+    for partition in partitions:
+        items = {number: _held(runtime, store, partition, selector) for number, store in stores.items()}
+        program.namespace["stored"] = partial(_of_input, items)
         state = program["new_state"](partition, now)
         program["prefill"](state, now)
         yield program["rows"](state, now)
+
+
+def _held(runtime: Any, store: Store, partition: Any, selector: Selector | None) -> list[Any]:
+    """The items of a store: in a partition of its own context, else in those that `selector` means."""
+    states = store.owner.states()
+    if partition is not None and store.type.context == partition.name:
+        states = [each for each in states if each[0] == partition.id]
+    elif selector is not None and store.type.context is not None:
+        wanted = chosen(selector, runtime.context(store.type.context).identities)
+        states = [each for each in states if each[0] in wanted]
+    return store.stored(state for _, state in states)
+
+
+def _of_input(items: Mapping[int, list[Any]], state: Any, number: int = 0) -> list[Any]:
+    return items[number]

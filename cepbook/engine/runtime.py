@@ -27,7 +27,7 @@ from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.queries import ask
-from cepbook.engine.relations.store import Changes, Store
+from cepbook.engine.relations.store import Changes, Store, declare
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.rows.support import copied
@@ -235,8 +235,7 @@ class Runtime:
         old = self._deployment(deployment_id)
         others = dependants(self._deployments, [old])
         trial = without(self.catalog, [old, *others])
-        gone = {s.name for d in (old, *others) for s in d.statements}
-        names = {n for n in self._statements if n not in gone}
+        names = {*self._statements} - {s.name for d in (old, *others) for s in d.statements}
         variables = self._variables
         compiled: list[tuple[str, Compiled]] = []
         for id_, source in [(deployment_id, epl), *((d.id, d.source) for d in others)]:
@@ -280,7 +279,8 @@ class Runtime:
         self.rewired()
 
     def _hold(self) -> None:
-        """Whether rows are held depends on the statements that run."""
+        """Whether rows are held depends on the statements that run; which indexes are unique on what is declared."""
+        declare(self._stores, self.catalog.indexes)
         holds = any(statement.merges for statement in self._statements.values())
         if holds != self.holds:
             self.holds = holds

@@ -25,9 +25,9 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY, Cell
 from cepbook.engine.schedule import Schedule
 from cepbook.errors import Diagnostic, StatementError
-from cepbook.lang.catalog import EventType
+from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import CreateVariableStatement, MergeStatement, Reader, SelectStatement, Source
+from cepbook.lang.plan import CreateVariableStatement, Reader, SelectStatement, Source
 
 _BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
@@ -85,7 +85,7 @@ class Statement:
     def _matching_of(self, number: int, place: int) -> Matching:
         """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
         runtime, program = self._runtime, self.program.patterns[number]
-        at = number if self.steps.inputs else None
+        at = number if self.steps.inputs and self.steps.selects is None else None
         take = self._match if at is None else self._match_of_input(number)
         arm, limit = partial(self.timed.arm_pattern, place), runtime.config.pattern_limit
         crowded, post = partial(self._crowded, number), self.program.namespace.get("post")
@@ -137,7 +137,7 @@ class Statement:
             self.program.namespace["stored"] = self._stored
             for store in {id(store): store for store in self.stores.values()}.values():
                 store.readers.append(self)
-            for _, state in self.states() if self.steps.row is not None else ():
+            for _, state in self.states() if self.steps.fills else ():
                 self.program["prefill"](state, self._runtime.clock.now)
         if self.steps.fill is not None:
             self._fill(self._runtime.stores[self.steps.fill.store])
@@ -213,7 +213,7 @@ class Statement:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
-        elif self.stores and self.steps.row is not None:
+        elif self.stores and self.steps.fills:
             now = self._runtime.clock.now
             for number in self.stores:
                 on_change = self.program[self._on_change(number)]
@@ -229,7 +229,7 @@ class Statement:
         assert self.steps.owns is not None
         self.owned = Store(self.steps.owns, self.output_type.properties, changes, self.steps.posts_nothing)
         self.owned.owner = self
-        self.program.namespace["changed"] = self.owned.changed
+        self.program.namespace.update(changed=self.owned.changed, admit=self.owned.admit)
         return self.owned
 
     def insert(self, row: dict[str, Any]) -> None:
@@ -249,11 +249,13 @@ class Statement:
         """Deliver what others put into the store that it created, and took out."""
         self.program["apply"](state, entered, left, now)
 
-    def changes_store(self, stores: Mapping[str, Store], plan: MergeStatement) -> None:
-        """It is an on-trigger that changes a store."""
-        store = stores[plan.target.name]
-        if plan.source.store is not None:
-            self.stores = {0: stores[plan.source.store.name]}
+    def changes_store(
+        self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
+    ) -> None:
+        """It is an on-trigger on a store, maybe set off by rows that enter another, its input `number`."""
+        store = stores[target_type.name]
+        if trigger is not None:
+            self.stores = {number: stores[trigger.name]}
 
         def target(state: Any) -> Any:
             if self.context is None:

@@ -89,6 +89,21 @@ class DeclaredExpression:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class IndexType:
+    """A declared index of a named window or table: its columns with their kinds, ``hash`` or ``btree``."""
+
+    name: str
+    store: str
+    columns: tuple[tuple[str, str], ...]
+    unique: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Its name and that of its store."""
+        return f"{self.store}.{self.name}"
+
+
 @dataclass(slots=True)
 class Catalog:
     """All names known to the compiler. Copies are cheap; a bind works on a copy, so a failed module leaves no trace."""
@@ -98,6 +113,7 @@ class Catalog:
     functions: dict[str, Type] = field(default_factory=dict)
     variables: dict[str, VariableType] = field(default_factory=dict)
     stores: dict[str, StoreType] = field(default_factory=dict)
+    indexes: dict[str, IndexType] = field(default_factory=dict)  # by their full names
     expressions: dict[str, DeclaredExpression] = field(default_factory=dict)
 
     def copy(self) -> Catalog:

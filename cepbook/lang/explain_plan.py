@@ -74,6 +74,10 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
         value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
         head = f"create {kind} `{statement.name}`"
         return [head, f"  {statement.variable.name}: {statement.variable.type}{value}"]
+    if isinstance(statement, plan.CreateIndexStatement):
+        index = statement.index
+        columns = ", ".join(f"{name} {kind}" for name, kind in index.columns)
+        return [f"create {'unique ' * index.unique}index `{statement.name}`", f"  of {index.store}({columns})"]
     if isinstance(statement, plan.OnSetStatement):
         return _on_set(statement)
     if isinstance(statement, plan.SplitStatement):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from cepbook.lang.catalog import ContextType, DeclaredExpression, EventType, StoreType, VariableType
+from cepbook.lang.catalog import ContextType, DeclaredExpression, EventType, IndexType, StoreType, VariableType
 from cepbook.lang.chains import (
     NOTHING,
     AggregateCall,
@@ -287,6 +287,17 @@ class CreateWindowStatement(SelectStatement):
 
 
 @dataclass(frozen=True, slots=True)
+class OnSelectStatement(SelectStatement):
+    """``on … select``: an event is joined once with the rows of `target`, its input 0; the event is input 1.
+
+    Nothing is kept from one event to the next. With `deletes` the rows that match are taken out then.
+    """
+
+    target: StoreType = field(kw_only=True)
+    deletes: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSchemaStatement(StatementPlan):
     """``create schema``; delivers nothing."""
 
@@ -298,6 +309,13 @@ class CreateExpressionStatement(StatementPlan):
     """``create expression``; delivers nothing. The statements that use it have its body in their own expressions."""
 
     expression: DeclaredExpression
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndexStatement(StatementPlan):
+    """``create [unique] index``; delivers nothing."""
+
+    index: IndexType
 
 
 @dataclass(frozen=True, slots=True)

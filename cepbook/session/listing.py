@@ -16,6 +16,8 @@ from cepbook.session.tables import frame_of
 _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",
     plan.CreateWindowStatement: "create window",
+    plan.CreateIndexStatement: "create index",
+    plan.OnSelectStatement: "on select",
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",
     plan.CreateContextTreeStatement: "create context",

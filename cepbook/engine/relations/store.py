@@ -6,14 +6,14 @@ until all statements have seen the present event, and then goes to the readers, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cepbook.engine.delta import Row
 from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
 from cepbook.engine.state import State
-from cepbook.lang.catalog import StoreType
+from cepbook.lang.catalog import IndexType, StoreType
 
 Item = tuple[Any, ...]
 
@@ -65,6 +65,7 @@ class Store:
         self.owner: Owner
         self.readers: list[Reader] = []
         self.unseen = unseen  # rows are collected before anybody is told of them
+        self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
 
     def inserted(self, row: Row) -> None:
@@ -121,9 +122,64 @@ class Store:
             state[2] = None if self.unseen else relation
         return relation
 
+    # -------------------------------------------------------------- unique indexes
+    def admit(self, state: Any, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
+        """`change`, unless what enters has the key of a row that stays: that does not enter, and it is an error."""
+        if not self.uniques:
+            return change
+        entered, left = change
+        gone = {item[0] for item in (*entered, *left)}
+        if state[2] is None and not self.unseen:  # what enters is there already, and is told of later
+            relation = state[2] = Relation()
+            relation.change([item for item in state[1].contents() if item[0] not in gone], ())
+        found: list[Item] = []
+        why = ""
+        for item in entered:
+            clash = self._clash(state, item[-1], gone, found)
+            if clash is None:
+                found.append(item)
+            else:
+                why = clash
+                state[1].discard(item)
+        if not why:
+            return change
+        if found or left:
+            self.owner.changed(state, found, left, now)
+        raise ValueError(why)
+
+    def _clash(self, state: Any, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
+        """What forbids a row beside those that are there, without those that are `gone`, and `more`."""
+        for index in self.uniques:
+            key = ColumnKey(tuple(name for name, _ in index.columns))
+            value = key((row,))
+            held = [*self.by_key(state, key.columns, value), *(item for item in more if key(item) == value)]
+            if any(item[0] not in gone for item in held):
+                return f"unique index `{index.name}`: `{self.name}` has a row with {_shown(key.columns, row)} already"
+        return None
+
+    def clash(self, index: IndexType) -> str | None:
+        """A key of `index` that several rows have."""
+        key = ColumnKey(tuple(name for name, _ in index.columns))
+        for _, state in self.owner.states():
+            seen: set[Any] = set()
+            for item in self.contents(state):
+                value = key(item)
+                if value in seen:
+                    return _shown(key.columns, item[-1])
+                seen.add(value)
+        return None
+
+    # -------------------------------------------------------------- changes by others
     def move(self, state: Any, old: Sequence[Item], new: Sequence[Row], now: int) -> None:
         """Take items out and put rows in, as one change. What the data windows push out goes with what is taken out."""
         view = state[1]
+        if self.uniques and new:
+            gone, fresh = {item[0] for item in old}, list[Item]()
+            for row in new:
+                clash = self._clash(state, row, gone, fresh)
+                if clash is not None:
+                    raise ValueError(clash)
+                fresh.append((-1, row))
         for item in old:
             view.discard(item)
         entered: list[Item] = []
@@ -141,6 +197,16 @@ class Store:
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """The items in some of the owner's states."""
         return [item for state in states for item in state[1].contents()]
+
+
+def declare(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
+    """These are the indexes that are declared now."""
+    for store in stores.values():
+        store.uniques = tuple(each for each in indexes.values() if each.store == store.name and each.unique)
+
+
+def _shown(columns: Sequence[str], row: Row) -> str:
+    return ", ".join(f"{name} = {row[name]!r}" for name in columns)
 
 
 def _ordinal(item: Item) -> int:

@@ -26,18 +26,22 @@ class Arrangement:
     descending: tuple[bool, ...]
     limit: int | Cell | None
     offset: int | Cell | None
+    distinct_last: bool = False  # of what the limit has left (recorded: ts_distinct_order)
 
     def __call__(self, keyed: list[Keyed] | None) -> list[Any] | None:
         """Rows, arranged, of (sort key, row) pairs; None when none is left."""
         if not keyed:
             return None
-        if self.distinct:
+        if self.distinct and not self.distinct_last:
             keyed = _distinct(keyed)
         for position in reversed(range(len(self.descending))):
             keyed = sorted(keyed, key=_nulls_first(position), reverse=self.descending[position])
         limit, offset = _present(self.limit), _present(self.offset) or 0
-        rows = [row for _, row in keyed][max(offset, 0) :]
-        return (rows if limit is None or limit < 0 else rows[:limit]) or None
+        keyed = keyed[max(offset, 0) :]
+        keyed = keyed if limit is None or limit < 0 else keyed[:limit]
+        if self.distinct_last:
+            keyed = _distinct(keyed)
+        return [row for _, row in keyed] or None
 
 
 def _present(count: int | Cell | None) -> int | None:

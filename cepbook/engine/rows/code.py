@@ -95,6 +95,7 @@ class Code:
             tuple(descending for _, descending in projection.order_by),
             self._row_count(projection.limit),
             self._row_count(projection.offset),
+            projection.distinct and self.steps.selects is not None,
         )
         self.source.bind("arrange", arrangement)
         return True

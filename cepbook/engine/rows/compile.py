@@ -24,7 +24,7 @@ from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
-from cepbook.engine.rows.stored import StoreCode, write_consumer, write_joined
+from cepbook.engine.rows.stored import StoreCode, write_consumer, write_joined, write_on_select
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Span
 from cepbook.lang.plan import SelectStatement
@@ -134,6 +134,8 @@ class _Writer:
             self._on_inputs(self.body.joins)
         elif self.steps.consumes:
             write_consumer(self.body)
+        elif self.steps.selects is not None:
+            write_on_select(self.body, self.steps.selects)
         else:
             self._on_event()
             self._run()
@@ -351,6 +353,8 @@ class _Writer:
     def _found(self) -> None:
         source, steps, code = self.source, self.steps, self.code
         q = self.body.q
+        if steps.selects is not None:
+            return  # nothing is kept (recorded: ts_iterate_on_select)
         if steps.kind == "fully_aggregated":
             code.aggregates.load("A")
             code.append_row("found", q)

@@ -62,6 +62,8 @@ def _of_select(plan: p.SelectStatement) -> Steps:
     found = Steps(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(plan, p.CreateWindowStatement):
         found.owns, found.fill = plan.store, plan.fill
+    if isinstance(plan, p.OnSelectStatement):
+        found.selects = plan
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):

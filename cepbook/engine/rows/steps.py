@@ -196,6 +196,7 @@ class Steps:
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
     owns: StoreType | None = None  # the named window whose rows its views keep
     fill: p.Fill | None = None  # what it begins with
+    selects: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
     join: Join | None = None
     inputs: tuple[Steps, ...] = ()
     lookup: Lookup | None = None  # of a subquery
@@ -353,9 +354,16 @@ class Steps:
         return self.source.store is not None and not self.inputs
 
     @property
+    def fills(self) -> bool:
+        """Whether it begins with what the store holds: an on-trigger does not."""
+        return self.row is not None and self.selects is None
+
+    @property
     def shares(self) -> bool:
         """Whether it has to do with a named window or table."""
-        return self.consumes or self.owns is not None or self.apply.merges is not None
+        if self.consumes or self.owns is not None or self.selects is not None:
+            return True
+        return self.apply.merges is not None
 
     @property
     def holds(self) -> bool:

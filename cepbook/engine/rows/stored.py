@@ -7,12 +7,19 @@ these take it as ``on_change(S, entered, left, now)``.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
+from cepbook.engine.relations.lookup import access_by_columns, write_lookup
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.emit import Emitter
+from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.pipeline import write_taken
+from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.writer import StatementCode
-from cepbook.lang.plan import Fill
+from cepbook.errors import Refusal
+from cepbook.lang.bind.create import conjunction
+from cepbook.lang.plan import Fill, OnSelectStatement
 
 
 class StoreCode(StatementCode):
@@ -32,6 +39,7 @@ class StoreCode(StatementCode):
         self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
         self.pipeline.armed()
         with self.source.block("if change is not None:"):
+            self.source.line("change = admit(S, change, now)")
             self._process_change()
             emit("ins", "rem")
 
@@ -101,3 +109,69 @@ def write_joined(body: StatementCode, joins: JoinPipeline) -> None:
         with source.block("def prefill(S, now):"):
             code.load_state()
             joins.prefill()
+
+
+def write_on_select(body: StatementCode, plan: OnSelectStatement) -> None:
+    """Write ``on_event1(e)``: an event is joined with the rows of the store, and all that makes is delivered."""
+    source, code, steps = body.source, body.code, body.steps
+    rows, trigger = code.items, steps.inputs[1]
+    assert isinstance(rows, JoinedItems) and steps.join is not None
+    for name in ("target", "contents", "by_key", "within", "move"):
+        source.bind(name, None)  # of the running statement
+    condition = trigger.source.filter
+    filtered = code.base.at(props=lower.placed(_locals(rows, 1)), events={0: "e"}, now="now")
+    scope = rows.scope(code.base.at(now="now"))
+    found = access_by_columns(conjunction(steps.join.conditions), 0, (1,))
+    with source.block("def select(S, events, now):"):
+        source.line("T = target(S)")
+        source.line("batch, taken = [], []")
+        with source.block("for e in events:"):
+            _unpack(rows, 1, "e", "0", source)
+            if condition is not None:
+                for name in lower.properties(condition):
+                    if name not in _locals(rows, 1):
+                        raise Refusal("no-property", f"`{name}` is read by the filter alone")
+                with source.block(f"if not {lower.truth(filtered, condition)}:", condition.span):
+                    source.line("continue")
+            write_lookup(found, scope)
+            with source.block("for i in items:"):
+                source.line("r = i[-1]")
+                _unpack(rows, 0, "r", "i[0]", source)
+                if found.rest:
+                    tests = " and ".join(lower.truth(scope, e) for e in found.rest)
+                    with source.block(f"if not ({tests}):", found.rest[0].span):
+                        source.line("continue")
+                source.line(f"batch.append(({', '.join([*rows.locals_of(0), *rows.locals_of(1)])},))")
+                if plan.deletes:
+                    source.line("taken.append(i)")
+        alone = steps.kind == "fully_aggregated"  # one row, whatever matches
+        source.line("ins, rem, forced = [], [], False")
+        with nullcontext() if alone else source.block("if batch:"):
+            source.line(f"process(new_state(S[0], now), batch, (), now, ins, rem, {alone})")
+            Emitter(code, "now", guarded=True)("ins", None)
+        if plan.deletes:
+            with source.block("if taken:"):
+                source.line("move(T, taken, (), now)", plan.span)
+        source.line("return bool(batch)")
+    parameters = (["e"], ["S"]) if steps.context is None else (["e", "S"], [])
+    for name in ("on_event1", "on_event"):  # of an event, of a match
+        with source.function(name, *parameters):
+            source.line("return select(S, (e,), clock.now)")
+    with source.block("def on_change1(S, entered, left, now):"):
+        source.line("select(S, [item[-1] for item in entered], now)")
+
+
+def _locals(rows: JoinedItems, number: int) -> dict[str, str]:
+    """The locals of the properties of an input."""
+    items = rows.inputs[number]
+    return {name: f"q{number}_{items.positions[name]}" for name in items.properties}
+
+
+def _unpack(rows: JoinedItems, number: int, event: str, ordinal: str, source: Source) -> None:
+    """Write the locals of an event or row of an input."""
+    names = {str(place): name for name, place in rows.inputs[number].positions.items()}
+    for part in rows.inputs[number].parts:
+        value = {"o": ordinal, "e": event}.get(part)
+        if value is None:
+            value = f"{event}.get({source.const(names[part], 'n')})"
+        source.line(f"q{number}_{part} = {value}")

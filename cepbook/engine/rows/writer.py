@@ -46,7 +46,7 @@ class StatementCode(ChangeCode):
         self.code = code
         self.steps = code.steps
         self.source = code.source
-        self.joins = JoinPipeline(code) if code.steps.inputs else None
+        self.joins = JoinPipeline(code) if code.steps.inputs and code.steps.selects is None else None
         self.pipeline: Pipeline = self.joins or Pipeline(code, iterable_unbound)
         self._view = self.pipeline.view()
         self._previous: dict[x.Expr, str] = {}

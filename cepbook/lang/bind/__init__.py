@@ -19,9 +19,10 @@ from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.declared import bind_create_expression, declare
 from cepbook.lang.bind.merge import bind_merge
 from cepbook.lang.bind.names import Module, Options
+from cepbook.lang.bind.onselect import bind_on_select
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.split import bind_split
-from cepbook.lang.bind.stores import bind_create_window
+from cepbook.lang.bind.stores import bind_create_index, bind_create_window
 from cepbook.lang.bind.subquery import bind_subquery
 from cepbook.lang.bind.update import bind_update
 from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
@@ -172,6 +173,7 @@ _STATEMENTS: dict[type[ast.Statement], Rule] = {
     ast.CreateContext: _context,
     ast.CreateVariable: bind_create_variable,
     ast.CreateWindow: bind_create_window,
+    ast.CreateIndex: bind_create_index,
     ast.OnTrigger: _on_trigger,
     ast.CreateExpression: bind_create_expression,
     ast.UpdateIStream: bind_update,
@@ -181,6 +183,7 @@ _STATEMENTS: dict[type[ast.Statement], Rule] = {
 _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.StatementPlan | None]] = {
     ast.OnSet: bind_on_set,
     ast.OnSplit: bind_split,
+    ast.OnSelect: bind_on_select,
     ast.OnMerge: bind_merge,
     ast.OnDelete: bind_merge,
     ast.OnUpdate: bind_merge,
@@ -188,6 +191,5 @@ _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {
     ast.CreateTable: "tables",
-    ast.CreateIndex: "create index",
     ast.CreateDataflow: "data flows",
 }

@@ -1,4 +1,4 @@
-"""``create window`` (Esper reference, chapter Named Windows and Tables)."""
+"""``create window``, ``create index`` (Esper reference, chapter Named Windows and Tables)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import add_columns
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.hints import reclaim_of_windows
-from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, statement_context
+from cepbook.lang.bind.merge import Target, bind_target
+from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, did_you_mean, statement_context
 from cepbook.lang.bind.window import bind_windows, is_derived
-from cepbook.lang.catalog import EventType, StoreType
+from cepbook.lang.catalog import EventType, IndexType, StoreType
 from cepbook.lang.normal import unparse
 from cepbook.lang.types import Type
 
@@ -159,3 +160,44 @@ def _columns(node: ast.CreateWindow, module: Module) -> tuple[plan.Column, ...] 
         value = replace(value, type=t.OBJECT) if value.type == t.NULL else value
         found[column] = plan.Column(column, value, span=item.span)
     return tuple(found.values())
+
+
+# ---------------------------------------------------------------- create index
+def bind_create_index(
+    node: ast.CreateIndex, name: str, heading: Heading, module: Module
+) -> plan.CreateIndexStatement | None:
+    """``create [unique] index I on W (a hash, b btree)``; None when the report says why not."""
+    target = bind_target(node.target, None, node.span, node, module, anywhere=True)
+    if target is None:
+        return None
+    columns = tuple(_index_column(key, kind, target, module) for key, kind in node.columns)
+    index = IndexType(node.name, node.target, tuple(c for c in columns if c is not None), node.unique)
+    if index.full_name in module.catalog.indexes:
+        fact = f"an index `{node.name}` of `{node.target}` exists already"
+        module.problems.add("duplicate-name", fact, module.word(node.name, node.span))
+    if None in columns:
+        return None
+    module.catalog.indexes[index.full_name] = index
+    module.provides["index", index.full_name] = None
+    text = module.text(node.span)
+    return plan.CreateIndexStatement(
+        name, heading.name is not None, text, heading.annotations, index, span=node.span
+    )
+
+
+def _index_column(key: ast.Expr, kind: str, target: Target, module: Module) -> tuple[str, str] | None:
+    plain = isinstance(key, ast.Chain) and len(key.steps) == 1 and key.steps[0].args is None
+    if kind not in ("hash", "btree"):
+        module.problems.unsupported("an index of this kind", key.span)
+        return None
+    if not plain:
+        module.problems.add("wrong-parameter", "an index is on columns", key.span)
+        return None
+    assert isinstance(key, ast.Chain)
+    name = key.steps[0].name
+    if name not in target.event_type.properties:
+        hint = did_you_mean(name, target.event_type.properties)
+        fact = f"no column `{name}` in `{target.store.name}`"
+        module.problems.add("unknown-property", fact, key.span, hint)
+        return None
+    return name, kind

@@ -1,0 +1,47 @@
+"""``on … select [and delete]`` (Esper reference, section "On-Select and On-Select-Delete").
+
+It is a join of the event, which alone makes rows, with what the named window or table holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from cepbook.lang import ast, plan
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.merge import bind_target, check_trigger
+from cepbook.lang.bind.names import Module, Scope
+from cepbook.lang.bind.select import bind_select
+from cepbook.lang.bind.trigger import bind_trigger
+
+
+def bind_on_select(node: ast.OnTrigger, name: str, heading: Heading, module: Module) -> plan.OnSelectStatement | None:
+    """The statement; None when the report says why not."""
+    action = node.action
+    assert isinstance(action, ast.OnSelect)
+    trigger = bind_trigger(node, "on … select", module)
+    if isinstance(trigger, Scope):
+        return None
+    (source,) = action.select.sources
+    assert isinstance(source.stream, ast.FilterStream)
+    target = bind_target(source.stream.type_name, source.alias, source.span, node, module)
+    event = check_trigger(trigger, module)
+    if target is None or event is None:
+        return None
+    if action.select.selector not in (None, "istream"):
+        fact = f"`select {action.select.selector}` in `on … select`, which has an insert stream only"
+        module.problems.add("wrong-parameter", fact, action.span)
+    select = replace(
+        action.select,
+        selector="istream",
+        sources=(source, replace(node.trigger, unidirectional=True)),
+        joins=(ast.Join("inner", None, span=node.span),),
+        context=node.context,
+        annotations=node.annotations,
+        span=node.span,
+    )
+    found = bind_select(select, name, heading, module)
+    if found is None:
+        return None
+    given = {each.name: getattr(found, each.name) for each in fields(found)}
+    return plan.OnSelectStatement(**given, target=target.store, deletes=action.delete)
