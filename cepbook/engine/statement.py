@@ -137,7 +137,7 @@ class Statement:
             self.program.namespace["stored"] = self._stored
             for store in {id(store): store for store in self.stores.values()}.values():
                 store.readers.append(self)
-            for _, state in self.states() if self.steps.fills else ():
+            for _, state in self.states() if self.fills else ():
                 self.program["prefill"](state, self._runtime.clock.now)
         if self.steps.fill is not None:
             self._fill(self._runtime.stores[self.steps.fill.store])
@@ -213,7 +213,7 @@ class Statement:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
-        elif self.stores and self.steps.fills:
+        elif self.stores and self.fills:
             now = self._runtime.clock.now
             for number in self.stores:
                 on_change = self.program[self._on_change(number)]
@@ -224,6 +224,11 @@ class Statement:
         on_change(state, self._stored(state, number), (), now)
 
     # -------------------------------------------------------------- named windows and tables
+    @property
+    def fills(self) -> bool:
+        """Whether it begins with what the stores hold: an on-trigger does not."""
+        return self.steps.row is not None and self.steps.selects is None
+
     def owns(self, changes: Changes) -> Store:
         """The store that it creates."""
         assert self.steps.owns is not None
@@ -257,14 +262,7 @@ class Statement:
         if trigger is not None:
             self.stores = {number: stores[trigger.name]}
 
-        def target(state: Any) -> Any:
-            if self.context is None:
-                return store.owner.state_of(None)
-            return store.owner.state_of(state[0])
-
-        self.program.namespace.update(
-            target=target, contents=store.contents, by_key=store.by_key, within=store.within, move=store.move
-        )
+        self.program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
 
     def told(self, push: Push) -> None:
         """Hand what a query changes to `push`."""

@@ -88,6 +88,16 @@ class Store:
         if self.readers:
             self._changes.add(Moved(self, state[0], entered, left))
 
+    def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
+        """What generated code of on-triggers calls; `partition_of` gives the context partition of a state of theirs."""
+        return {
+            "target": lambda state: self.owner.state_of(partition_of(state)),
+            "contents": self.contents,
+            "by_key": self.by_key,
+            "within": self.within,
+            "move": self.move,
+        }
+
     def contents(self, state: Any) -> list[Item]:
         """The items in a state of the owner; those that are still collected for a batch, too."""
         return list(state[1].contents())

@@ -354,16 +354,9 @@ class Steps:
         return self.source.store is not None and not self.inputs
 
     @property
-    def fills(self) -> bool:
-        """Whether it begins with what the store holds: an on-trigger does not."""
-        return self.row is not None and self.selects is None
-
-    @property
     def shares(self) -> bool:
         """Whether it has to do with a named window or table."""
-        if self.consumes or self.owns is not None or self.selects is not None:
-            return True
-        return self.apply.merges is not None
+        return self.consumes or any(each is not None for each in (self.owns, self.selects, self.apply.merges))
 
     @property
     def holds(self) -> bool:
