@@ -7,7 +7,21 @@ from collections.abc import Iterator
 from cepbook.engine.relations.access import Access
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
-from cepbook.engine.rows.steps import Apply, Derive, Fold, Keep, Lookup, Match, Pace, Row, Scan, Step, Steps, Where
+from cepbook.engine.rows.joinstep import Join
+from cepbook.engine.rows.steps import (
+    Apply,
+    Derive,
+    Fold,
+    Keep,
+    Lookup,
+    Match,
+    Pace,
+    Row,
+    Scan,
+    Step,
+    Steps,
+    Where,
+)
 from cepbook.lang.explain_plan import (
     show_branch,
     show_call,
@@ -38,6 +52,8 @@ def describe(name: str, program: Program) -> str:
         head, *facts = _shown(step, steps)
         lines.append(f"  {type(step).__name__.lower():{_WIDTH}}{head}")
         lines += [f"  {'':{_WIDTH}}{fact}" for fact in facts]
+        if isinstance(step, Join):
+            lines += [f"  {'':{_WIDTH}}{fact}" for fact in _joined(step, steps)]
         if isinstance(step, Keep) and step is steps.stages[0]:
             lines += [f"  {'':{_WIDTH}}{fact}" for fact in program.notes]
     lines.append(f"  {'state':{_WIDTH}}{_state(steps)}")
@@ -58,6 +74,8 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
                 yield f"reads {', '.join(steps.properties)}"
         case Match(_, pattern):
             yield from show_pattern(pattern, show_expr)
+        case Join():
+            yield f"{len(steps.inputs)} streams" + (", only marked ones make rows" if step.unidirectional else "")
         case Keep():
             yield from _kept(step, steps)
         case Derive(node):
@@ -103,11 +121,28 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
             yield from _read(path)
 
 
+def _joined(join: Join, steps: Steps) -> Iterator[str]:
+    """The streams of a join, and how an event of each finds those of the others."""
+    for number, (node, own) in enumerate(zip(join.node.inputs, steps.inputs, strict=True)):
+        words = [f"[{number}]"] + ([node.kind] if number else []) + ["unidirectional"] * node.unidirectional
+        head, *_ = _shown(own.scan, own)
+        kept = [fact for stage in own.stages for fact in _kept(stage, own)]
+        yield f"{' '.join(words)} {head}: {kept[0] if kept else 'nothing is kept'}"
+        for path in join.reached(number) if join.active[number] else ():
+            for fact in _found(path):
+                yield f"    [{path.input}] {fact}"
+
+
 def _read(path: Access | None) -> Iterator[str]:
     """How the events that a subquery holds are found."""
     if path is None:
         yield "aggregates move with each event, nothing is looked for"
         return
+    yield from _found(path)
+
+
+def _found(path: Access) -> Iterator[str]:
+    """How items of a relation are found."""
     if path.keys:
         pairs = [f"{show_expr(e.own)} {'is' if e.nulls else '='} {show_expr(e.other)}" for e in path.keys]
         yield f"found by a hash index: {', '.join(pairs)}"
@@ -145,6 +180,7 @@ def _column(column: Column, steps: Steps, calls: list[str]) -> str:
 def _state(steps: Steps) -> str:
     parts = ["the partition"] * (steps.context is not None)
     parts += ["the matcher of the pattern"] * isinstance(steps.scan, Match)
+    parts += ["a view and a relation for each stream"] * bool(steps.inputs)
     if steps.row is not None:
         parts += ["the view"] * bool(steps.stages[0].windows or steps.derive)
     parts += ["a relation"] * steps.related + ["those of its subqueries"] * bool(steps.subqueries)

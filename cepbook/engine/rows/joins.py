@@ -202,24 +202,11 @@ class JoinPipeline(Pipeline):
         names = self.rows.locals_of(number)
         self.source.line(f"{', '.join(names)}{',' * (len(names) == 1)} = {item}")
 
-    def plan(self, number: int) -> list[Access]:
-        """How combinations with an event of input `number` are found, outermost loop first."""
-        conditions = list(self.join.conditions)
-        known, left, found = {number}, [n for n in range(len(self.inputs)) if n != number], []
-        while left:
-            reach = {n: access(conditions, n, known) for n in left}
-            by_index = [n for n in left if reach[n].keys] or [n for n in left if not reach[n].scans]
-            chosen = _nearest(by_index, number) if by_index else left[0]
-            found.append(reach[chosen])
-            known.add(chosen)
-            left.remove(chosen)
-        return found
-
     def _write_loops(self, number: int) -> None:
         source, open_conditions = self.source, list(self.join.conditions)
         with source.block(f"def find{number}(R, items):"):
             source.line("found = []")
-            accesses = self.plan(number)
+            accesses = self.join.reached(number)
             for each in accesses:
                 self._hoist(each)
             with source.block(f"for i{number} in items:"):
@@ -322,7 +309,7 @@ class JoinPipeline(Pipeline):
         for number, each in enumerate(self.join.node.inputs):
             missing = ", ".join([str(MISSING), *["None"] * (len(self.rows.inputs[number].parts) - 1)])
             self.source.line(f"nothing{number} = ({missing},)")
-            conditions = [_null_safe(e) if each.kind != "inner" else e for e in x.conjuncts(each.on)]
+            conditions = self.join.tied(number)
             if number:
                 self._write_extend(number, each.kind, conditions)
             self._write_with(number, each.kind, conditions)
@@ -425,19 +412,6 @@ class JoinPipeline(Pipeline):
             missing = " and ".join(f"item[{self.rows.place(n)}] < 0" for n in range(number))
             source.line(f"found += [item for item in with{number}(R, {rows}) if {missing}]")
         source.line("return found")
-
-
-def _nearest(among: Sequence[int], number: int) -> int:
-    """The loop that comes next: later streams before earlier ones, nearest first (recorded: three_way_chain_order)."""
-    behind = [n for n in among if n > number]
-    return min(behind) if behind else max(among)
-
-
-def _null_safe(e: x.Expr) -> x.Expr:
-    """``on a.x = b.y`` of an outer join pairs null with null (recorded: null_keys_on_clause)."""
-    if isinstance(e, x.Compare) and e.op == "=":
-        return x.Is(e.type, e.left, e.right, False, span=e.span)
-    return e
 
 
 def _one_input(e: x.Expr) -> int:

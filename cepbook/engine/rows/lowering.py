@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.joinstep import Join
 from cepbook.engine.rows.steps import (
     Apply,
     Derive,
     Fold,
-    Join,
     Keep,
     Match,
     Pace,
@@ -92,7 +92,7 @@ def _join(found: Steps, node: p.Join) -> None:
     join = Join(node, ())
     if join.inner:
         parts = [part for each in node.inputs for part in x.conjuncts(each.on)]
-        where = [_ordered(part) for part in x.conjuncts(found.where)]
+        where = [each for part in x.conjuncts(found.where) for each in _in_order(part)]
         early = [part for part in where if not any(isinstance(e, _OF_PLACE) for e in x.walk(part))]
         late = [part for part in where if part not in early]
         join = Join(node, (*parts, *early))
@@ -125,11 +125,12 @@ def of_input(e: Expr, number: int) -> Expr:
     return substitute(e, own)
 
 
-def _ordered(e: Expr) -> Expr:
-    """A range between two columns: as a condition of a join its bounds are in order (recorded: between_join)."""
-    if isinstance(e, x.Between) and not e.negated and not all(isinstance(b, x.Const) for b in (e.low, e.high)):
-        return replace(e, ordered=True)
-    return e
+def _in_order(e: Expr) -> list[Expr]:
+    """A range between columns, as two comparisons: in a join its bounds are in order (recorded: between_join)."""
+    if not isinstance(e, x.Between) or e.negated or all(isinstance(b, x.Const) for b in (e.low, e.high)):
+        return [e]
+    above = x.Compare(BOOLEAN, ">=" if e.include_low else ">", e.operand, e.low, span=e.span)
+    return [above, x.Compare(BOOLEAN, "<=" if e.include_high else "<", e.operand, e.high, span=e.span)]
 
 
 def _conjunction(parts: list[Expr]) -> Expr:

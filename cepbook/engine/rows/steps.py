@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from cepbook.engine.relations.access import Access
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import CHANGING, Leaving
+from cepbook.engine.rows.joinstep import Join
 from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
@@ -80,32 +81,6 @@ class Derive:
     """Each change becomes a derived event, and takes the former one back."""
 
     node: p.Derived
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """Changes of `inputs` become changes of combinations: one event of each, with null where an outer join has none.
-
-    `conditions` are those of the where-clause that are tested while combinations are made, in a join of inner kinds
-    alone; `Where` has the others. `active`: the inputs whose events make rows, all but in unidirectional joins.
-    """
-
-    node: p.Join
-    conditions: tuple[Expr, ...]
-
-    @property
-    def active(self) -> tuple[bool, ...]:
-        marked = [each.unidirectional for each in self.node.inputs]
-        return tuple(mark or not any(marked) for mark in marked)
-
-    @property
-    def inner(self) -> bool:
-        """Whether every combination has an event of each input."""
-        return all(each.kind == "inner" for each in self.node.inputs)
-
-    @property
-    def unidirectional(self) -> bool:
-        return any(each.unidirectional for each in self.node.inputs)
 
 
 @dataclass(frozen=True, slots=True)

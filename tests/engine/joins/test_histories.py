@@ -1,0 +1,272 @@
+"""Random joins against nested loops: rows of the insert and the remove stream, step by step.
+
+What enters and leaves each window is taken from a statement over that window alone; the reference joins whole contents,
+one stream after the other as they are written, and keeps the combinations with an event that entered or left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+from cepbook.engine.delta import Delta
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import CompileError
+
+SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
+WINDOWS = (
+    "keepall length(2) length(3) lastevent unique(k) time(1) time(2) length_batch(2) time_batch(1) firstlength(3)"
+    " sort(2,x) time_order(i,100000)"
+).split()
+Row = tuple[dict[str, Any] | None, ...]
+
+
+def _equal(left: Any, right: Any) -> bool:
+    return left is not None and left == right
+
+
+@dataclass(frozen=True)
+class Tie:
+    """``on s.p = t.p`` between two streams."""
+
+    left: int
+    right: int
+    name: str
+
+    @property
+    def text(self) -> str:
+        return f"s{self.left}.{self.name} = s{self.right}.{self.name}"
+
+    def holds(self, row: Row, *, nulls: bool) -> bool:
+        one, two = row[self.left], row[self.right]
+        if one is None or two is None:
+            return False
+        return one[self.name] == two[self.name] if nulls else _equal(one[self.name], two[self.name])
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join that was drawn: types, windows, kinds and ties of its streams; conditions of the where-clause."""
+
+    types: tuple[str, ...]
+    windows: tuple[str, ...]
+    kinds: tuple[str, ...]
+    ties: tuple[tuple[Tie, ...], ...]
+    where: tuple[tuple[str, Callable[[Row], bool]], ...]
+    unidirectional: int | None
+
+    @property
+    def text(self) -> str:
+        words = []
+        for number, (of, kind, ties) in enumerate(zip(self.types, self.kinds, self.ties, strict=True)):
+            stream = (
+                f"{of} as s{number} unidirectional"
+                if number == self.unidirectional
+                else f"{of}#{self.windows[number]} as s{number}"
+            )
+            if number == 0:
+                words.append(stream)
+            elif kind == "comma":
+                words.append(f", {stream}")
+            else:
+                outer = "inner" if kind == "inner" else f"{kind} outer"
+                on = f" on {' and '.join(tie.text for tie in ties)}" if ties else ""
+                words.append(f" {outer} join {stream}{on}")
+        where = f" where {' and '.join(text for text, _ in self.where)}" if self.where else ""
+        columns = ", ".join(f"s{n}.i as c{n}" for n in range(len(self.types)))
+        return f"select irstream {columns} from {''.join(words)}{where}"
+
+    # -------------------------------------------------------------- the reference
+    def rows(self, contents: list[list[dict[str, Any]]]) -> list[Row]:
+        """All combinations of whole contents."""
+        found: list[Row] = [(event,) for event in contents[0]]
+        for number in range(1, len(contents)):
+            found = list(self._joined(number, found, contents[number]))
+        needed = self._needed()
+        return [row for row in found if all(row[n] is not None for n in needed) and all(c(row) for _, c in self.where)]
+
+    def _joined(self, number: int, before: list[Row], events: list[dict[str, Any]]) -> Iterator[Row]:
+        kind, ties = self.kinds[number], self.ties[number]
+        nulls = kind not in ("inner", "comma")
+        alone = [True] * len(events)
+        for row in before:
+            partner = False
+            for place, event in enumerate(events):
+                if all(tie.holds((*row, event), nulls=nulls) for tie in ties):
+                    partner, alone[place] = True, False
+                    yield (*row, event)
+            if not partner and kind in ("left", "full"):
+                yield (*row, None)
+        if kind in ("right", "full"):
+            yield from (
+                (*(None for _ in range(number)), event) for event, lonely in zip(events, alone, strict=True) if lonely
+            )
+
+    def _needed(self) -> set[int]:
+        if all(kind in ("inner", "comma") for kind in self.kinds):
+            return set()
+        found: set[int] = set()
+        for number, (kind, ties) in enumerate(zip(self.kinds, self.ties, strict=True)):
+            if number and kind in ("inner", "comma"):
+                found.update(*({tie.left, tie.right} for tie in ties) if ties else set(range(number + 1)))
+        return found
+
+
+def drawn(draw: Random) -> Join:
+    count = draw.choice([2, 2, 2, 3, 3, 4])
+    types = tuple(draw.choice("ABC") for _ in range(count))
+    style = draw.choice(["comma", "inner", "outer", "outer", "mixed"])
+    kinds, ties = ["comma"], [()]
+    for number in range(1, count):
+        of_style = {"comma": ["comma"], "inner": ["inner"], "outer": ["left", "right", "full"]}
+        kinds.append(draw.choice(of_style.get(style, ["inner", "left", "right", "full"])))
+        partner = draw.randrange(number)
+        names = draw.sample(["k", "x"], draw.choice([1, 1, 2]))
+        ties.append(() if kinds[-1] == "comma" else tuple(Tie(partner, number, name) for name in names))
+    where: list[tuple[str, Callable[[Row], bool]]] = []
+    for _ in range(draw.choice([0, 1, 2]) if style != "comma" else count):
+        one, two = draw.sample(range(count), 2)
+        where.append(_condition(draw, one, two))
+    marked = draw.choice([None, None, None, draw.randrange(count)])
+    windows = tuple(draw.choice(WINDOWS) for _ in range(count))
+    return Join(types, windows, tuple(kinds), tuple(ties), tuple(where), marked)
+
+
+def _condition(draw: Random, one: int, two: int) -> tuple[str, Callable[[Row], bool]]:
+    def value(row: Row, at: int, name: str) -> Any:
+        event = row[at]
+        return None if event is None else event[name]
+
+    kind = draw.choice(["key", "key", "less", "is", "between", "own"])
+    if kind == "key":
+        return f"s{one}.k = s{two}.k", lambda row: _equal(value(row, one, "k"), value(row, two, "k"))
+    if kind == "is":
+        return f"s{one}.k is s{two}.k", lambda row: value(row, one, "k") == value(row, two, "k")
+    if kind == "own":
+        return f"s{one}.x > 0", lambda row: value(row, one, "x") is not None and value(row, one, "x") > 0
+
+    def less(row: Row) -> bool:
+        left, right = value(row, one, "x"), value(row, two, "x")
+        return left is not None and right is not None and left < right
+
+    if kind == "less":
+        return f"s{one}.x < s{two}.x", less
+
+    def between(row: Row) -> bool:
+        left, right = value(row, one, "x"), value(row, two, "x")
+        return left is not None and right is not None and right <= left <= right + 1
+
+    return f"s{one}.x >= s{two}.x and s{one}.x <= s{two}.x + 1", between
+
+
+def history(draw: Random, length: int) -> list[tuple[int, str, dict[str, Any]]]:
+    """Times, types and events, with ties, nulls and equal keys."""
+    found, time = [], 0
+    for number in range(length):
+        time += draw.choice([0, 0, 1, 500, 1000, 2500])
+        event = {"k": draw.choice(["a", "b", None]), "x": draw.choice([None, 0, 1, 2]), "i": number}
+        found.append((time, draw.choice("ABC"), event))
+    return found
+
+
+class Windows:
+    """The contents of the windows of a join, from statements of their own, and what entered and left last."""
+
+    def __init__(self, join: Join, runtime: Runtime) -> None:
+        self.contents: list[list[dict[str, Any]]] = [[] for _ in join.types]
+        self.moved: list[tuple[list[Any], list[Any]]] = []
+        self.reset()
+        for number, of in enumerate(join.types):
+            stream = of if number == join.unidirectional else f"{of}#{join.windows[number]}"
+            runtime.deploy(f"@name('w{number}') select irstream * from {stream}")
+            runtime.statement(f"w{number}").add_listener(self._listener(number))
+
+    def reset(self) -> None:
+        self.moved = [([], []) for _ in self.contents]
+
+    def _listener(self, number: int) -> Callable[[Delta], None]:
+        def listen(delta: Delta) -> None:
+            self.moved[number][0].extend(delta.insert or ())
+            self.moved[number][1].extend(delta.remove or ())
+
+        return listen
+
+
+def expected(join: Join, windows: Windows) -> tuple[Counter[Any], Counter[Any]]:
+    """The rows that enter and leave with what moved; the contents are brought up to date."""
+
+    passing = [{e["i"] for e in entered} & {e["i"] for e in gone} for entered, gone in windows.moved]
+
+    def with_some(moved: int) -> Counter[Any]:
+        some = [[e["i"] for e in each[moved]] for each in windows.moved]
+        held = [
+            [*contents, *(e for e in each[moved] if all(e["i"] != c["i"] for c in contents))]
+            for contents, each in zip(windows.contents, windows.moved, strict=True)
+        ]
+        found = Counter[Any]()
+        for row in join.rows(held):
+            if sum(event is not None and event["i"] in passing[n] for n, event in enumerate(row)) > 1:
+                continue  # what enters and leaves at once is there for those that stay only
+            active = range(len(row)) if join.unidirectional is None else [join.unidirectional]
+            if any(row[n] is not None and row[n]["i"] in some[n] for n in active):
+                found[tuple(None if e is None else e["i"] for e in row)] += 1
+        return found
+
+    left = with_some(1) if join.unidirectional is None else Counter[Any]()
+    for number, (contents, (entered, gone)) in enumerate(zip(windows.contents, windows.moved, strict=True)):
+        if number != join.unidirectional:
+            ids = {e["i"] for e in gone}
+            windows.contents[number] = [e for e in [*contents, *entered] if e["i"] not in ids]
+    entered = with_some(0)
+    windows.reset()
+    return entered, left
+
+
+def _ids(rows: Any, count: int) -> Counter[Any]:
+    return Counter(tuple(row[f"c{n}"] for n in range(count)) for row in rows or ())
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_joins_against_nested_loops(seed: int) -> None:
+    draw = Random(seed)
+    join = drawn(draw)
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    windows = Windows(join, runtime)
+    try:
+        runtime.deploy(f"@name('join') {join.text}")
+    except CompileError as refusal:
+        pytest.fail(f"{join.text}\n{refusal}")
+    got: list[Delta] = []
+    runtime.statement("join").add_listener(got.append)
+    cut = draw.randrange(40)
+    for number, (time, of, event) in enumerate(history(draw, 40)):
+        for sends in (False, True):
+            if sends:
+                runtime.send(of, event)
+            else:
+                runtime.advance(time)
+            entered, left = expected(join, windows)
+            assert len(got) <= 1, "one delivery for each stimulus"
+            delta = got.pop() if got else Delta(0, None, None)
+            where = f"{join.text}\nstep {number} at {time}: {of} {event}"
+            assert _ids(delta.insert, len(join.types)) == entered, where
+            assert _ids(delta.remove, len(join.types)) == left, where
+        if number == cut:  # saved, and gone on with from there
+            runtime = Runtime.restored(runtime.snapshot(), {})
+            runtime.statement("join").add_listener(got.append)
+            for place in range(len(join.types)):
+                runtime.statement(f"w{place}").add_listener(windows._listener(place))
+
+
+def test_the_reference_knows_outer_joins() -> None:
+    tie = (Tie(0, 1, "k"),)
+    join = Join(("A", "B"), ("keepall", "keepall"), ("comma", "full"), ((), tie), (), None)
+    one, two = {"k": "a", "x": 1, "i": 1}, {"k": "b", "x": 1, "i": 2}
+    assert join.rows([[one], [two]]) == [(one, None), (None, two)]
+    assert len(join.rows([[one], [one]])) == 1
