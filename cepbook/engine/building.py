@@ -89,6 +89,8 @@ def build(
                 statements[-1].changes_store({**host.stores, **stores}, plan.target, plan.source.store)
             if isinstance(plan, CreateVariableStatement):
                 compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
+        if plan.subqueries:
+            statements[-1].inner.find({**host.stores, **stores}, statements[-1])
     provided = compiled.plan.provides
     deployment = Deployment(
         id_,

@@ -1,4 +1,4 @@
-"""The events of a statement's subqueries: which of these are for a type, and when each takes one.
+"""The events of a statement's subqueries: which of these are for a type, and when each takes one; rows of stores.
 
 A subquery in a filter does not see the event under test, any other sees it before the statement does (recorded:
 own_stream_in_filter, self_subselect_order), unless ``Config.self_subselect_preeval`` is off.
@@ -6,10 +6,12 @@ own_stream_in_filter, self_subselect_order), unless ``Config.self_subselect_pree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
+from cepbook.engine.contexts.context import Context
 from cepbook.engine.ports import Reading
+from cepbook.engine.relations.store import Item, Store
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.lang import expr as x
@@ -18,6 +20,58 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BOOLEAN
 
 Take = Callable[[Any, Any], object]  # (event, state of the statement)
+_FAR = 64  # bits: no partition has as many rows
+
+
+class Holding(Protocol):
+    """A statement with subqueries."""
+
+    context: Context | None
+
+    @property
+    def now(self) -> int:
+        """Engine time."""
+
+    def states(self) -> list[tuple[int | None, Any]]:
+        """(partition id, state) of every live partition."""
+
+    def failed(self, failure: Exception) -> None:
+        """It failed."""
+
+
+class StoreLooker:
+    """A subquery over a store, in all states of its statement: in each partition of one context its own rows."""
+
+    def __init__(self, statement: Holding, store: Store, place: int, program: Program) -> None:
+        self.store = store
+        self._statement = statement
+        self._place = place
+        self._program = program
+
+    @property
+    def _divided(self) -> bool:
+        context = self._statement.context
+        return context is not None and self.store.type.context == context.name
+
+    def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        """What entered and left in a context partition of the store's owner."""
+        divided = self._divided
+        for _, state in self._statement.states():
+            if state is not None and (not divided or state[0] is partition):
+                try:
+                    self._change(state, partition, entered, left)
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    self._statement.failed(failure)
+
+    def _change(self, state: Any, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        base = 0 if partition is None else partition.id << _FAR
+        self._program["on_change"](state[self._place], entered, left, base, self._statement.now)
+
+    def fill(self, state: Any) -> None:
+        """Begin with what the store holds."""
+        for _, held in self.store.owner.states():
+            if held is not None and (not self._divided or held[0] is state[0]):
+                self._change(state, held[0], self.store.stored([held]), ())
 
 
 class Inner:
@@ -35,6 +89,7 @@ class Inner:
         for each in programs:
             each.namespace.update(failed=failed)
             each.bind()
+        self._lookers: list[StoreLooker] = []
         self._places = range(FIRST_SUBQUERY, FIRST_SUBQUERY + len(programs))
         self._failed = failed
         self._catalog = catalog
@@ -45,6 +100,32 @@ class Inner:
             found = self._early if ahead and number not in filters else self._late
             found.append((FIRST_SUBQUERY + number, each))
 
+    # -------------------------------------------------------------- named windows and tables
+    def find(self, stores: Mapping[str, Store], statement: Holding) -> None:
+        """Find the stores that subqueries of `statement` read."""
+        self._lookers = [
+            StoreLooker(statement, stores[each.steps.source.store.name], place, each)
+            for place, each in (*self._early, *self._late)
+            if each.steps.source.store is not None
+        ]
+
+    def listen(self) -> None:
+        """From now on stores tell of their changes."""
+        for looker in self._lookers:
+            looker.store.lookers.append(looker)
+
+    def part(self) -> None:
+        """They tell no more."""
+        for looker in self._lookers:
+            if looker in looker.store.lookers:
+                looker.store.lookers.remove(looker)
+
+    def fill(self, state: Any) -> None:
+        """Begin a state of the statement with what the stores hold."""
+        for looker in self._lookers:
+            looker.fill(state)
+
+    # -------------------------------------------------------------- events
     def retained(self, state: Any) -> int:
         """How many events a state of the statement holds, those of subqueries included."""
         states = (state, *(state[place] for place in self._places))

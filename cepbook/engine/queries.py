@@ -72,6 +72,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: S
     statement = Statement(runtime, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query")
     store, program = runtime.stores[query.target.name], statement.program
     statement.changes_store(runtime.stores, query.target, None)
+    statement.inner.find(runtime.stores, statement)
     found: list[Row] = []
     statement.told(lambda now, insert, remove: found.extend(insert or ()))
     context = None if store.type.context is None else runtime.context(store.type.context)
@@ -80,7 +81,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: S
         for id_, state in store.owner.states():
             if wanted is None or id_ in wanted:
                 program.namespace["target"] = partial(_same, state)
-                own = program["new_state"](state[0], runtime.clock.now)
+                own = statement.new_state(state[0])
                 try:
                     program["ask"](own)
                 except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
@@ -96,6 +97,7 @@ def _same(state: Any, _: Any) -> Any:
 def _select(runtime: Any, select: SelectStatement, compiled: Compiled, selector: Selector | None) -> Answer:
     source = compiled.plan.source
     statement = Statement(runtime, select, compiled.programs[select.name], (0, 0), "", source, "query")
+    statement.inner.find(runtime.stores, statement)
     try:
         rows = [row for each in _states(runtime, statement, select, selector) for row in each]
     except Exception as failure:
@@ -112,13 +114,13 @@ def _states(
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
     partitions: list[Any] = [None]
     if select.context is not None:
-        context = runtime.context(select.context)
+        context = statement.context = runtime.context(select.context)
         wanted = None if selector is None else chosen(selector, context.identities)
         partitions = [p for p in context.partitions.values() if wanted is None or p.id in wanted]
     for partition in partitions:
         items = {number: _held(runtime, store, partition, selector) for number, store in stores.items()}
         program.namespace["stored"] = partial(_of_input, items)
-        state = program["new_state"](partition, now)
+        state = statement.new_state(partition)
         program["prefill"](state, now)
         yield program["rows"](state, now)
 

@@ -77,10 +77,10 @@ class Statement:
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
-        program.namespace["state_of"] = self._state_of
+        program.namespace["state_of"] = self.state_of
         program.namespace.pop("stopped", None)
         ahead = runtime.config.self_subselect_preeval
-        self._inner = Inner(plan, program.subqueries, runtime.catalog, self.failed, ahead=ahead)
+        self.inner = Inner(plan, program.subqueries, runtime.catalog, self.failed, ahead=ahead)
 
     def _matching_of(self, number: int, place: int) -> Matching:
         """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""
@@ -133,6 +133,7 @@ class Statement:
 
     def _attach(self) -> None:
         """Find the stores that it reads, and begin with what they hold."""
+        self.inner.listen()
         if self.stores:
             self.program.namespace["stored"] = self._stored
             for store in {id(store): store for store in self.stores.values()}.values():
@@ -191,6 +192,7 @@ class Statement:
         for store in self.stores.values():
             if self in store.readers:
                 store.readers.remove(self)
+        self.inner.part()
         self.state = None
         self.outlet.close()
         self._inserts.close()
@@ -205,6 +207,7 @@ class Statement:
     def new_state(self, partition: Partition | None) -> Any:
         """A fresh state, for `partition` or for the whole statement."""
         state = self.program["new_state"](partition, self._runtime.clock.now)
+        self.inner.fill(state)
         for matching in self._matchings.values():
             matching.add(state)
         return state
@@ -303,10 +306,6 @@ class Statement:
             own = moved if shared else [each for each in moved if each.partition is partition]
             if own and not partition.ended:
                 on_change(partition.states[slot], *together(own), now)
-
-    def _state_of(self, partition: Partition | None) -> Any:
-        """The state that generated code has no other way to."""
-        return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition, by id; id None without a context."""
@@ -431,7 +430,7 @@ class Statement:
             found.append(
                 {
                     "partition": id_,
-                    "retained": self._inner.retained(state),
+                    "retained": self.inner.retained(state),
                     "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
                     "next_timer": due if due < NEVER else None,
                 }
@@ -457,7 +456,7 @@ class Statement:
 
     def reading(self, type_name: str) -> Reading | None:
         """How events of `type_name` are taken in a state; None if the statement does not read the type."""
-        return self._inner.reading(type_name, self._own_reading(type_name, alone=self.context is None))
+        return self.inner.reading(type_name, self._own_reading(type_name, alone=self.context is None))
 
     def _own_reading(self, type_name: str, *, alone: bool = False) -> Reading | None:
         """`reading` without its subqueries; `alone`: the one state is known to its functions."""
@@ -482,7 +481,7 @@ class Statement:
 
     def subscribers(self, type_name: str) -> list[Subscriber]:
         """Without context: what takes events of `type_name`, and what looks at them before any statement does."""
-        alone = not self._inner.reads(type_name)
+        alone = not self.inner.reads(type_name)
         reading = self._own_reading(type_name) if alone else self.reading(type_name)
         if reading is None:
             return []
@@ -510,7 +509,7 @@ class Statement:
 
     def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
         """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
-        if self.program.pattern is None or self._inner.reads(type_name):
+        if self.program.pattern is None or self.inner.reads(type_name):
             return None
         found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
         picks = [pick for pick in found if pick is not None]
@@ -528,7 +527,7 @@ class Statement:
 
     def reads(self, type_name: str) -> bool:
         """Whether events of `type_name` are for the statement or a subquery of it, by their type."""
-        return self._type_read(type_name) is not None or self._inner.reads(type_name)
+        return self._type_read(type_name) is not None or self.inner.reads(type_name)
 
     def _type_read(self, type_name: str) -> str | None:
         """The type of its from-clause that events of `type_name` are of. Rows of stores are no events."""

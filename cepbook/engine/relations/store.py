@@ -52,6 +52,13 @@ class Reader(Protocol):
         """It failed."""
 
 
+class Looker(Protocol):
+    """A subquery over a store: it knows at once what the store holds."""
+
+    def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        """What entered and left in a context partition of the store's owner."""
+
+
 class Store:
     """A named window: `owner` holds its rows, `readers` are told of what enters and leaves.
 
@@ -64,6 +71,7 @@ class Store:
         self.columns = tuple(columns)
         self.owner: Owner
         self.readers: list[Reader] = []
+        self.lookers: list[Looker] = []
         self.unseen = unseen  # rows are collected before anybody is told of them
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
@@ -85,6 +93,8 @@ class Store:
         """What entered and left the contents in `state`."""
         if state[2] is not None:
             state[2].change(entered, left)
+        for looker in self.lookers:
+            looker.look(state[0], entered, left)
         if self.readers:
             self._changes.add(Moved(self, state[0], entered, left))
 

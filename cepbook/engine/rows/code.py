@@ -153,7 +153,7 @@ class Code:
     @contextmanager
     def where(self, scope: Scope) -> Iterator[None]:
         """Write what follows under the where-clause, if there is one."""
-        with self._under(scope, self.steps.where):
+        with self.under(scope, self.steps.where):
             yield
 
     @contextmanager
@@ -161,10 +161,11 @@ class Code:
         """Write what follows under the having-clause, if there is one."""
         for i, name in self._named.items():
             self.source.line(f"{name} = {self.values[i]}")
-        with self._under(scope, self.steps.having):
+        with self.under(scope, self.steps.having):
             yield
 
-    def _under(self, scope: Scope, condition: x.Expr | None) -> AbstractContextManager[None]:
+    def under(self, scope: Scope, condition: x.Expr | None) -> AbstractContextManager[None]:
+        """Write what follows under a condition, if there is one."""
         if condition is None:
             return nullcontext()
         return self.source.block(f"if {lower.truth(scope, condition)}:", condition.span)

@@ -51,7 +51,7 @@ class JoinPipeline(Pipeline):
         self.at = 0
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
-            own = Code(steps, code.base.at(aggregates=(), keys=()))
+            own = Code(steps, code.base.at(aggregates=(), keys=(), state="state_of(S[0])"))
             own.helpers = code.helpers  # of one module, with names of their own
             pipeline = Pipeline(own, False)
             self.inputs.append(_Input(own, pipeline, pipeline.view()))

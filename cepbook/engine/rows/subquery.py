@@ -145,7 +145,10 @@ class _Writer(StatementCode):
 
     def write(self) -> None:
         """All of them."""
-        self._on_event()
+        if self.steps.consumes:
+            self._on_change()
+        else:
+            self._on_event()
         self._process()
         if self.steps.ticks:
             self._tick()
@@ -192,6 +195,22 @@ class _Writer(StatementCode):
                     self.pipeline.arm()
                 with source.block("if change is not None:"):
                     source.line("process(S, *change, now)")
+
+    def _on_change(self) -> None:
+        """``on_change(S, entered, left, base, now)``: rows of a store; `base` tells those of its partitions apart."""
+        source, code = self.source, self.code
+        condition = self.steps.source.filter
+        with source.block("def taken(S, stored, base, now):"):
+            source.line("found = []")
+            with source.block("for stored_item in stored:"):
+                source.line("o, e = base + stored_item[0], stored_item[-1]")
+                for name, position in code.first.positions.items():
+                    source.line(f"p{position} = e[{source.const(name, 'n')}]")
+                with code.under(code.arriving("now"), condition):
+                    source.line(f"found.append({self.pipeline.item()})")
+            source.line("return found")
+        with source.block("def on_change(S, entered, left, base, now):"):
+            source.line("process(S, taken(S, entered, base, now), taken(S, left, base, now), now)")
 
     def _process(self) -> None:
         with self.source.block("def process(S, batch, former, now):"):

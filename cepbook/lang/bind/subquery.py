@@ -16,6 +16,7 @@ from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.names import ERROR, Outside, Refused, Scope, Stream, describe
+from cepbook.lang.bind.reading import store_read
 from cepbook.lang.bind.select import bind_columns
 from cepbook.lang.bind.typing import alike, comparable, ordered
 from cepbook.lang.bind.window import bind_windows, is_derived
@@ -49,7 +50,7 @@ def bind_subquery(
     _check_shape(found, own, form, span)
     if stream is None or any(column.value.type == ERROR for column in found.columns):
         raise Refused("subquery")
-    _check_window(node, found, where, own, span)
+    _check_window(node, found, where, own)
     value, form = _result(found, stream, form, left, op, scope, span)
     rows: plan.SelectionNode = stream if where is None else plan.Selection(stream, where, span=where.span)
     counted: plan.AggregationNode = rows
@@ -79,12 +80,13 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
             "not-supported-yet", "not supported yet: contained-event selection in a subquery", source.stream.span
         )
     event_type = module.event_type(source.stream.type_name, source.stream.span)
+    store = store_read(source, module)
     arriving = Stream(source.alias, event_type, source.stream.type_name)
     scope = Scope(
         module,
         (arriving,),
         around.context,
-        not source.windows,
+        not source.windows and store is None,
         open_=event_type is None,
         open_context=around.open_context,
         no_subqueries="a subquery",
@@ -100,7 +102,7 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
     elif is_derived(source.windows):
         return None, replace(scope, open_=True, outside=outside)
     scope.data_windows, scope.no_rows, scope.outside = windows.holding, None, outside
-    origin = plan.Source(event_type.name, conjunction(filters), source.alias, span=source.stream.span)
+    origin = plan.Source(event_type.name, conjunction(filters), source.alias, store=store, span=source.stream.span)
     return windows.over(origin), scope
 
 
@@ -139,9 +141,9 @@ def _refuse_parameters(e: x.Expr, where: str, scope: Scope) -> None:
             scope.problems.fail("wrong-parameter", fact, part.span, "it can stand beside the aggregate")
 
 
-def _check_window(node: ast.Select, found: Shape, where: x.Expr | None, scope: Scope, span: Span) -> None:
+def _check_window(node: ast.Select, found: Shape, where: x.Expr | None, scope: Scope) -> None:
     """Only what needs no events to be kept, or asks for no column, does without (recorded: window_required)."""
-    if node.sources[0].windows:
+    if not scope.unwindowed:
         return
     whole = found.wildcard and not found.columns
     correlated = where is not None and any(isinstance(part, x.Parameter) for part in x.walk(where))
