@@ -101,17 +101,12 @@ def _plus(now: int, period: str, start: int, second: int) -> int:
         fixed, months = is_period(found.group(), second), _MONTHS.get(found[2].lower())
         if period[at : found.start()].strip() or (fixed is None and (months is None or "." in found[1])):
             break
-        now = now + fixed if fixed is not None else _later(now, int(found[1]) * (months or 0), second)
+        now = now + fixed if fixed is not None else add_months(now, int(found[1]) * (months or 0), second)
         at, parts = found.end(), parts + 1
     if not parts or period[at:].strip():
         message = f"`{period.strip()}` is no time period"
         raise NotationError(message, start, start + max(1, len(period)), "t = t.plus(1 hour 30 seconds)")
     return now
-
-
-def _later(now: int, months: int, second: int) -> int:
-    whole, rest = divmod(now, second // 1000)
-    return add_months(whole, months) * (second // 1000) + rest
 
 
 class _Scanner:

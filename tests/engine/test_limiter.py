@@ -66,7 +66,7 @@ def test_after_swallows_exactly_n_events() -> None:
 
 
 def test_after_a_period_the_event_at_its_end_passes() -> None:
-    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition: (0, 1000))
+    found = limiter("unaggregated", plan.Output(None, after=ANY), after=lambda partition: (0, 1000, 1000))
     assert one(found, "a", 999) is None
     assert one(found, "b", 1000) == ["b"]
     assert one(found, "c", 500) == ["c"]
@@ -74,7 +74,7 @@ def test_after_a_period_the_event_at_its_end_passes() -> None:
 
 def test_a_rate_behind_after_starts_afterwards() -> None:
     output = plan.Output("time", after=ANY, rate=ANY)
-    found = limiter("unaggregated", output, after=lambda p: 1, rate=lambda p: (0, 1000))
+    found = limiter("unaggregated", output, after=lambda p: 1, rate=lambda p: (0, 1000, 1000))
     one(found, "a", 100)
     assert found.due == NEVER
     one(found, "b", 300)
@@ -109,7 +109,7 @@ def test_entering_and_leaving_events_count_apart() -> None:
 
 
 def test_a_jump_over_several_points_posts_once_and_is_back_on_the_grid() -> None:
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (0, 1000))
+    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (0, 1000, 1000))
     one(found, "a", 100)
     assert found.advance(None, 1099) is None
     assert found.advance(None, 4350) == (["a"], [], True)
@@ -118,14 +118,14 @@ def test_a_jump_over_several_points_posts_once_and_is_back_on_the_grid() -> None
 
 def test_months() -> None:
     day = 86_400_000
-    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (1, 0))
+    found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: (1, 0, 1000))
     one(found, "a", 30 * day)  # the last of January 1970
     assert found.due == 58 * day  # of February
 
 
 @pytest.mark.parametrize(
     ("length", "message"),
-    [((0, 0), "not above 0"), ((0, -5), "not above 0"), ((-1, 5), "not above 0"), ((0, None), "null")],
+    [((0, 0, 1000), "not above 0"), ((0, -5, 1000), "not above 0"), ((-1, 5, 1000), "not above 0"), ((0, None, 1000), "null")],
 )
 def test_a_period_that_is_not_above_zero_fails(length: tuple[int, int | None], message: str) -> None:
     found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: length)
@@ -170,7 +170,7 @@ def test_a_variable_posts_at_the_next_advance_and_the_then_clause_runs_at_once()
 
 # ---------------------------------------------------------------- first
 def test_first_of_a_grid() -> None:
-    found = limiter("unaggregated", plan.Output("time", "first", rate=ANY), rate=lambda p: (0, 1000))
+    found = limiter("unaggregated", plan.Output("time", "first", rate=ANY), rate=lambda p: (0, 1000, 1000))
     times = [0, 500, 999, 1300, 1999, 2000, 2300, 10_000]
     passed = [now for now in times if one(found, "x", now)]
     assert passed == [0, 1300, 2000, 10_000]
@@ -193,7 +193,7 @@ def test_first_counts_events_that_make_no_rows() -> None:
 
 def test_first_of_groups_have_silences_of_their_own() -> None:
     output = plan.Output("time", "first", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000))
+    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000, 1000))
 
     def send(key: str, now: int) -> Any:
         return found.take(None, now, [(key, f"{key}{now}")], [], [key], [])
@@ -223,7 +223,7 @@ def test_first_of_groups_counts_each_group() -> None:
 
 def test_groups_whose_silence_is_over_are_forgotten() -> None:
     output = plan.Output("time", "first", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000))
+    found = limiter("fully_aggregated_grouped", output, rate=lambda p: (0, 1000, 1000))
     for number in range(20_000):
         key = f"k{number}"
         assert found.take(None, number, [(key, key)], [], [key], []) == ([key], [])
@@ -305,7 +305,7 @@ def test_what_after_leaves_out_is_not_delivered_at_the_end() -> None:
 def test_the_former_row_of_a_group_is_that_before_the_interval() -> None:
     sums = Sums()
     output = plan.Output("time", "all", rate=ANY)
-    found = limiter("fully_aggregated_grouped", output, sums, selector="irstream", rate=lambda p: (0, 1000))
+    found = limiter("fully_aggregated_grouped", output, sums, selector="irstream", rate=lambda p: (0, 1000, 1000))
     for key, number in (("A", 1), ("B", 2), ("A", 4)):
         new, former = sums.add(number, key)
         found.take(None, 0, [(key, new)], [(key, former)], 1, 0)

@@ -298,9 +298,7 @@ def after(second: int, now: int, months: int | None, units: int | None) -> int:
     if months < 0 or units < 0:
         raise ValueError(f"the period of a context's condition is negative: {months} months and {units}")
     if months:
-        scale = second // 1000
-        milliseconds, rest = divmod(now, scale)
-        now = support.add_months(milliseconds, months) * scale + rest
+        now = support.add_months(now, months, second)
     return min(now + units, NEVER)
 
 

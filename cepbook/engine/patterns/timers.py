@@ -21,9 +21,7 @@ def moment(now: int, months: int | None, units: float | None, second: int) -> in
     if months is None or units is None:
         raise ValueError("a time period is null")
     if months:
-        scale = second // 1000
-        ms, rest = divmod(now, scale)
-        now = add_months(ms, months) * scale + rest
+        now = add_months(now, months, second)
     return now + (units if isinstance(units, int) else round(units))
 
 

@@ -249,15 +249,18 @@ def is_instance(value: Any, declared: Type, types: Sequence[Type]) -> bool:
     return False
 
 
-def add_months(t: int, months: int) -> int:
-    """`t` (ms, UTC) moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29)."""
-    days, ms = divmod(t, 86_400_000)
+def add_months(t: int, months: int, second: int = 1000) -> int:
+    """`t` (UTC) moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29).
+
+    `second` is a second in units of the clock.
+    """
+    days, rest = divmod(t, 86_400 * second)
     year, month, day = _civil(days)
     total = year * 12 + (month - 1) + months
     year, month = divmod(total, 12)
     month += 1
     day = min(day, _DAYS[month - 1] + (1 if month == 2 and _leap(year) else 0))
-    return _days(year, month, day) * 86_400_000 + ms
+    return _days(year, month, day) * 86_400 * second + rest
 
 
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

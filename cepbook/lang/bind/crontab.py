@@ -33,9 +33,7 @@ _SHOWN = {"last": "last", "nth_last": "n last", "weekday": "n weekday", "lastwee
 _Value = Callable[[ast.Expr], x.Expr]
 
 
-def bind_crontab(
-    fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None
-) -> Crontab | None:
+def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _Value | None = None) -> Crontab | None:
     """The crontab; None when the report says why not. `scope` sees variables; operands cannot depend on events.
 
     `value` binds operands where they may, on those of a pattern that came before.

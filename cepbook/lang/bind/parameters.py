@@ -92,6 +92,8 @@ def _rank(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
         _bind_parameter(row, keys, arg, found, scope)
     for arg in node.args[at + 1 :]:
         _bind_parameter(row, criteria, arg, found, scope)
+        if isinstance(fold(found.criteria[-1][0]), x.Const):
+            scope.problems.fail("wrong-parameter", "a constant orders nothing", arg.span, f"such as {row.example}")
     return found
 
 

@@ -19,6 +19,7 @@ from cepbook.lang.ast.node import walk
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.crontab import bind_crontab
 from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.filters import bind_filter
 from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import duration
 from cepbook.lang.bind.schedule import bind_schedule
@@ -161,10 +162,7 @@ class _Binder:
             problems.unsupported("contained-event selection in a pattern", stream.span)
         name = "" if stream.type_name in prior else stream.type_name
         arriving = Stream(node.tag, event_type, name, also=name)
-        filters = [
-            bind_condition(condition, self.seeing(condition, prior, arriving), "the filter")
-            for condition in stream.filters
-        ]
+        filters = [bind_filter(condition, self.seeing(condition, prior, arriving)) for condition in stream.filters]
         tags: dict[str, Type] = {}
         if node.tag is not None:
             tags[node.tag] = t.event_of(event_type.name) if event_type is not None else ERROR

@@ -15,6 +15,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
+from cepbook.lang.bind.filters import bind_filter, check_widths
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.hints import check_hints, keeps_every_row, reclaim_of_groups, reclaim_of_windows
 from cepbook.lang.bind.insert import bind_insert, row_type
@@ -62,9 +63,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:
-        insert, (columns, wildcard), output = bind_insert(
-            node.insert_into, (columns, wildcard), event_type, module
-        )
+        insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
     if stream is None:
@@ -177,7 +176,7 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
         own.open_ = own.streams[0].event_type is None
         filters: list[x.Expr] = []
         if isinstance(source.stream, ast.FilterStream):
-            filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
+            filters = [bind_filter(f, own) for f in source.stream.filters]
         windows = bind_windows(source, reclaim, own)
         store = None if pattern is not None else store_read(source, scope.module)
         event_type = own.streams[0].event_type
@@ -208,7 +207,10 @@ def _arriving(source: ast.StreamSource, stream: Stream, pattern: Pattern | None,
 def _where(node: ast.Select, scope: Scope) -> x.Expr | None:
     if node.where is None:
         return None
-    return bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
+    found = bind_condition(node.where, scope.without_aggregates("the where-clause"), "the where-clause")
+    if scope.unwindowed and isinstance(node.sources[0].stream, ast.FilterStream):
+        check_widths(found, scope)
+    return found
 
 
 # ---------------------------------------------------------------- select-clause

@@ -14,6 +14,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition
+from cepbook.lang.bind.filters import bind_filter
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.names import ERROR, Outside, Refused, Scope, Stream, describe
 from cepbook.lang.bind.reading import store_read
@@ -94,7 +95,7 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
     if event_type is None:
         return None, replace(scope, outside=outside)
     own = replace(scope.without_aggregates("a filter"), no_rows="a filter")
-    filters = [bind_condition(f, own, "the filter") for f in source.stream.filters]
+    filters = [bind_filter(f, own) for f in source.stream.filters]
     windows = bind_windows(source, None, own)
     derived = windows.event_type
     if derived is not None:

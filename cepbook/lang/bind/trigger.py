@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang.bind.create import conjunction
-from cepbook.lang.bind.expr import bind_condition
+from cepbook.lang.bind.filters import bind_filter
 from cepbook.lang.bind.names import Module, Scope, Stream, check_context, statement_context
 from cepbook.lang.bind.pattern import bind_pattern
 from cepbook.lang.catalog import EventType
@@ -37,7 +37,7 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: Module) -> Trigger | Sc
     filters: list[x.Expr] = []
     if isinstance(node.trigger.stream, ast.FilterStream):
         inner = scope.without_aggregates("a filter")
-        filters = [bind_condition(f, inner, "the filter") for f in node.trigger.stream.filters]
+        filters = [bind_filter(f, inner) for f in node.trigger.stream.filters]
     if event_type is None:
         return scope
     at = node.trigger.stream.span

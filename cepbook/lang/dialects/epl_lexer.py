@@ -40,7 +40,7 @@ RESERVED = frozenset(
 # keywords, too, but recorded cases define types and properties of these names.)
 SOFT = frozenset(
     """avedev avg cast coalesce context count current_timestamp define escape every first index
-    instanceof irstream istream join last lastweekday matched match_recognize matches max median merge metadatasql
+    for instanceof irstream istream join last lastweekday matched match_recognize matches max median merge metadatasql
     method min outer partition pattern prev prior prevcount prevtail prevwindow retain rstream
     schema set snapshot some sql stddev sum table typeof unidirectional until variable weekday where while
     window any all""".split()

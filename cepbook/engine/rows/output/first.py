@@ -119,8 +119,8 @@ class OnceGate(State):
 
 def end_of(length: Length, start: int) -> int:
     """The end of a period that starts at a given time; what is null has no length."""
-    months, units = length
-    return (add_months(start, months) if months else start) + (units or 0)
+    months, units, second = length
+    return (add_months(start, months, second) if months else start) + (units or 0)
 
 
 class First(State):

@@ -31,7 +31,7 @@ Timed = tuple[Rows, Rows, bool]  # the last: it is delivered even without rows
 class Form:
     """What all limiters of a statement share. `functions` are those that `lowering` writes, as far as there are any:
 
-    ``output_rate(P)``, ``output_after(P)``: a number, or (months, clock units); ``output_point(P, now)``: the next
+    ``output_rate(P)``, ``output_after(P)``: a number, or a `Length`; ``output_point(P, now)``: the next
     point of the crontab; ``output_when(C, P, now)``, ``output_ends(C, P, now)``: conditions over the counters ``C``;
     ``output_then(C, P, now)``, ``output_ended(C, P, now)``: assignments. ``P`` is the context partition.
     """

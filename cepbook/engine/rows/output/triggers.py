@@ -10,7 +10,8 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.windows.period import next_on_grid
 from cepbook.engine.state import State
 
-Length = tuple[int | None, int | None]  # of a period: calendar months, clock units; null from variables
+# of a period: calendar months, clock units (null from variables), and how many of these a second has
+Length = tuple[int | None, int | None, int]
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ class Time(State):
         self.due = NEVER
         self._period = period
         self._origin: int | None = None
-        self._length: Length = (0, 0)
+        self._length: Length = (0, 0, 1000)
 
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         length = self._period()
@@ -111,12 +112,12 @@ class Time(State):
 
 def next_point(now: int, origin: int, length: Length) -> int:
     """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is null or 0."""
-    months, units = length
+    months, units, second = length
     if months is None or units is None:
         raise ValueError("the output rate is null")
     if months < 0 or units < 0 or not (months or units):
         raise ValueError("the output rate is not above 0")
-    return next_on_grid(now, origin, months, units)
+    return next_on_grid(now, origin, months, units, second)
 
 
 class At(State):
