@@ -125,9 +125,14 @@ def test_months() -> None:
 
 @pytest.mark.parametrize(
     ("length", "message"),
-    [((0, 0, 1000), "not above 0"), ((0, -5, 1000), "not above 0"), ((-1, 5, 1000), "not above 0"), ((0, None, 1000), "null")],
+    [
+        ((0, 0, 1000), "not above 0"),
+        ((0, -5, 1000), "not above 0"),
+        ((-1, 5, 1000), "not above 0"),
+        ((0, None, 1000), "null"),
+    ],
 )
-def test_a_period_that_is_not_above_zero_fails(length: tuple[int, int | None], message: str) -> None:
+def test_a_period_that_is_not_above_zero_fails(length: tuple[int, int | None, int], message: str) -> None:
     found = limiter("unaggregated", plan.Output("time", rate=ANY), rate=lambda p: length)
     with pytest.raises(ValueError, match=f"the output rate is {message}"):
         one(found, "a")
