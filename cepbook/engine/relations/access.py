@@ -11,7 +11,9 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cepbook.lang import expr as x
+from cepbook.lang.types import BIGINTEGER, is_integral
 
+_INVERSE = {"+": "-", "-": "+"}
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _ORDERED = frozenset({"string", "char", "byte", "short", "int", "long", "float", "double", "biginteger", "bigdecimal"})
 # what has another value from row to row, or from time to time: no key
@@ -121,7 +123,8 @@ def _comparable(own: x.Expr, other: x.Expr) -> bool:
 
 def _range(e: x.Expr, target: int, known: Container[int]) -> Range | None:
     if isinstance(e, x.Compare) and e.op in _MIRRORED:
-        for own, other, op in ((e.left, e.right, e.op), (e.right, e.left, _MIRRORED[e.op])):
+        for left, right, op in ((e.left, e.right, e.op), (e.right, e.left, _MIRRORED[e.op])):
+            own, other = _shifted(left, right)
             if _is_key(own, target) and own.type.name in _ORDERED and _is_known(other, target, known):
                 if op in ("<", "<="):
                     return Range(own, high=other, with_high=op == "<=")
@@ -131,6 +134,15 @@ def _range(e: x.Expr, target: int, known: Container[int]) -> Range | None:
     if _is_key(e.operand, target) and _is_known(e.low, target, known) and _is_known(e.high, target, known):
         return Range(e.operand, e.low, e.high, e.include_low, e.include_high)
     return None
+
+
+def _shifted(own: x.Expr, other: x.Expr) -> tuple[x.Expr, x.Expr]:
+    """``a + 5 < b`` as ``a < b - 5``, of whole numbers, so that one index on ``a`` serves both ends of a band."""
+    if not isinstance(own, x.Arith) or own.op not in _INVERSE or not isinstance(own.right, x.Const):
+        return own, other
+    if not all(is_integral(e.type) for e in (own, own.left, own.right, other)):
+        return own, other
+    return own.left, x.Arith(BIGINTEGER, _INVERSE[own.op], other, own.right, span=other.span)
 
 
 def _is_key(e: x.Expr, target: int) -> bool:

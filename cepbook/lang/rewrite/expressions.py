@@ -19,7 +19,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 def _operand_fields(kind: type[x.Expr]) -> tuple[str, ...]:
     found = _FIELDS.get(kind)
     if found is None:
-        found = tuple(f.name for f in fields(kind) if f.name not in ("type", "span", "name", "op", "types", "value"))
+        none = ("type", "span", "name", "op", "types", *(["value"] if kind is x.Const else []))
+        found = tuple(f.name for f in fields(kind) if f.name not in none)
         _FIELDS[kind] = found
     return found
 
