@@ -155,8 +155,14 @@ class _Writer:
     # -------------------------------------------------------------- new_state
     def _new_state(self) -> None:
         source, cells = self.source, self.code.aggregates
-        with source.block("def new_state(P, now):"):
-            source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
+        cut = len(self.steps.subqueries)
+        inner, own = self.code.parameters[:cut], self.code.parameters[cut:]
+        going_on = ", inner=None" if inner else ""  # the states of subqueries that have been before
+        with source.block(f"def new_state(P, now{going_on}):"):
+            if inner:
+                source.line(f"inner = ({', '.join(inner)},) if inner is None else inner")
+            parts = ["P", "None", "None", "0", *["*inner"] * bool(inner), *own]
+            source.line(f"S = [{', '.join(parts)}]")
             source.line(f"S[1] = {self.body.fresh}")
             if self.steps.aggregation is not None:
                 source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")

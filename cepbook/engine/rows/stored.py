@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from cepbook.engine.relations.lookup import access_by_columns, write_lookup
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.emit import Emitter
+from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.pipeline import write_taken
@@ -147,7 +148,9 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> None:
         alone = steps.kind == "fully_aggregated"  # one row, whatever matches
         source.line("ins, rem, forced = [], [], False")
         with nullcontext() if alone else source.block("if batch:"):
-            source.line(f"process(new_state(S[0], now), batch, (), now, ins, rem, {alone})")
+            inner = f"S[{FIRST_SUBQUERY}:{FIRST_SUBQUERY + len(steps.subqueries)}]"
+            state = f"new_state(S[0], now{f', {inner}' if steps.subqueries else ''})"
+            source.line(f"process({state}, batch, (), now, ins, rem, {alone})")
             Emitter(code, "now", guarded=True)("ins", None)
         if plan.deletes:
             with source.block("if taken:"):

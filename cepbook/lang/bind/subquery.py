@@ -139,7 +139,8 @@ def _refuse_parameters(e: x.Expr, where: str, scope: Scope) -> None:
     for part in x.walk(e):
         if isinstance(part, x.Parameter):
             fact = f"{where} cannot read the streams around it"
-            scope.problems.fail("wrong-parameter", fact, part.span, "it can stand beside the aggregate")
+            hint = "it can stand beside the aggregate" if "aggregate" in where else None
+            scope.problems.fail("wrong-parameter", fact, part.span, hint)
 
 
 def _check_window(node: ast.Select, found: Shape, where: x.Expr | None, scope: Scope) -> None:

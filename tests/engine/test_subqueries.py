@@ -1,0 +1,139 @@
+"""Subqueries: sent, replayed, saved and loaded are one; lookups against looking at everything."""
+
+from __future__ import annotations
+
+import random
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pytest
+
+from cepbook.engine.batch import Slice
+from cepbook.engine.runtime import Runtime
+
+SCHEMAS = """
+create schema Room(room string, beds int);
+create schema Guest(name string, room string, age int);
+create context ByRoom partition by room from Room, room from Guest;
+create window Held#length(6) as Room;
+insert into Held select * from Room;
+"""
+
+STATEMENTS = {
+    "scalar": "select name, (select beds from Room#length(3) as r where r.room = g.room) as x from Guest as g",
+    "range": "select name, (select count(*) from Room#length(5) as r where r.beds < g.age) as x from Guest as g",
+    "sum": "select name, (select sum(beds) from Room#time(4 sec)) as x from Guest",
+    "grouped": "select name, age in (select sum(beds) from Room#length(4) group by room) as x from Guest",
+    "own": "select name, (select max(age) from Guest#length(3)) as x from Guest",
+    "filter": "select name from Guest(age > (select max(age) from Guest#length(3)))",
+    "batch": "select name, (select window(beds) from Room#length_batch(3)) as x from Guest",
+    "context": "context ByRoom select name, (select sum(beds) from Room#time(4 sec)) as x from Guest",
+    "pattern": "select g.name as x from pattern [every g=Guest(age > (select min(beds) from Room#length(2)))]",
+    "held": "select name, (select count(*) from Held as h where h.room = g.room) as x from Guest as g",
+    "output": "select name, (select last(beds) from Room#keepall) as x from Guest#keepall output snapshot every 3 sec",
+    "join": "select name, beds from Guest#length(2) as g, Room#lastevent as r"
+    " where exists (select * from Room#length(3) as o where o.room = g.room)",
+    "aggregated": "select irstream room, sum(age) as s, (select count(*) from Room#length(4)) as x"
+    " from Guest#time(3 sec) group by room",
+}
+
+
+def _events(seed: int, count: int = 60) -> list[tuple[int, str, dict[str, Any]]]:
+    chance = random.Random(seed)
+    time, found = 0, []
+    for number in range(count):
+        time += chance.choice((0, 0, 400, 1000, 2500))
+        room = chance.choice(("a", "b", None))
+        amount = chance.choice((None, 0, 1, 2, 3, 5))
+        if chance.random() < 0.5:
+            found.append((time, "Room", {"room": room, "beds": amount}))
+        else:
+            found.append((time, "Guest", {"name": f"g{number}", "room": room, "age": amount}))
+    return found
+
+
+def _deployed(epl: str) -> Runtime:
+    runtime = Runtime()
+    runtime.deploy(SCHEMAS)
+    runtime.deploy(f"@name('s') {epl}")
+    return runtime
+
+
+def _listening(runtime: Runtime, found: list[Any]) -> None:
+    runtime.statement("s").add_listener(lambda delta: found.append((delta.time, delta.insert, delta.remove)))
+
+
+def _send(runtime: Runtime, events: list[tuple[int, str, dict[str, Any]]]) -> None:
+    for time, name, event in events:
+        runtime.advance(max(time, runtime.now))
+        runtime.send(name, dict(event))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_saved_runtime_goes_on_as_it_would_have(name: str) -> None:
+    events = _events(len(name))
+    whole: list[Any] = []
+    runtime = _deployed(STATEMENTS[name])
+    _listening(runtime, whole)
+    _send(runtime, events)
+    runtime.advance(runtime.now + 10_000)
+    parts: list[Any] = []
+    first = _deployed(STATEMENTS[name])
+    _listening(first, parts)
+    _send(first, events[:30])
+    second = Runtime.restored(first.snapshot(), {})
+    _listening(second, parts)
+    _send(second, events[30:])
+    second.advance(second.now + 10_000)
+    assert parts == whole
+    assert whole
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_replayed_as_sent(name: str) -> None:
+    events = _events(len(name) + 100)
+    sent: list[Any] = []
+    runtime = _deployed(STATEMENTS[name])
+    _listening(runtime, sent)
+    _send(runtime, events)
+    replayed: list[Any] = []
+    again = _deployed(STATEMENTS[name])
+    _listening(again, replayed)
+    batch = again.batch(["Room", "Guest"])
+    assert "s" in batch.reasons
+    for type_name, run in groupby(events, key=itemgetter(1)):
+        times, _, rows = zip(*run, strict=True)
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        batch.run([Slice(type_name, list(times), columns)])
+    assert replayed == sent
+    assert sent
+
+
+def test_lookups_against_looking_at_everything() -> None:
+    """Conditions in every form, on rows with nulls."""
+    forms = {
+        "r.room = g.room": lambda r, g: r["room"] is not None and r["room"] == g["room"],
+        "r.beds > g.age": lambda r, g: None not in (r["beds"], g["age"]) and r["beds"] > g["age"],
+        "r.beds + 1 <= g.age and r.room = 'a'": lambda r, g: (
+            None not in (r["beds"], g["age"]) and r["beds"] + 1 <= g["age"] and r["room"] == "a"
+        ),
+        "r.room is g.room": lambda r, g: r["room"] == g["room"],
+        "r.room = g.room and r.beds = g.age": lambda r, g: r["room"] == g["room"] and r["beds"] == g["age"],
+        "r.beds between g.age and 2": lambda r, g: (
+            None not in (r["beds"], g["age"]) and min(g["age"], 2) <= r["beds"] <= max(g["age"], 2)
+        ),
+    }
+    for condition, holds in forms.items():
+        found: list[Any] = []
+        runtime = _deployed(f"select (select count(*) from Room#length(5) as r where {condition}) as n from Guest as g")
+        runtime.statement("s").add_listener(lambda delta, found=found: found.append(delta.insert[0]["n"]))
+        rooms: list[dict[str, Any]] = []
+        wanted = []
+        for _, name, event in _events(7, 80):
+            if name == "Room":
+                rooms = [*rooms, event][-5:]
+            else:
+                wanted.append(sum(holds(room, event) for room in rooms))
+            runtime.send(name, dict(event))
+        assert found == wanted, condition
