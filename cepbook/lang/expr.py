@@ -6,6 +6,7 @@ give null when an operand is null; `Logic` is three-valued; a null condition rej
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from cepbook.errors import NOWHERE, Span
@@ -332,10 +333,20 @@ class Period(Expr):
 
 def children(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of `e`, in evaluation order."""
+    kind = type(e)
+    names = _OPERANDS.get(kind)
+    if names is None:
+        fields_ = kind.__dataclass_fields__.values()
+        names = _OPERANDS[kind] = tuple(each.name for each in fields_ if "Expr" in re.findall(r"\w+", str(each.type)))
+    if not names:
+        return ()
     found: list[Expr] = []
-    for name in type(e).__dataclass_fields__:
+    for name in names:
         _collect(getattr(e, name), found)
     return tuple(found)
+
+
+_OPERANDS: dict[type[Expr], tuple[str, ...]] = {}  # the fields of each class that may hold expressions
 
 
 def _collect(value: object, found: list[Expr]) -> None:
@@ -353,7 +364,9 @@ def walk(e: Expr) -> list[Expr]:
     while open_:
         part = open_.pop()
         found.append(part)
-        open_.extend(reversed(children(part)))
+        inner = children(part)
+        if inner:
+            open_.extend(reversed(inner))
     return found
 
 

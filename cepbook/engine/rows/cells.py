@@ -108,15 +108,15 @@ class Argument:
     ever: bool = False
     cells: dict[str, str] = field(default_factory=dict)
     remembered: str | None = None
+    # whether evaluating it for an event may fail: then the event does not count here, and ``broken`` says why
+    risky: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.risky = lower.may_fail(*self.exprs, self.filter)
 
     @property
     def expr(self) -> x.Expr | None:
         return self.exprs[0] if self.exprs else None
-
-    @property
-    def risky(self) -> bool:
-        """Whether evaluating it for an event may fail: then the event does not count here, and ``broken`` says why."""
-        return lower.may_fail(*self.exprs, self.filter)
 
     @property
     def assigned(self) -> set[str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from types import CodeType
 from typing import Any
 
@@ -38,15 +38,8 @@ def _compiled(text: str) -> CodeType:
     return code
 
 
-@lru_cache(_TEXTS_KEPT)
-def _globals_of(function: str) -> frozenset[str]:
-    """The names that the text of a function reads and does not define, as the compiler sees them."""
-    codes = [part for part in compile(function, "<cepbook>", "exec").co_consts if isinstance(part, CodeType)]
-    names: set[str] = set()
-    for code in codes:
-        names.update(code.co_names)
-        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-    return frozenset(names)
+# a name, other than of an attribute; generated code has no texts or comments in which one could stand
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 
 # what a running statement brings along, beside the constants
@@ -116,7 +109,7 @@ class Source:
         with self.block("def head():"):
             yield
         body = "\n".join(self.lines[head + 1 :])
-        read = _globals_of(f"def {name}({', '.join((*arguments, *bound))}):\n{body}\n")
+        read = frozenset(_NAME.findall(body)).difference(arguments, bound)
         known = dict.fromkeys((*_PORTS, *(c for c in self.constants if not c.startswith("_"))))
         self.bound[name] = (*bound, *(c for c in known if c in read))
         self.lines[head] = f"def {name}({', '.join((*arguments, *(f'{c}=None' for c in self.bound[name])))}):"

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 from importlib.resources import files
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,28 @@ def parser_for(dialect: str, grammar_files: tuple[str, ...], lexer: type[Lexer])
     folder = files("cepbook.lang") / "grammar"
     grammar = "\n".join((folder / name).read_text(encoding="utf-8") for name in grammar_files)
     cache = _cache_file(dialect, grammar, lexer)
-    cached = _load(cache, lexer)
-    if cached is not None:
-        return cached
-    built = Lark(grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True)
-    _save(built, cache)
-    return built
+    found = _load(cache, lexer)
+    if found is None:
+        found = Lark(grammar, parser="lalr", lexer=lexer, propagate_positions=True, maybe_placeholders=True)
+        _save(found, cache)
+    _shorten(found)
+    return found
+
+
+def _shorten(parser: Lark) -> None:
+    """Rules that only hand on their one child do so at once: of an expression there is one for each precedence."""
+    callbacks = parser.parser.parser.parser.callbacks
+    for rule in callbacks:
+        if isinstance(rule, Rule) and _hands_on(rule):
+            callbacks[rule] = itemgetter(0)
+
+
+def _hands_on(rule: Rule) -> bool:
+    if len(rule.expansion) != 1 or not rule.options.expand1 or rule.alias or any(rule.options.empty_indices):
+        return False
+    (child,) = rule.expansion
+    inlined = rule.origin.name.startswith("_") or child.name.startswith("_")
+    return not (inlined or getattr(child, "filter_out", False))
 
 
 def _cache_file(dialect: str, grammar: str, lexer: type[Lexer]) -> Path:
