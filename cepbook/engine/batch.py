@@ -198,6 +198,8 @@ class Batch:
             return f"`{statement.name}` shares the rows of a named window or table with others"
         if statement.steps.subqueries:
             return f"`{statement.name}` has subqueries, which must see events before it does"
+        if statement.program.reads_types:
+            return f"`{statement.name}` asks for the type of each event"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         for window in statement.steps.windows:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber, dispatcher
 from cepbook.engine.flow import Replayed
+from cepbook.engine.rows.arrived import Arrived
 from cepbook.engine.statement import Statement
 from cepbook.engine.succession import in_succession
 from cepbook.engine.update import updating
@@ -19,7 +20,8 @@ LAST: Order = (1 << 62, 0)  # behind all
 def route(runtime: Replayed, type_name: str, failed: Callable[[Exception], None]) -> Handler:
     """A function that hands an event of `type_name` to everything that must see it, in delivery order."""
     found, contexts = _subscribers(runtime, type_name, None)
-    return updating(_updates(runtime, type_name, None), dispatcher(found, failed, contexts))
+    way = _typed(runtime, type_name, dispatcher(found, failed, contexts))
+    return updating(_updates(runtime, type_name, None), way)
 
 
 class Routes:
@@ -46,6 +48,7 @@ class Routes:
         """What shows events of a type to some statements only, by their names; valid until a change."""
         found, contexts = _subscribers(self._runtime, type_name, names)
         way = dispatcher([self._noting(each) for each in found], self._failed, contexts)
+        way = _typed(self._runtime, type_name, way)
         way = updating(_updates(self._runtime, type_name, names), way)
 
         def show(event: Any) -> None:
@@ -119,6 +122,17 @@ def _subscribers(runtime: Replayed, type_name: str, among: Container[str] | None
     event_type = runtime.catalog.event_types.get(type_name)
     inherited = () if event_type is None else reversed(event_type.supertypes)
     return in_succession(found, (type_name, *inherited)), contexts
+
+
+def _typed(runtime: Replayed, type_name: str, way: Handler) -> Handler:
+    """`way` for events that know their type, if one of the readers asks for it."""
+    if not any(statement.program.reads_types for statement in runtime.readers(type_name)):
+        return way
+
+    def typed(event: Any) -> object:
+        return way(Arrived(type_name, event))
+
+    return typed
 
 
 def _updates(runtime: Replayed, type_name: str, among: Container[str] | None) -> list[Statement]:

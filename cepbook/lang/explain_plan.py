@@ -383,6 +383,7 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.Member: lambda e, show, calls: f"{show(e.target)}.{e.name}",
     x.Index: lambda e, show, calls: f"{show(e.target)}[{show(e.index)}]",
     x.EventOf: lambda e, show, calls: "event" if e.stream == 0 else f"event {e.stream}",
+    x.EventType: lambda e, show, calls: f"typeof({show(e.event)})",
     x.ContextProp: lambda e, show, calls: f"context.{e.name}",
     x.CurrentTimestamp: lambda e, show, calls: "current_timestamp",
     x.Variable: lambda e, show, calls: str(e.name),

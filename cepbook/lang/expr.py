@@ -60,6 +60,14 @@ class EventOf(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class EventType(Expr):
+    """``typeof(event)``: the name of the type that it arrived with; of one within another it is `declared`."""
+
+    event: Expr
+    declared: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContextProp(Expr):
     """``context.name``: a built-in property of the context partition (id, name, key1, …)."""
 

@@ -206,6 +206,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
         return "rows of all keys that are delivered together are put in order, made distinct or limited"
     if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement.root)):
         return "context.id numbers the partitions in order of their first event"
+    if any(isinstance(e, expr.EventType) for e in expressions(statement)):
+        return "it asks for the type of each event (typeof)"
     if any(isinstance(e, (expr.Prior, expr.Prev)) for e in expressions(statement.root)):
         return "it looks at the events before (prior, prev)"
     if statement.derived is not None:

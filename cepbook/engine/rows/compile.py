@@ -62,6 +62,11 @@ class Program:
         return self.namespace[name]
 
     @property
+    def reads_types(self) -> bool:
+        """Whether it asks for the types of events (``typeof``)."""
+        return "_event_type" in self.namespace
+
+    @property
     def pattern(self) -> PatternProgram | None:
         """The pattern of the one input that there is."""
         return None if self.steps.inputs else self.patterns.get(0)

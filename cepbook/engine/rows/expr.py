@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from cepbook.engine.rows import support
+from cepbook.engine.rows.arrived import event_type
 from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
@@ -211,6 +212,10 @@ def _event(scope: Scope, e: x.EventOf) -> str:
     if e.stream not in scope.events:
         raise Refusal("no-event", "the whole event is not retained here")
     return scope.events[e.stream]
+
+
+def _event_type(scope: Scope, e: x.EventType) -> str:
+    return f"{support_name(scope, event_type)}({value(scope, e.event)}, {scope.source.const(e.declared)})"
 
 
 def _member(scope: Scope, e: x.Member) -> str:
@@ -507,6 +512,7 @@ _VALUES: dict[type, Callable[..., str]] = {
     x.Const: _const,
     x.Prop: _prop,
     x.EventOf: _event,
+    x.EventType: _event_type,
     x.Member: _member,
     x.Index: _index,
     x.ContextProp: _context_prop,

@@ -6,7 +6,7 @@ of its kind and what it consists of:
 
 ===============  ==========================================================================================
 list, tuple      the elements; ``set``, ``sorted`` (a `SortedList`), ``key list``, ``key map`` likewise
-dict, ordered    keys and values in turn, in order
+dict, ordered    keys and values in turn, in order; of an ``event`` that knows its type this stands before them
 deque            its greatest length or null, then the elements
 state            the number of a class in the table of classes, then its fields; ``[]`` for one that is not set
 part             the number of a part of the program in the table of parts
@@ -32,6 +32,7 @@ from zoneinfo import ZoneInfo
 
 from sortedcontainers import SortedList
 
+from cepbook.engine.rows.arrived import Arrived
 from cepbook.engine.rows.frozen import FrozenDict, FrozenList
 from cepbook.engine.state import NAMES, STATES, Mark
 from cepbook.errors import SnapshotError
@@ -116,6 +117,10 @@ class Writer:
             node.append(self._written(key))
             node.append(self._written(element))
 
+    def _event(self, node: Node, value: Arrived) -> None:
+        node.append(value.type)
+        self._pairs(node, value)
+
     def _bounded(self, node: Node, value: deque[Any]) -> None:
         node.append(value.maxlen)
         self._elements(node, value)
@@ -161,7 +166,7 @@ class Reader:
                 fill(self, made, node)
             elif node[0] in _HASHED:
                 later.append((made, node))
-        for kinds in (("dict", "ordered", "set"), ("sorted",)):  # keys and what is sorted must be whole
+        for kinds in (("dict", "ordered", "event", "set"), ("sorted",)):  # keys and what is sorted must be whole
             for made, node in later:
                 if node[0] in kinds:
                     _HASHED[node[0]](self, made, node)
@@ -225,6 +230,9 @@ class Reader:
     def _fill_dict(self, made: dict[Any, Any], node: Node) -> None:
         found = self._values(node[1:])
         made.update(zip(found[::2], found[1::2], strict=True))
+
+    def _fill_event(self, made: Arrived, node: Node) -> None:
+        self._fill_dict(made, node[1:])
 
     def _fill_set(self, made: Any, node: Node) -> None:
         made.update(self._values(node[1:]))
@@ -293,6 +301,7 @@ _CONTAINERS: dict[type, str] = {
     FrozenList: "key list",
     FrozenDict: "key map",
     dict: "dict",
+    Arrived: "event",
     OrderedDict: "ordered",
     set: "set",
     deque: "deque",
@@ -301,12 +310,14 @@ _CONTAINERS: dict[type, str] = {
 _FILL: dict[str, Callable[[Writer, Node, Any], None]] = {
     **dict.fromkeys(("list", "tuple", "key list", "key map", "set", "sorted"), Writer._elements),
     **dict.fromkeys(("dict", "ordered"), Writer._pairs),
+    "event": Writer._event,
     "deque": Writer._bounded,
     "state": Writer._fields,
 }
 _SHELLS: dict[str, Callable[[Node], Any]] = {
     "list": lambda node: [],
     "dict": lambda node: {},
+    "event": lambda node: Arrived(node[1]),
     "ordered": lambda node: OrderedDict(),
     "set": lambda node: set(),
     "sorted": lambda node: SortedList(),
@@ -328,6 +339,7 @@ _REFILL: dict[str, Callable[[Reader, Any, Node], None]] = {
 }
 _HASHED: dict[str, Callable[[Reader, Any, Node], None]] = {
     "dict": Reader._fill_dict,
+    "event": Reader._fill_event,
     "ordered": Reader._fill_dict,
     "set": Reader._fill_set,
     "sorted": Reader._fill_set,

@@ -164,6 +164,8 @@ def _typeof(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     arg = bind(_one_argument(step, scope), scope)
     if arg.type == ERROR:
         return arg
+    if arg.type.event is not None:
+        return x.EventType(t.STRING, arg, arg.type.event, span=step.span)
     return x.Call(t.STRING, "typeof", (arg, x.Const(t.STRING, _java_name(arg.type))), span=step.span)
 
 
