@@ -158,9 +158,11 @@ def test_numbers_are_matched_as_text() -> None:
 
 
 def test_typeof_carries_the_declared_name() -> None:
-    for text, name in (("i", "Integer"), ("arr", "Integer[]"), ("n", "Inn"), ("m('k')", None)):
+    for text, name in (("i", "Integer"), ("arr", "Integer[]"), ("m('k')", None)):
         bound = value(f"typeof({text})")
         assert isinstance(bound, x.Call) and bound.args[1] == x.Const(t.STRING, name)
+    event = value("typeof(n)")
+    assert isinstance(event, x.EventType) and event.declared == "Inn"
 
 
 def test_instanceof_of_a_known_type_is_decided_here() -> None:

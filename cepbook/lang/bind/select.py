@@ -5,7 +5,7 @@ Query kinds: Esper reference, chapter Basic Concepts, "Output of statements by k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from cepbook.errors import NOWHERE, Span
@@ -326,16 +326,25 @@ def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -
 
 
 def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) -> tuple[tuple[x.Expr, bool], ...]:
-    # Its aggregates are computed with those of the select-clause.
+    """The keys. Their aggregates are those of the select-clause, also inside of other expressions."""
     aliases = {column.name: column.value for column in columns}
     own = replace(scope, aliases=aliases, no_subqueries="order by")
     found = tuple((bind_expr(item.expr, own), item.descending) for item in node.order_by)
+    selected = _aggregates(column.value for column in columns)
     for item, (value, _) in zip(node.order_by, found, strict=True):
+        if not _aggregates([value]) <= selected:
+            fact = "order by an aggregate that is not selected"
+            scope.problems.add("no-order", fact, item.expr.span, "select it, too")
         if value.type.of is not None or value.type.name in ("event", "map", "struct"):
             hint = "name one of its properties" if value.type.of is None else None
             fact = f"rows cannot be ordered by a value of type {value.type}"
             scope.problems.add("no-order", fact, item.expr.span, hint)
     return found
+
+
+def _aggregates(values: Iterable[x.Expr]) -> set[int]:
+    """The numbers of the aggregate calls that the values read."""
+    return {part.index for value in values for part in x.walk(value) if isinstance(part, x.AggregateRef)}
 
 
 def _limit(node: ast.Select, module: Module) -> tuple[x.Expr | None, x.Expr | None]:
