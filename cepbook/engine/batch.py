@@ -131,7 +131,7 @@ class Batch:
                 made.reasons |= dict.fromkeys(names, found)
             else:
                 made.nodes += found
-        whole = _CALLED if self._called else None if runtime.config.prioritized else _UNPRIORITIZED
+        whole = self._obstacle()
         if whole is not None:
             made.nodes, made.reasons = [], dict.fromkeys(runtime.statements, whole)
         if made.reasons and made.nodes:
@@ -142,6 +142,15 @@ class Batch:
             made.senders = {name: runtime.sender(name) for name in self.types}
         made.columns = {name: self._needed(name, made) for name in self.types}
         return made
+
+    def _obstacle(self) -> str | None:
+        """Why events are sent one by one to all statements."""
+        if self._called:
+            return _CALLED
+        if not self._runtime.config.prioritized:
+            return _UNPRIORITIZED
+        dropping = (s.name for s in self._runtime.statements.values() if s.timed.drops and _timed(s))
+        return next((f"`{name}` keeps timers of other statements from being run" for name in dropping), None)
 
     def _of_component(self, statements: list[Statement]) -> list[Node] | str:
         """The nodes of a component, none if it has nothing to do with the events; or why these come one by one."""

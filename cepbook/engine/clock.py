@@ -76,13 +76,12 @@ class Clock(Queue[Order]):
         return found
 
     def _place_of(self, due: tuple[Timers, list[Entry]]) -> Order:
-        return self._place(due[0].order)
+        place = self._place(due[0].order)
+        return (place[0], 0, *place[1:]) if due[0].drops else place  # no serial number is below 1
 
     def _around_leading(self, found: list[tuple[Timers, list[Entry]]]) -> list[tuple[Timers, list[Entry]]]:
         """The same, with the entries of owners that lead at their own time: what is due before them comes before."""
-        entries = [
-            (entry[0], self._place(timers.order), entry, timers) for timers, entries in found for entry in entries
-        ]
+        entries = [(entry[0], self._place_of(each), entry, each[0]) for each in found for entry in each[1]]
         entries.sort(key=lambda each: each[:2])
         ordered: list[tuple[Timers, list[Entry]]] = []
         waiting: dict[Order, tuple[Timers, list[Entry]]] = {}

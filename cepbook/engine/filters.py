@@ -9,7 +9,7 @@ differ.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,16 @@ Rounds = list[Any]  # what an event is to each of the contexts that its type con
 Order = tuple[int, int]
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
 _SCALARS = frozenset({"string", "char", "boolean", "byte", "short", "int", "long", "float", "double", "biginteger"})
+
+
+_BEFORE_ALL = -(1 << 61)
+
+
+def ahead(order: Order, annotations: Iterable[tuple[str, object]]) -> Order:
+    """The place of a statement that drops events: before its peers, before all if it has no ``@Priority`` of its own
+    (recorded: annotation_drop, drop_among_equal_priorities).
+    """
+    return (order[0] if any(name == "priority" for name, _ in annotations) else _BEFORE_ALL, -1)
 
 
 @dataclass(frozen=True, slots=True)

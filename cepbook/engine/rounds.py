@@ -131,7 +131,10 @@ class Rounds:
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     _back(timers, entries)
                     timers.failed(failure)
-                del due[0]
+                if timers.drops:
+                    due.clear()
+                else:
+                    del due[0]
         except BaseException as failure:
             for timers, entries in due:
                 _back(timers, entries)

@@ -12,7 +12,7 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Listener, Ports, Push, Rows, Sink
-from cepbook.engine.filters import Handler, Subscriber
+from cepbook.engine.filters import Handler, Subscriber, ahead
 from cepbook.engine.inner import Inner, ignoring_state, indexable
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
@@ -29,7 +29,6 @@ from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import CreateVariableStatement, Reader, SelectStatement, Source
 
-_BEFORE_PEERS = -1  # ahead of all of the same priority
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
 Delivering = Reader | CreateVariableStatement
@@ -66,6 +65,7 @@ class Statement:
         self.order = order
         self.program = program
         self.timed = Schedule(order, self, program)
+        self.timed.drops = program.steps.apply.drop and runtime.config.prioritized
         self.context: Context | None = None
         self.state: Any = None
         self._runtime = runtime
@@ -464,7 +464,7 @@ class Statement:
         if read is None or self.steps.apply.changes:
             return None  # what changes events comes before all that take them
         late = self.steps.waits
-        drops = self.steps.apply.drop and self._runtime.config.prioritized
+        drops = self.timed.drops
         condition = self.condition(type_name)
         if self.steps.inputs:
             take = joined_taker(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
@@ -486,7 +486,7 @@ class Statement:
         if reading is None:
             return []
         checked, matched, condition, drops, read, late = reading
-        order = (self.order[0], _BEFORE_PEERS) if drops else self.order
+        order = ahead(self.order, self.plan.annotations) if drops else self.order
         if not self.steps.inputs and not self._matchings and alone:
             return [Subscriber(order, condition, checked, matched, drops, read, late=late)]
         checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)

@@ -133,10 +133,12 @@ class Timers(Queue[Path]):
 
     ``run(now, entries)`` runs what is due; `failed` is told if it cannot. At one advance owners run one after the
     other, in their order, each what is due in order of time. What an owner that `leads` (a context) has to do stands
-    between them at its own time: what is due in a partition before its end is run before it ends.
+    between them at its own time: what is due in a partition before its end is run before it ends. One that `drops`
+    (``@Drop``) comes first in its priority; those behind it are not run, and what was due there is lost (recorded:
+    drop_of_timers).
     """
 
-    __slots__ = ("_clock", "failed", "leads", "order", "run")
+    __slots__ = ("_clock", "drops", "failed", "leads", "order", "run")
     SAVED: tuple[str, ...] = ("_when", "order")
 
     def __init__(
@@ -152,6 +154,7 @@ class Timers(Queue[Path]):
         self.run = run
         self.failed = failed
         self.leads = leads
+        self.drops = False
         self._clock: Follower | None = None
 
     def attach(self, clock: Follower) -> None:

@@ -180,9 +180,7 @@ def bind_create_index(
     module.catalog.indexes[index.full_name] = index
     module.provides["index", index.full_name] = None
     text = module.text(node.span)
-    return plan.CreateIndexStatement(
-        name, heading.name is not None, text, heading.annotations, index, span=node.span
-    )
+    return plan.CreateIndexStatement(name, heading.name is not None, text, heading.annotations, index, span=node.span)
 
 
 def _index_column(key: ast.Expr, kind: str, target: Target, module: Module) -> tuple[str, str] | None:
