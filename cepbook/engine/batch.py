@@ -246,7 +246,7 @@ class Batch:
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
                 steps = [s.steps for s in self._runtime.statements.values()]
-                if any(each.context == context.name and each.source.nothing for each in steps):
+                if any(each.context == context.name and each.row is not None and each.source.nothing for each in steps):
                     return f"context `{context.name}` has a statement without a from-clause"
                 if context.watched:
                     return f"context `{context.name}` has a partition listener, which is called as things happen"

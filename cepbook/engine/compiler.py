@@ -10,6 +10,7 @@ from typing import Any
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
+from cepbook.engine.contained import compile_trigger
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
 from cepbook.engine.merge import compile_merge, compile_rows
@@ -20,7 +21,7 @@ from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.subquery import compile_subqueries, scope_with
 from cepbook.engine.split import compile_split
 from cepbook.engine.update import compile_update
-from cepbook.engine.variables import Variable, Variables, initial_value
+from cepbook.engine.variables import ContextVariable, Variable, Variables, initial_value
 from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
@@ -115,11 +116,14 @@ def compile_plan(
             name = statement.variable.name
             after.variables[name] = statement.variable
             with _refusals(statement, plan):
-                cells[name] = Variable(name, statement.variable.type, _initial(statement, scope_in, plan))
-            programs[statement.name] = compile_create_variable(statement, cells[name])
+                if statement.context is None:
+                    cells[name] = Variable(name, statement.variable.type, _initial(statement, scope_in, plan))
+                else:
+                    cells[name] = ContextVariable(name, statement.variable.type, None)
+                programs[statement.name] = compile_create_variable(statement, scope_in, cells[name])
         elif isinstance(statement, OnSetStatement):
             with _refusals(statement, plan):
-                programs[statement.name] = compile_on_set(statement, own, cells)
+                programs[statement.name] = compile_trigger(compile_on_set, statement, own)
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_update(statement, own)
@@ -133,12 +137,12 @@ def compile_plan(
                 if action.insert is not None and action.insert.creates and action.output_type is not None:
                     after.event_types[action.insert.target] = action.output_type
             with _refusals(statement, plan):
-                programs[statement.name] = compile_merge(statement, own)
+                programs[statement.name] = compile_trigger(compile_merge, statement, own)
         elif isinstance(statement, SplitStatement):
             created = [branch for branch in statement.branches if branch.insert.creates]
             after.event_types.update((branch.insert.target, branch.output_type) for branch in created)
             with _refusals(statement, plan):
-                programs[statement.name] = compile_split(statement, own)
+                programs[statement.name] = compile_trigger(compile_split, statement, own)
         elif isinstance(statement, SelectStatement):
             if statement.insert is not None and statement.insert.creates:
                 after.event_types[statement.insert.target] = statement.output_type

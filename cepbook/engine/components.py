@@ -27,7 +27,7 @@ def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[
     for each in running:
         links.join(each.name, ())
     for each in running:
-        if isinstance(each, p.Reader) and each.context is not None:
+        if each.context is not None:
             links.join(each.name, [("context", each.context)])
     _by_variables(running, contexts, links)
     _by_streams(running, contexts, catalog, links)

@@ -6,30 +6,35 @@ Later values see the earlier assignments (Esper reference, section "Setting Vari
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.assign import cell_of, new_values, put
+from cepbook.engine.rows.assign import new_values, put
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
-from cepbook.engine.variables import Variable, Variables
+from cepbook.engine.variables import Variable
 from cepbook.lang import plan as p
 
 
-def compile_create_variable(plan: p.CreateVariableStatement, cell: Variable) -> Program:
-    """Sees no events; its iterator has the present value."""
+def compile_create_variable(plan: p.CreateVariableStatement, scope_in: ScopeIn, cell: Variable) -> Program:
+    """Sees no events; its iterator has the present value. In a context each partition begins with the initial value."""
     source = Source()
+    scope = scope_in(source)
     with source.block("def on_event(e, S=None):"):
         source.line("return False")
     source.line("on_match = on_event")
-    write_state(source, _present([cell], source))
+    first = None
+    if cell.partitioned:
+        initial = "None" if plan.initial is None else lower.value(scope.at(partition="P", now="now"), plan.initial)
+        first = f"P.variables[{source.const(cell.name, 'n')}] = {initial}"
+    write_state(source, _present([cell.name], scope), first=first)
     return program_of(plan, source, ())
 
 
-def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variables) -> Program:
+def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn) -> Program:
     """Sets the variables at each event that passes the filter. Errors: Refusal for what the row engine cannot run."""
     source = Source()
     values = [e for a in plan.assignments for e in (a.index, a.value) if e is not None]
@@ -46,8 +51,7 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn, variables: Variabl
                     source.line("return False")
             _assign(plan, scope)
             source.line("return True")
-    present = _present([variables[name] for name in plan.output_type.properties], source)
-    write_state(source, present, subqueries=scope.subqueries)
+    write_state(source, _present(plan.output_type.properties, scope_in(source)), subqueries=scope.subqueries)
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
     program = program_of(plan, source, tuple(names))
     program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
@@ -59,7 +63,7 @@ def _assign(plan: p.OnSetStatement, scope: Scope) -> None:
     source = scope.source
     assigned = new_values(plan.assignments, scope)
     if plan.selector != "istream":
-        former = "".join(f"{cell_of(name, scope)}.value, " for name in plan.output_type.properties)
+        former = "".join(f"{lower.present(scope, name)}, " for name in plan.output_type.properties)
         source.line(f"former = ({former})")
     put(assigned, scope, "clock.now")
     new = f"({''.join(f'{code}, ' for code in map(assigned.__getitem__, plan.output_type.properties))})"
@@ -68,18 +72,23 @@ def _assign(plan: p.OnSetStatement, scope: Scope) -> None:
         source.line(f"push(clock.now, {sides[plan.selector]})", plan.span)
 
 
-def _present(cells: list[Variable], source: Source) -> str:
+def _present(names: Iterable[str], scope: Scope) -> str:
     """The row of the present values."""
-    return f"(({''.join(f'{source.const(cell)}.value, ' for cell in cells)}),)"
+    return f"(({''.join(f'{lower.present(scope, name)}, ' for name in names)}),)"
 
 
-def write_state(source: Source, rows: str, own: str = "", *, subqueries: Sequence[str] = ()) -> None:
+def write_state(
+    source: Source, rows: str, own: str = "", *, subqueries: Sequence[str] = (), first: str | None = None
+) -> None:
     """The functions that every program has: without windows nothing is to be settled; the iterator gives `rows`.
 
-    The states of `subqueries` come first, then `own`, what the state has of its own.
+    The states of `subqueries` come first, then `own`, what the state has of its own. `first` is a line that comes
+    before the state is made.
     """
     inner = [f"_{name}_state(P, now)" for name in subqueries]
     with source.block("def new_state(P, now):"):
+        if first is not None:
+            source.line(first)
         source.line(f"return [{', '.join(['P', 'None', 'None', '{}', *inner, *filter(None, [own])])}]")
     with source.block("def settle(S, now):"):
         source.line("return None")

@@ -9,6 +9,7 @@ from typing import Any
 
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber, dispatcher
 from cepbook.engine.flow import Replayed
+from cepbook.engine.relations.store import Store
 from cepbook.engine.rows.arrived import Arrived
 from cepbook.engine.statement import Statement
 from cepbook.engine.succession import in_succession
@@ -43,6 +44,24 @@ class Routes:
         self._handlers = handlers
         self._route = route
         self._failed = failed
+        self._into: dict[str, tuple[int, Handler]] = {}  # of named windows and tables, with the version of the runtime
+
+    def into(self, store: Store) -> Handler:
+        """What takes rows for a named window or table; patterns see them as events."""
+        version, handler = self._into.get(store.name, (-1, None))
+        if handler is None or version != self._runtime.version:
+            found, contexts = _subscribers(self._runtime, store.name, None)
+            show = dispatcher(found, self._failed, contexts)
+
+            def insert(row: Any) -> None:
+                try:
+                    store.inserted(row)
+                finally:
+                    show(row)
+
+            handler = updating(_updates(self._runtime, store.name, None), insert)
+            self._into[store.name] = self._runtime.version, handler
+        return handler
 
     def only(self, type_name: str, names: Container[str]) -> Handler:
         """What shows events of a type to some statements only, by their names; valid until a change."""

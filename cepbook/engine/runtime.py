@@ -36,7 +36,7 @@ from cepbook.engine.snapshot.single import partition_snapshot, restore_partition
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
 from cepbook.engine.succession import latest_first
-from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted
+from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted, shared
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
 from cepbook.lang.catalog import Catalog, EventType, VariableType
 from cepbook.lang.plan import ModulePlan, SelectStatement
@@ -138,12 +138,12 @@ class Runtime:
 
     def given_variables(self) -> tuple[tuple[str, Type, Any, bool], ...]:
         """What `define_variable` takes, of every variable: values as they were given, not as statements left them."""
-        found = self.catalog.variables
-        return tuple((v.name, v.type, self._variables[v.name].given, v.constant) for v in found.values())
+        found = [v for v in self.catalog.variables.values() if v.context is None]
+        return tuple((v.name, v.type, self._variables[v.name].given, v.constant) for v in found)
 
     def get_variable(self, name: str) -> Any:
         """The present value of a variable, of an array a copy. Errors: UsageError with the nearest known name."""
-        found = known("variable", name, self._variables)
+        found = shared(name, self._variables)
         return found.value if found.type.of is None else copied(found.value)
 
     def set_variable(self, name: str, value: object) -> None:
@@ -152,7 +152,7 @@ class Runtime:
         Errors: UsageError for an unknown name, a constant, and a value that is not of the variable's type.
         """
         self.entered()
-        found = known("variable", name, self._variables)
+        found = shared(name, self._variables)
         if self.catalog.variables[name].constant:
             raise UsageError(f"`{name}` is a constant, it cannot be set")
         fitting = accepted(name, value, found.type)
@@ -396,15 +396,8 @@ class Runtime:
     def _known_route(self, type_name: str) -> Handler | None:
         store = self._stores.get(type_name)
         if store is not None:
-            return partial(self._insert, store)
+            return self.routes.into(store)
         return self._route(type_name) if type_name in self.catalog.event_types else None
-
-    def _insert(self, store: Store, row: Row) -> None:
-        """A row for a named window or table; patterns see it as an event."""
-        try:
-            store.inserted(row)
-        finally:
-            self._route(store.name)(row)
 
     def _unbuilt_route(self, type_name: str) -> Handler:
         def first(event: Any) -> None:

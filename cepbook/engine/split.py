@@ -11,6 +11,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.unfold import write_unfold
 from cepbook.lang import plan as p
 
 
@@ -18,11 +19,15 @@ def compile_split(plan: p.SplitStatement, scope_in: ScopeIn) -> Program:
     """Inserts each event where its branches say. Errors: Refusal for what the row engine cannot run."""
     source = Source()
     source.bind("route", None)  # of the running statement
-    values = [e for b in plan.branches for e in (b.predicate, *(c.value for c in b.columns))]
+    plain = [branch for branch in plan.branches if not branch.contained]
+    values = [e for b in plain for e in (b.predicate, *(c.value for c in b.columns))]
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
     scope = scope_in(source).at(props=lower.placed(props), events={0: "e"})
     parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
+    for number, branch in enumerate(plan.branches):
+        if branch.contained:
+            write_unfold(branch.contained, scope_in(source), f"unfold{number}")
     for function in ("on_event", "on_match"):
         with source.function(function, *parameters):
             for name, local in props.items():
@@ -45,11 +50,10 @@ def _branches(plan: p.SplitStatement, scope: Scope) -> None:
     if plan.output_all:
         source.line("made = []")
     for number, branch in enumerate(plan.branches):
-        if branch.predicate is None:
-            _insert(number, branch, plan.output_all, scope)
+        if branch.contained:
+            _insert_contained(number, branch, plan.output_all, scope)
         else:
-            with source.block(f"if {lower.truth(scope, branch.predicate)}:", branch.predicate.span):
-                _insert(number, branch, plan.output_all, scope)
+            _insert_where(number, branch, plan.output_all, scope)
     if plan.output_all:
         with source.block("for number, row in made:"):
             source.line("route(number, row)")
@@ -57,13 +61,36 @@ def _branches(plan: p.SplitStatement, scope: Scope) -> None:
         source.line("push(clock.now, [e], None)")
 
 
-def _insert(number: int, branch: p.SplitBranch, collect: bool, scope: Scope) -> None:
+def _insert_contained(number: int, branch: p.SplitBranch, collect: bool, scope: Scope) -> None:
+    """A branch that is for each event within; where it takes the first of them, it takes those that follow, too."""
+    source = scope.source
+    values = (branch.predicate, *(column.value for column in branch.columns))
+    props = {name: f"c.get({source.const(name, 'n')})" for name in lower.properties(*values)}
+    own = scope.at(props=lower.placed(props), events={0: "c"})
+    if not collect:
+        source.line("took = False")
+    with source.block(f"for c in unfold{number}(e, S) or ():", branch.contained[0].span):
+        _insert_where(number, branch, collect, own, "took = True")
+    if not collect:
+        with source.block("if took:"):
+            source.line("return True")
+
+
+def _insert_where(number: int, branch: p.SplitBranch, collect: bool, scope: Scope, then: str = "return True") -> None:
+    if branch.predicate is None:
+        _insert(number, branch, collect, scope, then)
+    else:
+        with scope.source.block(f"if {lower.truth(scope, branch.predicate)}:", branch.predicate.span):
+            _insert(number, branch, collect, scope, then)
+
+
+def _insert(number: int, branch: p.SplitBranch, collect: bool, scope: Scope, then: str) -> None:
     source, row = scope.source, _row(branch, scope)
     if collect:
         source.line(f"made.append(({number}, {row}))", branch.span)
     else:
         source.line(f"route({number}, {row})", branch.span)
-        source.line("return True")
+        source.line(then)
 
 
 def _row(branch: p.SplitBranch, scope: Scope) -> str:

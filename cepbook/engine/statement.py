@@ -22,8 +22,8 @@ from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.store import Changes, Item, Moved, Store, together
 from cepbook.engine.rows.compile import Program
-from cepbook.engine.rows.expr import FIRST_SUBQUERY, Cell
 from cepbook.engine.schedule import Schedule
+from cepbook.engine.watching import Watching
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.expr import Expr
@@ -75,6 +75,7 @@ class Statement:
         self.owned: Store | None = None  # what it created
         self.stores: dict[int, Store] = {}  # that it reads, by input
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
+        self._watching = Watching(program, self._states_in, runtime.clock, self.failed)
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace["state_of"] = self.state_of
@@ -120,10 +121,7 @@ class Statement:
             self.state = self.new_state(None)
         else:
             self.program.namespace["slot"] = context.join(self)
-        for cell in self._watched:
-            cell.listeners.append(self._reevaluate)
-        for cell in self.program.output_watched:
-            cell.listeners.append(self._reconsider)
+        self._watching.begin()
         self.outlet.rewire()
         self._attach()
         for matching in self._matchings.values() if context is None else ():
@@ -152,41 +150,16 @@ class Statement:
                 if row is not None:
                     on_event(row) if self.context is None else on_event(row, state)
 
-    @property
-    def _watched(self) -> list[Cell]:
-        """The variables that conditions of windows read, each once."""
-        cells = [cell for each in (self.program, *self.program.subqueries) for cell in each.watched]
-        return list({id(cell): cell for cell in cells}.values())
-
-    def _reevaluate(self) -> None:
-        """A variable that a window's condition reads has changed: evaluate it at the next advance."""
-        if self.program.watched:
-            self._in_every_state("reevaluate")
-        for place, each in enumerate(self.program.subqueries, FIRST_SUBQUERY):
-            for _, state in self.states() if each.watched else ():
-                each["reevaluate"](state[place], self._runtime.clock.now)
-
-    def _reconsider(self) -> None:
-        """A variable that the output's condition reads was assigned: what is due follows at the next advance."""
-        self._in_every_state("reconsider")
-
-    def _in_every_state(self, name: str) -> None:
-        """Call a function of the program; its failures are this statement's, not those of who assigns the variable."""
-        for _, state in self.states():
-            try:
-                self.program[name](state, self._runtime.clock.now)
-            except Exception as failure:  # noqa: BLE001 - reported to the error feed
-                self.failed(failure)
+    def _states_in(self, partition: Partition | None) -> list[Any]:
+        """The state in `partition`; without one all."""
+        if partition is not None:
+            return [partition.states[self.program.namespace["slot"]]]
+        return [state for _, state in self.states()]
 
     def stop(self) -> None:
         """Forget all state, timers and listeners; what is forgotten already, or was never there, does not matter."""
         self.timed.detach()
-        for cell in self._watched:
-            if self._reevaluate in cell.listeners:
-                cell.listeners.remove(self._reevaluate)
-        for cell in self.program.output_watched:
-            if self._reconsider in cell.listeners:
-                cell.listeners.remove(self._reconsider)
+        self._watching.end()
         if self.context is not None and self in self.context.statements:
             self.context.part(self)
         for store in self.stores.values():
@@ -363,8 +336,12 @@ class Statement:
 
     @property
     def merges(self) -> bool:
-        """Whether one event may make it deliver several times: for partitions, for matches of a pattern."""
+        """Whether one event may make it deliver several times: for partitions, for matches of a pattern, for
+        each of the events that it contains.
+        """
         context = self.context
+        if self.steps.row is None and self.steps.source.contained:
+            return True
         if context is not None and (self.steps.consumes or self.steps.owns is not None):
             return True
         if self.steps.matches or context is None:

@@ -12,7 +12,7 @@ from typing import Any
 from cepbook.engine.filters import Handler
 from cepbook.engine.onset import program_of, write_state
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.assign import cell_of, with_element
+from cepbook.engine.rows.assign import with_element
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY, Scope, ScopeIn
 from cepbook.engine.rows.source import Source
@@ -32,7 +32,7 @@ def compile_update(plan: p.UpdateStatement, scope_in: ScopeIn) -> Program:
     variables = list(dict.fromkeys(part.name for part in parts if isinstance(part, x.Variable)))
     seen = {name: f"s{i}" for i, name in enumerate(variables)}
     scope = scope_in(source).at(props=lower.placed(props), events={0: "e"}, assigned=seen)
-    present = f"({''.join(f'{cell_of(name, scope)}.value, ' for name in variables)})"
+    present = f"({''.join(f'{lower.present(scope, name)}, ' for name in variables)})"
     with source.block("def on_event(e, S=None):"):
         source.line("return False")
     source.line("on_match = on_event")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Push
+from cepbook.engine.naming import known
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.source import Source
 from cepbook.errors import UsageError
@@ -15,7 +17,8 @@ from cepbook.lang.expr import Expr
 from cepbook.lang.java import single
 from cepbook.lang.types import BITS, Type
 
-Change = Callable[[], None]
+# called with the context partition that has the value, where each has its own
+Change = Callable[..., None]
 
 
 class Deliverer(Protocol):
@@ -56,6 +59,8 @@ class Variable:
         self.given = value
         self._change(value)
 
+    partitioned: ClassVar[bool] = False  # whether each partition of a context has a value of its own
+
     def _change(self, value: Any) -> None:
         self.value = value
         for listener in tuple(self.listeners):
@@ -70,7 +75,33 @@ class Variable:
             push(now, [(value,)], [(former,)])
 
 
+class ContextVariable(Variable):
+    """A variable of a context: each partition has its value, under `name`; `value` is none."""
+
+    __slots__ = ()
+    partitioned = True
+
+    def assign_in(self, partition: Partition, value: Any, now: int) -> None:
+        """Assign by a statement in `partition`, at engine time `now`."""
+        former = partition.variables.get(self.name)
+        partition.variables[self.name] = value
+        for listener in tuple(self.listeners):
+            listener(partition)
+        push = None if self._deliverer is None else self._deliverer.push
+        if push is not None:
+            push(now, [(value,)], [(former,)])
+
+
 Variables = Mapping[str, Variable]
+
+
+def shared(name: str, variables: Variables) -> Variable:
+    """The variable `name`, which has one value. Errors: UsageError, with the nearest known name."""
+    found = known("variable", name, variables)
+    if found.partitioned:
+        hint = "\n  hint: the iterator of the statement that created it has them"
+        raise UsageError(f"variable `{name}` has a value in each partition of its context{hint}")
+    return found
 
 
 def initial_value(e: Expr, scope_in: lower.ScopeIn) -> Any:

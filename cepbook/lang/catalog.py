@@ -10,6 +10,9 @@ from cepbook.lang import ast
 from cepbook.lang.expr import Expr
 from cepbook.lang.types import Type
 
+# What an event of a variant stream keeps under names that EPL cannot write: the name of its type, and the event
+TYPE, EVENT = " type", " event"
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EventType:
@@ -17,7 +20,7 @@ class EventType:
 
     `supertypes` names *all* types that it is a subtype of, nearest first. `time_property` is the property that
     ``replay`` takes the event time from when none is given (``starttimestamp`` of create schema),
-    `end_time_property` that of ``endtimestamp``.
+    `end_time_property` that of ``endtimestamp``. `variant` are the types that a variant stream takes, none: any.
     """
 
     name: str
@@ -25,9 +28,15 @@ class EventType:
     supertypes: tuple[str, ...] = ()
     time_property: str | None = None
     end_time_property: str | None = None
+    variant: tuple[str, ...] | None = None
+
+    @property
+    def shown(self) -> Mapping[str, Type]:
+        """The properties that have names in EPL."""
+        return self.properties if self.variant is None else {n: t for n, t in self.properties.items() if n[0] != " "}
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{name} {of}" for name, of in self.properties.items())
+        columns = ", ".join(f"{name} {of}" for name, of in self.shown.items())
         parents = f" inherits {', '.join(self.supertypes)}" if self.supertypes else ""
         return f"<event type {self.name}({columns}){parents}>"
 
@@ -62,6 +71,7 @@ class VariableType:
     constant: bool = False
     value: object = None
     known: bool = False
+    context: str | None = None  # whose partitions have a value each
 
 
 @dataclass(frozen=True, slots=True)

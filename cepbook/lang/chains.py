@@ -48,6 +48,22 @@ NOTHING = ""  # the event type that a statement without a from-clause reads: no 
 
 
 @dataclass(frozen=True, slots=True)
+class Contained(PlanNode):
+    """One bracket of contained-event selection: the events that `path` holds, one or an array of them.
+
+    Of each that `where` passes `columns` are taken, with a `wildcard` beside its own properties (alone: the event as it
+    is). In both stream 0 is the contained event, stream 1 the one before it, and so on to the outermost; in `path`
+    stream 0 is the one before. `scalar`: the array holds plain values, each becomes an event with this one property.
+    """
+
+    path: Expr
+    columns: tuple[Column, ...]
+    wildcard: bool
+    where: Expr | None
+    scalar: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source(PlanNode):
     """Events of `event_type` (and its subtypes) that pass `filter`; or the matches of `pattern`.
 
@@ -56,6 +72,8 @@ class Source(PlanNode):
     ``output when terminated``, and its iterator one for each that lives.
 
     With a `store` it is not events that are read but the named window or table: what enters and what leaves it.
+
+    With `contained` it is the events within those of `event_type` that everything above refers to.
     """
 
     event_type: str
@@ -63,6 +81,7 @@ class Source(PlanNode):
     alias: str | None
     pattern: Pattern | None = None
     store: StoreType | None = None
+    contained: tuple[Contained, ...] = ()
 
     @property
     def nothing(self) -> bool:

@@ -73,7 +73,8 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
         kind = "constant" if statement.variable.constant else "variable"
         value = "" if statement.initial is None else f" = {show_expr(statement.initial)}"
         head = f"create {kind} `{statement.name}`"
-        return [head, f"  {statement.variable.name}: {statement.variable.type}{value}"]
+        inside = [] if statement.context is None else [f"  in context {statement.context}"]
+        return [head, *inside, f"  {statement.variable.name}: {statement.variable.type}{value}"]
     if isinstance(statement, plan.CreateIndexStatement):
         index = statement.index
         columns = ", ".join(f"{name} {kind}" for name, kind in index.columns)
@@ -155,7 +156,7 @@ def show_change(change: plan.Change) -> str:
 
 
 def _event_type(event_type: EventType) -> str:
-    return f"{event_type.name}({', '.join(f'{n} {t}' for n, t in event_type.properties.items())})"
+    return f"{event_type.name}({', '.join(f'{n} {t}' for n, t in event_type.shown.items())})"
 
 
 def _select(statement: plan.SelectStatement) -> list[str]:
@@ -252,7 +253,15 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
                 head, *tree = show_pattern(node.pattern, show_expr)
                 return [f"{indent}from {head}{alias}", *(f"{indent}{line}" for line in tree)]
             lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
-            return lines if node.filter is None else [*lines, f"{indent}  filter {show_expr(node.filter)}"]
+            lines += [] if node.filter is None else [f"{indent}  filter {show_expr(node.filter)}"]
+            return [*lines, *(f"{indent}  {show_contained(each)}" for each in node.contained)]
+
+
+def show_contained(node: plan.Contained) -> str:
+    """``items: id = [1].id, * where price > 5``: streams are numbered from the contained event outwards."""
+    shown = ["*"] * node.wildcard + [f"{c.name} = {show_expr(c.value)}" for c in node.columns]
+    where = "" if node.where is None else f" where {show_expr(node.where)}"
+    return f"contained {show_expr(node.path)}: {', '.join(shown)}{where}"
 
 
 def _joined(number: int, node: plan.JoinInput, indent: str) -> list[str]:

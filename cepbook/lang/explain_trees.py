@@ -85,7 +85,8 @@ def _pattern(node: p.PatternNode, show: Show) -> list[str]:
     if isinstance(node, p.Atom):
         tag = f"{node.tag} = " if node.tag is not None else ""
         consume = f" @consume({node.consume})" if node.consume else ""
-        return _with_filter(f"{tag}{node.event_type}{consume}", node.filter, show)
+        brackets = "".join(f"[{show(step.path)}]" for step in node.contained)
+        return _with_filter(f"{tag}{node.event_type}{brackets}{consume}", node.filter, show)
     lines = [_head(node, show)]
     for operand in p.operands(node):
         lines += _indented(_pattern(operand, show))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import Crontab, PlanNode
+from cepbook.lang.plan import Contained, Crontab, PlanNode
 
 EVENT, MATCH = 0, 1  # the streams of a pattern's expressions
 
@@ -26,7 +26,8 @@ class Atom(PatternNode):
     """``tag=Type(filter)``: true with the next event of the type (or a subtype) that passes the filter.
 
     `number` counts the atoms of the pattern from 0, in text order. `consume` is the level of ``@consume`` (0: none).
-    Tags are unique, except that atoms in different branches of an ``or`` may share one.
+    Tags are unique, except that atoms in different branches of an ``or`` may share one. With `contained` the tag is the
+    array of the events within; an event that has none is none for the atom.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Atom(PatternNode):
     event_type: str
     filter: Expr | None
     consume: int = 0
+    contained: tuple[Contained, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

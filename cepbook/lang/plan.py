@@ -16,6 +16,7 @@ from cepbook.lang.chains import (
     Aggregation,
     AggregationNode,
     Column,
+    Contained,
     Derived,
     FromNode,
     Having,
@@ -50,6 +51,7 @@ __all__ = [
     "Aggregation",
     "AggregationNode",
     "Column",
+    "Contained",
     "Derived",
     "FromNode",
     "Having",
@@ -320,10 +322,14 @@ class CreateIndexStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class CreateVariableStatement(StatementPlan):
-    """``create [constant] variable``; `initial` is of the variable's type, None: null. Its one row is the value."""
+    """``create [constant] variable``; `initial` is of the variable's type, None: null. Its one row is the value.
+
+    In a context each partition has a variable of its own.
+    """
 
     variable: VariableType
     initial: Expr | None
+    context: str | None = None
 
     @property
     def output_type(self) -> EventType:
@@ -359,13 +365,17 @@ class OnSetStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class SplitBranch(PlanNode):
-    """``insert into A select … where …`` of a split stream; `columns` and `wildcard` as in `Projection`."""
+    """``insert into A select … where …`` of a split stream; `columns` and `wildcard` as in `Projection`.
+
+    With `contained` it is for each of the events within, and its expressions refer to these.
+    """
 
     insert: Insert
     columns: tuple[Column, ...]
     wildcard: bool
     predicate: Expr | None
     output_type: EventType
+    contained: tuple[Contained, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 line |= {"name": one.name if one.named else one.variable.name}
             elif isinstance(one, plan.CreateSchemaStatement):
                 line |= {"name": one.name if one.named else one.event_type.name}
-                line |= {"columns": columns_text(one.event_type.properties)}
+                line |= {"columns": columns_text(one.event_type.shown)}
             elif isinstance(one, (plan.CreateContextStatement, plan.CreateContextTreeStatement)):
                 line |= {"name": one.name if one.named else one.context.name}
                 line |= {"reads": ", ".join(one.context.event_types)}

@@ -40,6 +40,8 @@ def query(
     for name, (fn, returns) in functions.items():
         scratch.register_function(name, fn, returns=returns)
     for name, cell in runtime.variables.items():
+        if cell.partitioned:
+            continue
         scratch.define_variable(name, cell.type, cell.value, constant=runtime.catalog.variables[name].constant)
     types = [replace(runtime.statement(name).output_type, name=name, supertypes=()) for name in names]
     for needed in _nested(types, runtime.catalog.event_types):

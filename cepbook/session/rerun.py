@@ -109,7 +109,7 @@ class Rerun:
 
     def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
         """The statements that are needed, in order, with the time of their deployment."""
-        needed = {id(s) for s in (*self._line.readers, *self._line.contexts)}
+        needed = {id(s) for s in (*self._line.readers, *self._line.contexts, *self._line.variables)}
         return [
             (record.born(deployment), s)
             for deployment in self._runtime.deployments.values()
@@ -139,7 +139,7 @@ class Rerun:
         """With their first values, as nothing was lost since; else with the present ones, which then stay."""
         source = self._runtime
         for statement in (s for d in source.deployments.values() for s in d.plan.statements):
-            if isinstance(statement, plan.CreateVariableStatement):
+            if isinstance(statement, plan.CreateVariableStatement) and statement.context is None:
                 fresh.deploy(plan.ModulePlan((statement,), statement.epl))
         for name, of, value, constant in source.given_variables():
             if name not in fresh.catalog.variables:

@@ -40,7 +40,7 @@ def first_state(runtime: Runtime, start: int) -> Runtime:
     for deployment in deployments.values():
         fresh.deploy(deployment.plan, deployment_id=deployment.id)
         for name in deployment.variables:
-            if fresh.get_variable(name) != given[name][1]:  # to windows, any assignment is news
+            if name in given and fresh.get_variable(name) != given[name][1]:  # to windows, any assignment is news
                 fresh.set_variable(name, given[name][1])
     return fresh
 

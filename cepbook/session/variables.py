@@ -16,10 +16,10 @@ from cepbook.session.validate import Mismatch, converter
 def variables_of(runtime: Runtime) -> pd.DataFrame:
     """All variables, in order of declaration: name, type, value, and whether it is a constant."""
     found = runtime.catalog.variables
-    rows = [
-        {"name": v.name, "type": str(v.type), "value": runtime.get_variable(v.name), "constant": v.constant}
-        for v in found.values()
-    ]
+    rows = []
+    for v in found.values():
+        value = runtime.get_variable(v.name) if v.context is None else None
+        rows.append({"name": v.name, "type": str(v.type), "value": value, "constant": v.constant})
     return frame_of(rows, {"name": STRING, "type": STRING, "value": OBJECT, "constant": BOOLEAN})
 
 

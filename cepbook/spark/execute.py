@@ -105,7 +105,7 @@ def _program(
     start: int,
 ) -> Program:
     targets = {line.target for line in lines}
-    needed = {id(s) for line in lines for s in (*line.contexts, *line.readers)}
+    needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables)}
     chosen = [p for p in plans if id(p) in needed or isinstance(p, plan.CreateExpressionStatement)]
     steps = tuple(Step(p.name, p.epl, p.name in targets) for p in chosen)
     inserts = [insert for p in chosen if isinstance(p, plan.Reader) for insert in p.inserts]

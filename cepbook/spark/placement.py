@@ -44,7 +44,7 @@ class Pipeline:
     """One statement with everything that feeds it, in deployment order.
 
     `triggers` assign variables that any of the statements reads, or insert or change what it reads. `inputs` are the
-    event types of frames that they read, directly or through contexts.
+    event types of frames that they read, directly or through contexts. `variables` are those of the contexts.
     """
 
     target: str
@@ -52,6 +52,7 @@ class Pipeline:
     contexts: tuple[Context, ...]
     inputs: tuple[str, ...]
     triggers: tuple[plan.Reader, ...] = ()
+    variables: tuple[plan.CreateVariableStatement, ...] = ()
 
     @property
     def readers(self) -> tuple[plan.Reader, ...]:
@@ -85,7 +86,9 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
     read = set(types_read((*reading, *contexts)))
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
-    return Pipeline(target, chosen, contexts, inputs, triggering)
+    created = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
+    own = tuple(s for s in created if s.context is not None and s.context in wanted_contexts)
+    return Pipeline(target, chosen, contexts, inputs, triggering, own)
 
 
 def _feeds(other: plan.Reader, reader: plan.Reader, context: Context | None, catalog: Catalog) -> bool:
@@ -159,6 +162,10 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
     return found
 
 
+def _sources(statement: plan.Reader) -> tuple[plan.Source, ...]:
+    return statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
+
+
 def _sees_all(statement: plan.Reader) -> bool:
     sources = statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
     if any(source.pattern is not None for source in sources):  # tags hold the events
@@ -167,6 +174,8 @@ def _sees_all(statement: plan.Reader) -> bool:
     if isinstance(statement, plan.SelectStatement):
         roots.append(statement.root)
     if any(root.wildcard for root in roots):
+        return True
+    if any(source.contained for source in _sources(statement)):  # they are in the properties of the event
         return True
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
@@ -198,6 +207,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
         return "it joins streams, whose events must come in order"
     if statement.subqueries:
         return "its subqueries look at the events of all keys"
+    if any(source.contained for source in statement.sources):
+        return "its events are contained in others, whose properties are not theirs"
     if statement.source.nothing:
         return "it has a row for each context partition, in order of their beginning"
     if statement.output is not None:

@@ -68,9 +68,7 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
 @pytest.mark.parametrize(
     ("clause", "what"),
     [
-        ("select * from pattern [every a=Tick[flags]]", "contained-event selection in a pattern"),
         ("select * from sql:db ['select 1']", "sql streams"),
-        ("select * from Tick[flags]", "contained-event selection"),
         ("select * from Tick#size#uni(size)", "a derived-value window behind another one"),
         ("@Hint('reclaim_group_aged=1') select * from Tick#groupwin(symbol)#size", "reclaim_group hints"),
         ("select sum(prev(1, price)) from Tick#length(2)", "prev, prior and istream in an aggregate"),
@@ -78,11 +76,9 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("select ts.plus(1 day) from Tick", "the method plus"),
         ("select cast(symbol, date, dateformat: 'yyyy') from Tick", "cast with dateformat"),
         ("select new Tick(symbol) from Tick", "new with a type name"),
-        ("context PerSymbol create variable int v = 1", "variables of a context"),
         ("create table T(k string primary key)", "tables"),
         ("into table T select count(*) as c from Tick", "tables"),
         ("create expression double js:f(x) [ return x; ]", "scripts"),
-        ("create variant schema V as Tick, Alert", "variant streams"),
         ("create schema X as own.pack.Class", "event types from classes"),
         ("create schema X(a localdatetime)", "the type localdatetime"),
     ],

@@ -12,11 +12,12 @@ class Partition(State):
 
     `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a
     plain keyed context, else the node of the tree. An `ended` partition is none any more: timers that statements had in
-    it are not run. `found_by` has the keys under which statements find it, by slot.
+    it are not run. `found_by` has the keys under which statements find it, by slot; `variables` the values of the
+    context's variables.
     """
 
     took: ClassVar[tuple[Any, ...]] = ()  # of an event that came after a listener ended it nobody took anything
-    __slots__ = ("ended", "found_by", "id", "name", "place", "properties", "states")
+    __slots__ = ("ended", "found_by", "id", "name", "place", "properties", "states", "variables")
 
     def __init__(self, id_: int, name: str, properties: dict[str, Any], place: Any) -> None:
         self.id = id_
@@ -26,3 +27,4 @@ class Partition(State):
         self.states: list[Any] = []
         self.ended = False
         self.found_by: dict[int, Any] | None = None
+        self.variables: dict[str, Any] = {}

@@ -33,6 +33,7 @@ class AtomSpec:
     match_bound: Function | None
     op: str | None
     rest: Function | None
+    unfold: Function | None = None  # the events within, which the tag is
 
     def new(self, matcher: Matcher, parent: Parent, place: int) -> Waiter:
         return Waiter(matcher.atoms[self.number], parent, place)
@@ -65,7 +66,20 @@ class Atoms(State):
             matcher.owner.failed(failure)
             return []
         found = self.index.find(key, bound)
+        if found and spec.unfold is not None and not self.within(event):
+            return []
         return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
+
+    def within(self, event: Any) -> Any:
+        """The tag: the event, or those that it contains."""
+        unfold, matcher = self.spec.unfold, self.matcher
+        if unfold is None:
+            return event
+        try:
+            return unfold(event, None, matcher.partition, matcher.now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            matcher.owner.failed(failure)
+            return None
 
     def _passes(self, rest: Function, event: Any, waiter: Waiter) -> bool:
         try:
@@ -135,7 +149,7 @@ class Waiter(Started):
         spec = self.home.spec
         match = self.begin.copy()
         if spec.position is not None:
-            match[spec.position] = event
+            match[spec.position] = event if spec.unfold is None else self.home.within(event)
         if spec.stays:
             self.parent.on_true(self, match, False)
             return

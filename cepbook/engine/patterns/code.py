@@ -21,6 +21,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.unfold import write_unfold
 from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import patterns as p
@@ -203,6 +204,7 @@ class PatternCode:
         event_bound = None if bound is None else self._key([bound.event])
         match_bound = None if bound is None else self._key([bound.match])
         rest = self._condition(parts.rest)
+        unfold = self._unfold(atom)
         stays = any(isinstance(n, p.Every) and n.operand is atom for n in p.walk(self.pattern.root))
         return lambda: AtomSpec(
             atom.number,
@@ -217,7 +219,16 @@ class PatternCode:
             _found(match_bound),
             None if bound is None else bound.op,
             _found(rest),
+            _found(unfold),
         )
+
+    def _unfold(self, atom: p.Atom) -> Callable[[], Function] | None:
+        if not atom.contained:
+            return None
+        name = f"{self._prefix}_{self._count}"
+        self._count += 1
+        write_unfold(atom.contained, self._scope, name, "e, m, P, now")
+        return lambda: self._namespace[name]
 
     # -------------------------------------------------------------- the tree
     def _build(self, node: p.PatternNode) -> _Make:
@@ -366,4 +377,5 @@ def _shown_atom(atom: p.Atom) -> str:
     tag = "" if atom.tag is None else f"{atom.tag}="
     conditions = ", ".join(_shown(part) for part in x.conjuncts(atom.filter))
     condition = f"({conditions})" if conditions else ""
-    return f"{tag}{atom.event_type}{condition}"
+    brackets = "".join(f"[{show_expr(step.path)}]" for step in atom.contained)
+    return f"{tag}{atom.event_type}{condition}{brackets}"

@@ -20,7 +20,7 @@ def new_values(assignments: Sequence[Assignment], scope: Scope) -> dict[str, str
         code = lower.value(here, assignment.value)
         if assignment.index is not None:
             with_one = source.bind("_with_element", with_element)
-            before = assigned.get(name, f"{cell_of(name, scope)}.value")
+            before = assigned.get(name, lower.present(scope, name))
             code = f"{with_one}({before}, {lower.value(here, assignment.index)}, {code})"
         source.line(f"v{number} = {code}", assignment.span)
         assigned = {**assigned, name: f"v{number}"}
@@ -30,12 +30,9 @@ def new_values(assignments: Sequence[Assignment], scope: Scope) -> dict[str, str
 def put(assigned: Mapping[str, str], scope: Scope, now: str) -> None:
     """Write what puts the new values into the variables."""
     for name, code in assigned.items():
-        scope.source.line(f"{cell_of(name, scope)}.assign({code}, {now})")
-
-
-def cell_of(name: str, scope: Scope) -> str:
-    """Code of the cell of a variable."""
-    return scope.source.const(scope.variables[name])
+        cell = scope.variables[name]
+        call = f"assign_in({scope.partition}, " if cell.partitioned else "assign("
+        scope.source.line(f"{scope.source.const(cell)}.{call}{code}, {now})")
 
 
 def with_element(array: list[Any] | None, index: int | None, value: Any) -> list[Any]:

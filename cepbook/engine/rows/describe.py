@@ -20,12 +20,14 @@ from cepbook.engine.rows.steps import (
     Scan,
     Step,
     Steps,
+    Unfold,
     Where,
 )
 from cepbook.lang.explain_plan import (
     show_branch,
     show_call,
     show_change,
+    show_contained,
     show_expr,
     show_output,
     show_subquery,
@@ -78,6 +80,8 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
             yield f"{len(steps.inputs)} streams" + (", only marked ones make rows" if step.unidirectional else "")
         case Keep():
             yield from _kept(step, steps)
+        case Unfold(contained):
+            yield from (show_contained(each).removeprefix("contained ") for each in contained)
         case Derive(node):
             yield f"{node.name}: a derived event for each change"
         case Where(predicate):

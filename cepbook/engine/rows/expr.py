@@ -25,7 +25,12 @@ class Cell(Protocol):
     """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change."""
 
     value: Any
-    listeners: list[Callable[[], None]]
+    listeners: list[Callable[..., None]]
+    name: str
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the value is that of a context partition."""
 
 
 Place = tuple[int, str]  # (input of the statement, property)
@@ -235,7 +240,15 @@ def _context_prop(scope: Scope, e: x.ContextProp) -> str:
 
 def _variable(scope: Scope, e: x.Variable) -> str:
     assigned = scope.assigned.get(e.name)
-    return assigned if assigned is not None else f"{scope.source.const(scope.variables[e.name])}.value"
+    return assigned if assigned is not None else present(scope, e.name)
+
+
+def present(scope: Scope, name: str) -> str:
+    """Code of the present value of a variable."""
+    cell = scope.variables[name]
+    if cell.partitioned:
+        return f"{scope.partition}.variables[{scope.source.const(name, 'n')}]"
+    return f"{scope.source.const(cell)}.value"
 
 
 def _of_row(scope: Scope, e: x.Expr) -> str:

@@ -16,6 +16,7 @@ from cepbook.engine.rows.steps import (
     Row,
     Scan,
     Steps,
+    Unfold,
     Where,
     after_window,
     of_calls,
@@ -48,7 +49,8 @@ def lowered(plan: p.StatementPlan) -> Steps:
         applied = Apply("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
         selection = None if plan.predicate is None else Where(plan.predicate)
         return Steps(plan.span, None, _scan(plan.source), applied, selection=selection)
-    return Steps(plan.span, None, Scan(p.Source("", None, None)), Apply("irstream"))
+    context = plan.context if isinstance(plan, p.CreateVariableStatement) else None
+    return Steps(plan.span, context, Scan(p.Source("", None, None)), Apply("irstream"))
 
 
 def _scan(source: p.Source) -> Scan | Match:
@@ -148,6 +150,12 @@ def _keep(
     steps.priors = tuple(dict.fromkeys(priors))
     derived = next((node for node in streams if isinstance(node, p.Derived)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
+    if steps.source.contained:
+        steps.derive = Unfold(steps.source.contained)
+        above = windowed[0] if windowed else None
+        whole = _stage(None, [steps.source.filter], [], True, 0, True)
+        steps.stages = (whole, _stage(above, [], after, wildcard, 0, True))
+        return
     if derived is None:
         below = windowed[0] if windowed else None
         steps.stages = (_stage(below, [steps.source.filter], after, wildcard, 0, by_ordinal),)

@@ -12,7 +12,9 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.source import Source
-from cepbook.engine.rows.steps import Keep
+from cepbook.engine.rows.steps import Derive as Step
+from cepbook.engine.rows.steps import Keep, Unfold
+from cepbook.engine.rows.unfold import write_unfold
 from cepbook.engine.rows.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.rows.windows.chain import Chain, Windows
 from cepbook.engine.rows.windows.combined import Union, intersection
@@ -20,6 +22,7 @@ from cepbook.engine.rows.windows.derived import Derive
 from cepbook.engine.rows.windows.form import CHANGE, ENTERS, Fragment, Posted
 from cepbook.engine.rows.windows.gathered import Gathered
 from cepbook.engine.rows.windows.groupwin import GroupWin
+from cepbook.engine.rows.windows.unfold import Unfold as Unfolding
 from cepbook.engine.rows.windows.view import LastSeen, Unbound
 from cepbook.errors import Span
 from cepbook.lang import expr as x
@@ -36,7 +39,7 @@ class Pipeline:
         self.source = code.source
         self.steps = code.steps
         self.iterable_unbound = iterable_unbound
-        self.derived = code.steps.derived
+        self.derive = code.steps.derive
         self.operands: list[str] = []  # code for the arriving event, of the stage that was written last
         self.first_operands: list[str] = []
         self._priors = self._prior_slots() if self.steps.priors else None
@@ -57,10 +60,11 @@ class Pipeline:
         below, *above = self.steps.stages
         with self._at(self.code.first):
             found = self._views(below)
-        if self.derived is None:
+        if self.derive is None:
             return found
         chain, windows = self.source.bind("_Chain", Chain), self.source.bind("_Windows", Windows)
-        found = f"{chain}({found}, {self._derive(self.derived)})"
+        behind = self._derive(self.derive.node) if isinstance(self.derive, Step) else self._unfold(self.derive)
+        found = f"{chain}({found}, {behind})"
         if above[0].windows:
             with self._at(self.code.items):
                 found = f"{chain}({found}, {windows}({self._views(above[0])}))"
@@ -144,13 +148,25 @@ class Pipeline:
             f"S, {pack}, now, {derived.name == 'size'})"
         )
 
+    def _unfold(self, unfold: Unfold) -> str:
+        """Code of the view that events give way in to those that they contain."""
+        source, name, pack = self.source, f"unfold{len(self.code.helpers)}", f"pack{len(self.code.helpers)}"
+        self.first_operands, self.operands = self.operands, []
+        self.code.helpers.append(partial(self._write_pack, pack))
+        self.code.helpers.append(lambda: self._write_unfold(unfold, name))
+        return f"{source.bind('_Unfold', Unfolding)}({name}, S, {pack})"
+
+    def _write_unfold(self, unfold: Unfold, name: str) -> None:
+        write_unfold(unfold.contained, self.code.base, name)
+
     def _write_pack(self, name: str) -> None:
         """``pack0(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
         source, items = self.source, self.code.items
         with self._at(items), source.block(f"def {name}(S, e, now, posted):"):
             self.code.number()
             for name, position in items.positions.items():
-                source.line(f"p{position} = e[{source.const(name, 'n')}]")
+                key = source.const(name, "n")
+                source.line(f"p{position} = e.get({key})" if self.steps.source.contained else f"p{position} = e[{key}]")
             if self._priors is not None:
                 nothing = " = ".join(f"pr{number}" for number in range(len(self.steps.priors)))
                 source.line(f"{nothing} = None")
@@ -198,7 +214,9 @@ class Pipeline:
         if only is None:
             if self._passes_by:
                 return None
-            return "several windows decide" if self.derived is None else "it makes derived events"
+            if isinstance(self.derive, Unfold):
+                return "an event may contain several"
+            return "several windows decide" if self.derive is None else "it makes derived events"
         if any(spec.reclaim is not None for spec in steps.stages[0].windows):
             return "groups are forgotten by their age"
         return None if WINDOW_FORMS[only.name].fragment is not None else f"{only.name} has no fragment"
@@ -220,7 +238,7 @@ class Pipeline:
 
     def item(self, operands: Sequence[str] | None = None) -> str:
         """Write what an arriving event is made into; gives the code of its item. `operands`: those that are at hand."""
-        if self.derived is not None:
+        if self.derive is not None:
             return self.code.first.pack("now", self.first_operands)
         self._write_priors()
         return self.code.items.pack("now", self.operands if operands is None else operands)

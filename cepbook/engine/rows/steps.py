@@ -2,7 +2,7 @@
 
 ::
 
-    Scan | Match  →  Keep (views)  →  Derive → Keep  →  Where  →  Fold (aggregates)  →  Row  →  Pace (output)  →  Apply
+    Scan | Match  →  Keep (views)  →  Derive | Unfold → Keep  →  Where  →  Fold (aggregates)  →  Row  →  Pace  →  Apply
     several of these inputs  →  Join  ↗
 
 Every step takes what entered and what left, and passes on what that makes. `rows.lowering` makes the steps of a
@@ -84,6 +84,13 @@ class Derive:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfold:
+    """Each event gives way to those that it contains, which enter all at once."""
+
+    contained: tuple[p.Contained, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
     """What entered or left counts only if `predicate` is true of it."""
 
@@ -147,7 +154,7 @@ class Lookup:
     member: bool = False
 
 
-Step = Scan | Match | Join | Keep | Derive | Where | Fold | Row | Pace | Apply | Lookup
+Step = Scan | Match | Join | Keep | Unfold | Derive | Where | Fold | Row | Pace | Apply | Lookup
 
 
 @dataclass(slots=True)
@@ -163,7 +170,7 @@ class Steps:
     scan: Scan | Match
     apply: Apply
     stages: tuple[Keep, ...] = ()
-    derive: Derive | None = None
+    derive: Derive | Unfold | None = None
     selection: Where | None = None
     fold: Fold | None = None
     row: Row | None = None
@@ -227,7 +234,7 @@ class Steps:
 
     @property
     def derived(self) -> p.Derived | None:
-        return None if self.derive is None else self.derive.node
+        return self.derive.node if isinstance(self.derive, Derive) else None
 
     @property
     def where(self) -> Expr | None:

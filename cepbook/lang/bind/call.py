@@ -13,6 +13,8 @@ from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.typing import TEXTUAL, coerce, common
+from cepbook.lang.bind.variant import part, variant_of
+from cepbook.lang.catalog import TYPE
 from cepbook.lang.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
 from cepbook.lang.types import Type
 
@@ -164,6 +166,8 @@ def _typeof(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     arg = bind(_one_argument(step, scope), scope)
     if arg.type == ERROR:
         return arg
+    if variant_of(arg, scope) is not None:
+        return part(arg, t.STRING, TYPE)
     if arg.type.event is not None:
         return x.EventType(t.STRING, arg, arg.type.event, span=step.span)
     return x.Call(t.STRING, "typeof", (arg, x.Const(t.STRING, _java_name(arg.type))), span=step.span)

@@ -12,6 +12,7 @@ from cepbook.lang.bind import call
 from cepbook.lang.bind.access import bind_access
 from cepbook.lang.bind.declared import declared
 from cepbook.lang.bind.names import ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.variant import looked_up, looked_up_anywhere
 from cepbook.lang.catalog import ContextType, VariableType
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.types import Type
@@ -183,6 +184,9 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     correlated = scope.correlated.get(step.name)
     if correlated is not None:
         return _indexed(replace(correlated, span=step.span), step, scope, bind)
+    inserted = looked_up_anywhere(step, scope)
+    if inserted is not None:
+        return _indexed(inserted, step, scope, bind)
     outer = _from_outside(ast.Chain((step,), span=step.span), scope, bind)
     if outer is not None:
         return outer
@@ -230,7 +234,17 @@ def _qualified(name: str, scope: Scope) -> str | None:
     return None
 
 
+def check_variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> None:
+    """Errors: Refused (reported) for a variable of a context outside of its statements."""
+    own = None if scope.context is None else scope.context.name
+    if variable.context not in (None, own) and not scope.open_context:
+        hint = f"it is seen in statements that begin with `context {variable.context}`"
+        fact = f"`{step.name}` is a variable of context `{variable.context}`"
+        scope.problems.fail("wrong-context", fact, step.span, hint)
+
+
 def _variable(variable: VariableType, step: ast.NameStep, scope: Scope) -> x.Expr:
+    check_variable(variable, step, scope)
     scope.module.need("variable", variable.name)
     if variable.known:
         return x.Const(variable.type, variable.value, span=step.span)
@@ -353,6 +367,9 @@ def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
 
 def _member(target: x.Expr, step: ast.NameStep, scope: Scope) -> x.Expr:
     span = target.span.to(step.span)
+    inserted = looked_up(target, step, scope)
+    if inserted is not None:
+        return inserted
     members = _members(target.type, scope)
     if members is not None and step.name in members:
         if isinstance(target, x.EventOf):

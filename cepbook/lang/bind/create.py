@@ -9,6 +9,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import ERROR, Module, did_you_mean, resolve_type
+from cepbook.lang.bind.variant import bind_variant
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import Type
 
@@ -20,9 +21,11 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
             "duplicate-name", f"event type `{node.name}` exists already", module.word(node.name, node.span)
         )
     if node.representation == "variant":
-        module.problems.unsupported("variant streams", node.span)
-        module.dropped.add(node.name)
-    elif node.alias_of:
+        found_type = bind_variant(node, module)
+        module.catalog.event_types[node.name] = found_type
+        module.provides["event type", node.name] = None
+        return found_type
+    if node.alias_of:
         module.dropped.add(node.name)
         module.problems.unsupported(
             "event types from classes", node.span, "list the properties: create schema X(a int)"

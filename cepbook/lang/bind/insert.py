@@ -8,8 +8,10 @@ from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.bind.names import ERROR, Module, describe, did_you_mean
+from cepbook.lang.bind.expr import bind_expr
+from cepbook.lang.bind.names import ERROR, Module, Scope, Stream, describe, did_you_mean
 from cepbook.lang.bind.typing import assignable, coerce
+from cepbook.lang.bind.variant import insert_variant
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import Column, Insert, Selector
 from cepbook.lang.types import Type
@@ -21,9 +23,27 @@ def bind_insert(
     node: ast.InsertInto, rows: Rows, source: EventType | None, module: Module
 ) -> tuple[Insert, Rows, EventType]:
     """The insert, the rows as the target wants them, and the target type."""
-    columns, wildcard = rows
+    found = _inserted(node, rows, source, module)
     if node.event_precedence is not None:
-        module.problems.unsupported("event-precedence", node.event_precedence.span)
+        _check_precedence(node.event_precedence, found[2], module)
+    return found
+
+
+def _check_precedence(node: ast.Expr, target: EventType, module: Module) -> None:
+    """It must be a whole number; rows are processed in the order of insertion whatever it is (recorded:
+    si_event_precedence), as in the reference without the setting that switches it on.
+    """
+    scope = Scope(module, (Stream(None, target, target.name),), no_aggregates="event-precedence")
+    bound = bind_expr(node, scope)
+    if bound.type not in (t.INT, t.SHORT, t.BYTE, t.NULL, ERROR):
+        fact = f"event-precedence must be an int, found {describe(bound.type)}"
+        module.problems.add("type-mismatch", fact, node.span)
+
+
+def _inserted(
+    node: ast.InsertInto, rows: Rows, source: EventType | None, module: Module
+) -> tuple[Insert, Rows, EventType]:
+    columns, wildcard = rows
     feeding = _selector(node)
     if node.columns:
         named = _renamed(node, columns, wildcard, module)
@@ -41,6 +61,10 @@ def bind_insert(
         module.provides["event type", node.target] = None
         return Insert(node.target, feeding, True, span=node.span), (columns, wildcard), created
     module.need("event type", node.target)
+    if target.variant is not None:
+        insert = Insert(node.target, feeding, False, span=node.span)
+        given = insert_variant(columns, source if wildcard else None, target, node.span, module)
+        return insert, (given, False), target
     fitted = _fit(columns, source if wildcard else None, target, node.span, module)
     return Insert(node.target, feeding, False, span=node.span), fitted, target
 

@@ -9,10 +9,10 @@ from cepbook.errors import Span
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.columns import bind_columns
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.insert import bind_insert
 from cepbook.lang.bind.names import Module, Refused, Scope, Stream, did_you_mean
-from cepbook.lang.bind.select import bind_columns
 from cepbook.lang.bind.trigger import Trigger, bind_trigger
 from cepbook.lang.bind.update import bind_change
 from cepbook.lang.catalog import EventType, StoreType

@@ -18,6 +18,7 @@ from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
 from cepbook.lang.types import Type
 
 SOURCELESS = "a statement without a from-clause"  # what such a statement is called
+MATCH_TYPE = "<pattern>"  # the name of the type of matches
 ERROR = Type("error")  # of expressions that were reported already: whatever uses them stays silent
 
 

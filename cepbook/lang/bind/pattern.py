@@ -11,23 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cepbook.errors import Span
-from cepbook.lang import ast
+from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import patterns as p
 from cepbook.lang import types as t
 from cepbook.lang.ast.node import walk
+from cepbook.lang.bind.contained import bind_contained
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.crontab import bind_crontab
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.filters import bind_filter
-from cepbook.lang.bind.names import ERROR, Scope, Stream, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import duration
 from cepbook.lang.bind.schedule import bind_schedule
 from cepbook.lang.catalog import EventType
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import Type
 
-MATCH_TYPE = "<pattern>"  # the name of the type of matches
 OBSERVERS = ("interval", "at", "schedule")
 GUARDS = ("within", "withinmax")
 SUPPRESS, DISCARD, CONSUME = "SuppressOverlappingMatches", "DiscardPartialsOnMatch", "consume"
@@ -158,19 +158,30 @@ class _Binder:
         store = self.scope.module.catalog.stores.get(stream.type_name)
         if store is not None and store.kind == "table":
             problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are no events", stream.span)
-        if stream.contained:
-            problems.unsupported("contained-event selection in a pattern", stream.span)
         name = "" if stream.type_name in prior else stream.type_name
         arriving = Stream(node.tag, event_type, name, also=name)
         filters = [bind_filter(condition, self.seeing(condition, prior, arriving)) for condition in stream.filters]
         tags: dict[str, Type] = {}
         if node.tag is not None:
             tags[node.tag] = t.event_of(event_type.name) if event_type is not None else ERROR
+        contained: tuple[plan.Contained, ...] = ()
+        if stream.contained and event_type is not None:
+            found = bind_contained(stream.contained, arriving, self.scope)
+            contained, within = found if found is not None else ((), None)
+            if node.tag is not None:
+                tags[node.tag] = ERROR if within is None else t.array_of(self.event(within))
+        if node.tag is not None:
             self.use(node.tag, tags[node.tag], self.scope.module.word(node.tag, node.span))
         number, self.atoms = self.atoms, self.atoms + 1
         level = self.consumption(node)
         condition = conjunction(filters)
-        return p.Atom(number, node.tag, stream.type_name, condition, level, span=node.span), tags
+        return p.Atom(number, node.tag, stream.type_name, condition, level, contained, span=node.span), tags
+
+    def event(self, event_type: EventType) -> Type:
+        """Events of a type; of one that a select-clause made, which is in no catalog, by their columns."""
+        if event_type.name in self.scope.module.catalog.event_types:
+            return t.event_of(event_type.name)
+        return t.struct_of(tuple(event_type.properties.items()))
 
     def use(self, tag: str, type_: Type, span: Span) -> None:
         """A tag may stand several times, if it is for events of one type and not under a repeat."""

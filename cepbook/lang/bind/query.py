@@ -9,11 +9,12 @@ from cepbook.errors import BindError, Diagnostic, Span
 from cepbook.lang import ast, plan
 from cepbook.lang.bind import Options, Rule, bind
 from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.columns import bind_columns
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.insert import bind_insert
 from cepbook.lang.bind.merge import HIDDEN, Target, bind_changes, bind_target
 from cepbook.lang.bind.names import Module, Scope, statement_context
-from cepbook.lang.bind.select import bind_columns, bind_select
+from cepbook.lang.bind.select import bind_select
 from cepbook.lang.catalog import Catalog, EventType
 
 

@@ -5,7 +5,7 @@ Query kinds: Esper reference, chapter Basic Concepts, "Output of statements by k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from cepbook.errors import NOWHERE, Span
@@ -13,13 +13,15 @@ from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.columns import bind_columns
+from cepbook.lang.bind.contained import within
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.filters import bind_filter, check_widths
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.hints import check_hints, keeps_every_row, reclaim_of_groups, reclaim_of_windows
 from cepbook.lang.bind.insert import bind_insert, row_type
-from cepbook.lang.bind.join import bind_join, whole_events
+from cepbook.lang.bind.join import bind_join
 from cepbook.lang.bind.names import (
     ERROR,
     SOURCELESS,
@@ -28,15 +30,13 @@ from cepbook.lang.bind.names import (
     Stream,
     check_context,
     describe,
-    did_you_mean,
     statement_context,
 )
 from cepbook.lang.bind.output import bind_output
-from cepbook.lang.bind.pattern import MATCH_TYPE, bind_pattern
+from cepbook.lang.bind.pattern import bind_pattern
 from cepbook.lang.bind.reading import store_read
 from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.catalog import EventType
-from cepbook.lang.normal import unparse
 from cepbook.lang.patterns import Pattern
 
 
@@ -105,8 +105,8 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
-        elif isinstance(source.stream, ast.FilterStream) and source.stream.contained:
-            problems.unsupported("contained-event selection", source.stream.span)
+        elif isinstance(source.stream, ast.FilterStream) and source.stream.contained and is_derived(source.windows):
+            problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
     if node.into_table is not None:
         problems.unsupported("tables", node.span)
     if node.match_recognize is not None:
@@ -177,17 +177,22 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
         filters: list[x.Expr] = []
         if isinstance(source.stream, ast.FilterStream):
             filters = [bind_filter(f, own) for f in source.stream.filters]
+        outer = own.streams[0].event_type
+        contained: tuple[plan.Contained, ...] = ()
+        if isinstance(source.stream, ast.FilterStream) and source.stream.contained and not own.open_:
+            own, contained = within(source.stream.contained, own)
         windows = bind_windows(source, reclaim, own)
         store = None if pattern is not None else store_read(source, scope.module)
         event_type = own.streams[0].event_type
         if event_type is not None and not own.open_:
             at = source.stream.span
-            read = plan.Source(event_type.name, conjunction(filters), source.alias, pattern, store, span=at)
+            name = event_type.name if outer is None else outer.name
+            read = plan.Source(name, conjunction(filters), source.alias, pattern, store, contained, span=at)
             found.append(windows.over(read))
             scope.data_windows, scope.no_rows = windows.holding, None
-            if windows.event_type is not None:
+            if windows.event_type is not None or contained:
                 shown = list(scope.streams)
-                shown[position] = replace(shown[position], event_type=windows.event_type)
+                shown[position] = replace(shown[position], event_type=windows.event_type or event_type)
                 scope.streams = tuple(shown)
                 scope.open_ = node.match_recognize is not None or any(s.event_type is None for s in shown)
     if len(found) < len(node.sources):
@@ -213,118 +218,7 @@ def _where(node: ast.Select, scope: Scope) -> x.Expr | None:
     return found
 
 
-# ---------------------------------------------------------------- select-clause
-def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
-    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
-    plain: list[plan.Column] = []
-    whole: list[plan.Column] = []
-    flat: list[plan.Column] = []
-    wildcard = wins = False  # columns win over those of ``e.*``
-    functions = frozenset(name.lower() for name in scope.module.catalog.functions)
-    for item in items:
-        if item.eventbean:
-            scope.problems.unsupported("@eventbean", item.span)
-        if item.expr is not None:
-            value = bind_expr(item.expr, scope)
-            plain.append(plan.Column(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
-        elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
-            if item.alias is None:
-                flat += _properties_of(tag, item.span, scope)
-            else:
-                whole.append(plan.Column(item.alias, replace(tag, span=item.span), span=item.span))
-        elif item.stream is None and len(scope.streams) > 1:
-            whole += whole_events(item.span, scope)
-        elif len(scope.streams) > 1 and item.stream is not None and item.alias is None:
-            flat += _of_stream(item.stream, item.span, scope)
-        elif item.stream is None or item.alias is None:
-            wildcard = True
-            if item.stream is not None:
-                _stream_position(item.stream, item.span, scope)
-                wins = True
-        else:
-            position = _stream_position(item.stream, item.span, scope)
-            event_type = scope.streams[position].event_type if position is not None else None
-            type_ = t.event_of(event_type.name) if event_type is not None else ERROR
-            whole.append(plan.Column(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
-    columns = (*flat, *plain, *whole)
-    _check_names(columns, wildcard and not wins, scope)
-    return columns, wildcard
-
-
-def _unnamed(node: ast.Expr, value: x.Expr, functions: Collection[str]) -> str:
-    """The name of a column that was given none; that of a subquery is the one of its column (recorded:
-    scalar_default_column_name), where it has one.
-    """
-    if isinstance(node, ast.Subquery) and isinstance(value, x.SubqueryRef):
-        item = node.select.items[0]
-        if node.exists or len(node.select.items) > 1 or item.expr is None:
-            return f"subselect_{value.index + 1}"
-        return item.alias or unparse(item.expr, functions)
-    return unparse(node, functions)
-
-
-def _tag(name: str, scope: Scope) -> x.Prop | None:
-    """The tag `name` of a pattern's matches, or the nested event that is property `name` of the stream."""
-    for position, stream in enumerate(scope.streams):
-        nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
-        if nested is not None and nested.event is not None and not any(s.answers_to(name) for s in scope.streams):
-            return x.Prop(nested, position, name)
-        if stream.event_type is not None and stream.event_type.name == MATCH_TYPE and not stream.answers_to(name):
-            type_ = stream.event_type.properties.get(name)
-            if type_ is not None:
-                return x.Prop(type_, position, name)
-    return None
-
-
-def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[plan.Column]:
-    """The columns of ``tag.*``, which are null when the tag is (recorded: pattern_select_star_or_null)."""
-    event_type = scope.module.catalog.event_types.get(tag.type.event or "")
-    if event_type is None:
-        if tag.type != ERROR:
-            fact = f"`{tag.name}.*` has no columns: it is {describe(tag.type)}, not an event"
-            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
-        return []
-    target = replace(tag, span=span)
-    return [
-        plan.Column(name, x.Member(type_, target, name, span=span), span=span)
-        for name, type_ in event_type.properties.items()
-    ]
-
-
-def _of_stream(name: str, span: Span, scope: Scope) -> list[plan.Column]:
-    """The columns of ``alias.*`` in a join."""
-    position = _stream_position(name, span, scope)
-    event_type = scope.streams[position].event_type if position is not None else None
-    if event_type is None or position is None:
-        return []
-    return [
-        plan.Column(name, x.Prop(type_, position, name, span=span), span=span)
-        for name, type_ in event_type.properties.items()
-    ]
-
-
-def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
-    for position, stream in enumerate(scope.streams):
-        if stream.answers_to(name):
-            return position
-    if not scope.open_:
-        hint = did_you_mean(name, [s.alias or s.name for s in scope.streams])
-        scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
-    return None
-
-
-def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -> None:
-    seen: set[str] = set()
-    event_type = scope.streams[0].event_type if scope.streams else None
-    if wildcard and event_type is not None:
-        seen.update(event_type.properties)
-    for column in columns:
-        if column.name in seen:
-            hint = None if column.name in [c.name for c in columns if c is not column] else "the wildcard selects it"
-            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
-        seen.add(column.name)
-
-
+# ---------------------------------------------------------------- order and limits
 def _order_by(node: ast.Select, scope: Scope, columns: Sequence[plan.Column]) -> tuple[tuple[x.Expr, bool], ...]:
     """The keys. Their aggregates are those of the select-clause, also inside of other expressions."""
     aliases = {column.name: column.value for column in columns}

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from cepbook.lang import ast, plan
 from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.columns import bind_columns
+from cepbook.lang.bind.contained import within
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.insert import bind_insert
 from cepbook.lang.bind.names import Module, Scope
-from cepbook.lang.bind.select import bind_columns
 from cepbook.lang.bind.trigger import bind_trigger
 from cepbook.lang.catalog import EventType
 
@@ -51,15 +52,17 @@ def _branch(
     event_type: EventType | None,
 ) -> plan.SplitBranch:
     module = scope.module
-    if contained:
-        module.problems.unsupported("contained-event selection", contained[0].span)
     if into.selector not in (None, "istream"):
         fact = f"`insert {into.selector} into` in a split stream, which has an insert stream only"
         module.problems.add("wrong-parameter", fact, into.span)
         into = replace(into, selector=None)
+    within_: tuple[plan.Contained, ...] = ()
+    if contained and not scope.open_:
+        scope, within_ = within(contained, scope)
+        event_type = scope.streams[0].event_type
     own = scope.without_aggregates("a split stream")
     columns, wildcard = bind_columns(items, own)
     clause = "the where-clause"
-    predicate = None if where is None else bind_condition(where, scope.without_aggregates(clause), clause)
+    predicate = None if where is None else bind_condition(where, own, clause)
     insert, (columns, wildcard), output = bind_insert(into, (columns, wildcard), event_type, module)
-    return plan.SplitBranch(insert, columns, wildcard, predicate, output, span=into.span)
+    return plan.SplitBranch(insert, columns, wildcard, predicate, output, within_, span=into.span)

@@ -12,13 +12,14 @@ from cepbook.errors import Span
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.bind.columns import bind_columns
+from cepbook.lang.bind.contained import within
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.filters import bind_filter
 from cepbook.lang.bind.grouping import Shape, bind_group_by, shape
 from cepbook.lang.bind.names import ERROR, Outside, Refused, Scope, Stream, describe
 from cepbook.lang.bind.reading import store_read
-from cepbook.lang.bind.select import bind_columns
 from cepbook.lang.bind.typing import alike, comparable, ordered
 from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.types import Type
@@ -76,10 +77,6 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
     source = node.sources[0]
     if len(node.sources) > 1 or not isinstance(source.stream, ast.FilterStream):
         module.problems.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
-    if source.stream.contained:
-        module.problems.fail(
-            "not-supported-yet", "not supported yet: contained-event selection in a subquery", source.stream.span
-        )
     event_type = module.event_type(source.stream.type_name, source.stream.span)
     store = store_read(source, module)
     arriving = Stream(source.alias, event_type, source.stream.type_name)
@@ -96,6 +93,12 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
         return None, replace(scope, outside=outside)
     own = replace(scope.without_aggregates("a filter"), no_rows="a filter")
     filters = [bind_filter(f, own) for f in source.stream.filters]
+    contained: tuple[plan.Contained, ...] = ()
+    if source.stream.contained:
+        own, contained = within(source.stream.contained, own)
+        scope.streams, scope.open_ = own.streams, own.open_
+        if own.open_:
+            return None, replace(scope, outside=outside)
     windows = bind_windows(source, None, own)
     derived = windows.event_type
     if derived is not None:
@@ -103,7 +106,8 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
     elif is_derived(source.windows):
         return None, replace(scope, open_=True, outside=outside)
     scope.data_windows, scope.no_rows, scope.outside = windows.holding, None, outside
-    origin = plan.Source(event_type.name, conjunction(filters), source.alias, store=store, span=source.stream.span)
+    parts = (event_type.name, conjunction(filters), source.alias, None, store, contained)
+    origin = plan.Source(*parts, span=source.stream.span)
     return windows.over(origin), scope
 
 

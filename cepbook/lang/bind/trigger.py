@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
+from cepbook.lang.bind.contained import within
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.filters import bind_filter
 from cepbook.lang.bind.names import Module, Scope, Stream, check_context, statement_context
@@ -28,20 +29,28 @@ def bind_trigger(node: ast.OnTrigger, what: str, module: Module) -> Trigger | Sc
     context, open_context = statement_context(node.context, node.span, module)
     pattern: Pattern | None = None
     if isinstance(node.trigger.stream, ast.PatternStream):
-        own = Scope(module, (), context, open_context=open_context)
-        pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, own)
+        around = Scope(module, (), context, open_context=open_context)
+        pattern = bind_pattern(node.trigger.stream.pattern, node.trigger.stream.annotations, around)
     event_type = _event_type(node.trigger, pattern, what, module)
     stream = Stream(node.trigger.alias, event_type, event_type.name if event_type is not None else "")
     scope = Scope(module, (stream,), context, True, open_=event_type is None, open_context=open_context)
     check_context(context, node, node.trigger.stream.span, module)
     filters: list[x.Expr] = []
     if isinstance(node.trigger.stream, ast.FilterStream):
-        inner = scope.without_aggregates("a filter")
-        filters = [bind_filter(f, inner) for f in node.trigger.stream.filters]
+        own = scope.without_aggregates("a filter")
+        filters = [bind_filter(f, own) for f in node.trigger.stream.filters]
     if event_type is None:
         return scope
     at = node.trigger.stream.span
-    source = plan.Source(event_type.name, conjunction(filters), node.trigger.alias, pattern, span=at)
+    contained: tuple[plan.Contained, ...] = ()
+    name = event_type.name
+    if isinstance(node.trigger.stream, ast.FilterStream) and node.trigger.stream.contained:
+        scope, contained = within(node.trigger.stream.contained, scope)
+        event_type = scope.streams[0].event_type
+    if event_type is None:
+        return scope
+    alias = node.trigger.alias
+    source = plan.Source(name, conjunction(filters), alias, pattern, contained=contained, span=at)
     return Trigger(scope, event_type, source)
 
 
@@ -53,6 +62,4 @@ def _event_type(trigger: ast.StreamSource, pattern: Pattern | None, what: str, m
     if not isinstance(trigger.stream, ast.FilterStream):
         module.problems.unsupported("this kind of stream", trigger.stream.span)
         return None
-    if trigger.stream.contained:
-        module.problems.unsupported("contained-event selection", trigger.stream.span)
     return module.event_type(trigger.stream.type_name, trigger.stream.span)

@@ -10,6 +10,7 @@ from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.chain import check_variable
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.insert import event_fits
 from cepbook.lang.bind.names import (
@@ -20,6 +21,7 @@ from cepbook.lang.bind.names import (
     describe,
     did_you_mean,
     resolve_type,
+    statement_context,
 )
 from cepbook.lang.bind.trigger import bind_trigger
 from cepbook.lang.bind.typing import assignable, coerce
@@ -34,18 +36,16 @@ def bind_create_variable(
     node: ast.CreateVariable, name: str, heading: Heading, module: Module
 ) -> plan.CreateVariableStatement | None:
     """The statement, its variable entered into the module's catalog; None when the report says why not."""
-    if node.context is not None:
-        module.problems.unsupported("variables of a context", node.span)
-        module.dropped.add(node.name)
-        return None
+    context, open_context = statement_context(node.context, node.span, module)
     if node.name in module.catalog.variables:
         at = module.word(node.name, node.span)
         module.problems.add("duplicate-name", f"variable `{node.name}` exists already", at)
     type_ = resolve_type(node.type_name, module, node.span)
     for _ in range(node.dimensions):
         type_ = type_ if type_ == ERROR else t.array_of(type_)
-    initial = None if node.initial is None else _initial(node.initial, node.name, type_, module)
-    if type_ == ERROR or (initial is not None and initial.type == ERROR):
+    own = Scope(module, (), context, no_aggregates="the initial value of a variable", open_context=open_context)
+    initial = None if node.initial is None else _initial(node.initial, node.name, type_, own)
+    if type_ == ERROR or open_context or (initial is not None and initial.type == ERROR):
         module.dropped.add(node.name)
         return None
     variable = _variable(node, type_, initial)
@@ -53,18 +53,19 @@ def bind_create_variable(
     module.provides["variable", node.name] = None
     text = module.text(node.span)
     given = heading.name is not None
-    return plan.CreateVariableStatement(name, given, text, heading.annotations, variable, initial, span=node.span)
+    parts = (heading.annotations, variable, initial, node.context)
+    return plan.CreateVariableStatement(name, given, text, *parts, span=node.span)
 
 
 def _variable(node: ast.CreateVariable, type_: Type, initial: x.Expr | None) -> VariableType:
     """A constant whose value is only known at run time is read like a variable."""
     known = initial is None or isinstance(initial, x.Const)
     value = initial.value if isinstance(initial, x.Const) else None
-    return VariableType(node.name, type_, node.constant, value if node.constant else None, node.constant and known)
+    constant = value if node.constant else None
+    return VariableType(node.name, type_, node.constant, constant, node.constant and known, node.context)
 
 
-def _initial(node: ast.Expr, name: str, type_: Type, module: Module) -> x.Expr:
-    scope = Scope(module, no_aggregates="the initial value of a variable")
+def _initial(node: ast.Expr, name: str, type_: Type, scope: Scope) -> x.Expr:
     bound = fold(bind_expr(node, scope))
     try:
         return fitted(bound, name, type_, scope)
@@ -126,6 +127,7 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
         scope.problems.fail("unknown-variable", f"no variable `{step.name}`", step.span, hint)
     if variable.constant:
         scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
+    check_variable(variable, step, scope)
     scope.module.need("variable", step.name)
     if step.index is None:
         return plan.Assignment(step.name, fitted(value, step.name, variable.type, scope), span=node.span)

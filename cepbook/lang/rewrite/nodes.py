@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cepbook.lang import plan
 from cepbook.lang.expr import Expr
-from cepbook.lang.rewrite.trees import map_context, map_crontab, map_keyed, map_pattern
+from cepbook.lang.rewrite.trees import map_contained, map_context, map_crontab, map_keyed, map_pattern
 
 Change = Callable[[Expr], Expr]
 
@@ -82,7 +82,8 @@ def _merge_branch(branch: plan.MergeBranch, fn: Change) -> plan.MergeBranch:
 def _branch(branch: plan.SplitBranch, fn: Change) -> plan.SplitBranch:
     predicate = None if branch.predicate is None else fn(branch.predicate)
     columns = tuple(replace(c, value=fn(c.value)) for c in branch.columns)
-    return replace(branch, columns=columns, predicate=predicate)
+    contained = tuple(map_contained(each, fn) for each in branch.contained)
+    return replace(branch, columns=columns, predicate=predicate, contained=contained)
 
 
 def _change(change: plan.Change, fn: Change) -> plan.Change:
@@ -178,7 +179,8 @@ def _stream(node: plan.StreamNode, fn: Change) -> plan.StreamNode:
 
 def _source(node: plan.Source, fn: Change) -> plan.Source:
     pattern = None if node.pattern is None else map_pattern(node.pattern, fn)
-    return replace(node, filter=None if node.filter is None else fn(node.filter), pattern=pattern)
+    contained = tuple(map_contained(each, fn) for each in node.contained)
+    return replace(node, filter=None if node.filter is None else fn(node.filter), pattern=pattern, contained=contained)
 
 
 def _window(window: plan.WindowSpec, fn: Change) -> plan.WindowSpec:

@@ -44,8 +44,8 @@ def _pushed(node: plan.SelectionNode) -> plan.SelectionNode:
 
 
 def _filters(source: plan.Source) -> bool:
-    """Whether its events pass a filter: matches of a pattern do not, nor do the partitions of a context."""
-    return source.pattern is None and source.event_type != plan.NOTHING
+    """Whether its events pass a filter: matches of a pattern do not, contained events, nor partitions of a context."""
+    return source.pattern is None and not source.contained and source.event_type != plan.NOTHING
 
 
 def _narrowed(source: plan.Source, condition: x.Expr) -> plan.Source:

@@ -27,6 +27,12 @@ def _cron_field(field: plan.CronField, fn: Change) -> plan.CronField:
     return replace(field, operands=operands, parts=tuple(_cron_field(part, fn) for part in field.parts))
 
 
+def map_contained(node: plan.Contained, fn: Change) -> plan.Contained:
+    """`node` with `fn` applied to its path, columns and condition."""
+    columns = tuple(replace(c, value=fn(c.value)) for c in node.columns)
+    return replace(node, path=fn(node.path), columns=columns, where=_maybe(node.where, fn))
+
+
 # ---------------------------------------------------------------- patterns
 def map_pattern(pattern: p.Pattern, fn: Change) -> p.Pattern:
     """`pattern` with `fn` applied to its filters, periods, counts, keys, conditions."""
@@ -36,7 +42,8 @@ def map_pattern(pattern: p.Pattern, fn: Change) -> p.Pattern:
 def _node(node: p.PatternNode, fn: Change) -> p.PatternNode:
     match node:
         case p.Atom():
-            return replace(node, filter=_maybe(node.filter, fn))
+            contained = tuple(map_contained(each, fn) for each in node.contained)
+            return replace(node, filter=_maybe(node.filter, fn), contained=contained)
         case p.Interval():
             return replace(node, period=fn(node.period))
         case p.At():

@@ -1,0 +1,127 @@
+"""The select-clause: its columns in output order, wildcards, whole events and the parts of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.expr import bind_expr
+from cepbook.lang.bind.join import whole_events
+from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Scope, describe, did_you_mean
+from cepbook.lang.bind.variant import shown_columns
+from cepbook.lang.normal import unparse
+
+
+def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
+    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
+    plain: list[plan.Column] = []
+    whole: list[plan.Column] = []
+    flat: list[plan.Column] = []
+    wildcard = wins = False  # columns win over those of ``e.*``
+    functions = frozenset(name.lower() for name in scope.module.catalog.functions)
+    for item in items:
+        if item.eventbean:
+            scope.problems.unsupported("@eventbean", item.span)
+        if item.expr is not None:
+            value = bind_expr(item.expr, scope)
+            plain.append(plan.Column(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
+        elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
+            if item.alias is None:
+                flat += _properties_of(tag, item.span, scope)
+            else:
+                whole.append(plan.Column(item.alias, replace(tag, span=item.span), span=item.span))
+        elif item.stream is None and len(scope.streams) > 1:
+            whole += whole_events(item.span, scope)
+        elif len(scope.streams) > 1 and item.stream is not None and item.alias is None:
+            flat += _of_stream(item.stream, item.span, scope)
+        elif item.stream is None or item.alias is None:
+            wildcard = True
+            if item.stream is not None:
+                _stream_position(item.stream, item.span, scope)
+                wins = True
+        else:
+            position = _stream_position(item.stream, item.span, scope)
+            event_type = scope.streams[position].event_type if position is not None else None
+            type_ = t.event_of(event_type.name) if event_type is not None else ERROR
+            whole.append(plan.Column(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
+    columns, wildcard = shown_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
+    _check_names(columns, wildcard and not wins, scope)
+    return columns, wildcard
+
+
+def _unnamed(node: ast.Expr, value: x.Expr, functions: Collection[str]) -> str:
+    """The name of a column that was given none; that of a subquery is the one of its column (recorded:
+    scalar_default_column_name), where it has one.
+    """
+    if isinstance(node, ast.Subquery) and isinstance(value, x.SubqueryRef):
+        item = node.select.items[0]
+        if node.exists or len(node.select.items) > 1 or item.expr is None:
+            return f"subselect_{value.index + 1}"
+        return item.alias or unparse(item.expr, functions)
+    return unparse(node, functions)
+
+
+def _tag(name: str, scope: Scope) -> x.Prop | None:
+    """The tag `name` of a pattern's matches, or the nested event that is property `name` of the stream."""
+    for position, stream in enumerate(scope.streams):
+        nested = stream.event_type.properties.get(name) if stream.event_type is not None else None
+        if nested is not None and nested.event is not None and not any(s.answers_to(name) for s in scope.streams):
+            return x.Prop(nested, position, name)
+        if stream.event_type is not None and stream.event_type.name == MATCH_TYPE and not stream.answers_to(name):
+            type_ = stream.event_type.properties.get(name)
+            if type_ is not None:
+                return x.Prop(type_, position, name)
+    return None
+
+
+def _properties_of(tag: x.Prop, span: Span, scope: Scope) -> list[plan.Column]:
+    """The columns of ``tag.*``, which are null when the tag is (recorded: pattern_select_star_or_null)."""
+    event_type = scope.module.catalog.event_types.get(tag.type.event or "")
+    if event_type is None:
+        if tag.type != ERROR:
+            fact = f"`{tag.name}.*` has no columns: it is {describe(tag.type)}, not an event"
+            scope.problems.add("wrong-parameter", fact, span, f"select {tag.name} itself, or parts of it")
+        return []
+    target = replace(tag, span=span)
+    return [
+        plan.Column(name, x.Member(type_, target, name, span=span), span=span)
+        for name, type_ in event_type.properties.items()
+    ]
+
+
+def _of_stream(name: str, span: Span, scope: Scope) -> list[plan.Column]:
+    """The columns of ``alias.*`` in a join."""
+    position = _stream_position(name, span, scope)
+    event_type = scope.streams[position].event_type if position is not None else None
+    if event_type is None or position is None:
+        return []
+    return [
+        plan.Column(name, x.Prop(type_, position, name, span=span), span=span)
+        for name, type_ in event_type.properties.items()
+    ]
+
+
+def _stream_position(name: str, span: Span, scope: Scope) -> int | None:
+    for position, stream in enumerate(scope.streams):
+        if stream.answers_to(name):
+            return position
+    if not scope.open_:
+        hint = did_you_mean(name, [s.alias or s.name for s in scope.streams])
+        scope.problems.add("unknown-property", f"no stream `{name}`", span, hint)
+    return None
+
+
+def _check_names(columns: Sequence[plan.Column], wildcard: bool, scope: Scope) -> None:
+    seen: set[str] = set()
+    event_type = scope.streams[0].event_type if scope.streams else None
+    if wildcard and event_type is not None:
+        seen.update(event_type.properties)
+    for column in columns:
+        if column.name in seen:
+            hint = None if column.name in [c.name for c in columns if c is not column] else "the wildcard selects it"
+            scope.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span, hint)
+        seen.add(column.name)
