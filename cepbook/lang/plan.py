@@ -79,6 +79,7 @@ SubqueryForm = Literal[
     "value",  # of the one row there is: its column; null for no row and for several
     "struct",  # the same with several columns: one of null columns for no row and for several
     "event",  # ``select *``: the event of the one row
+    "list",  # what an enumeration method is applied to: values, structs or events of all rows; null without any
     "exists",  # whether there is a row
     "any",  # ``x > any (…)``, ``x in (…)``: whether the comparison is true of a row
     "all",

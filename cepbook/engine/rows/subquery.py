@@ -256,8 +256,8 @@ class _Writer(StatementCode):
             if self.member:
                 self._member()
                 return
-            rule = {"exists": self._exists, "any": self._any, "all": self._all}.get(self.subquery.form, self._one)
-            rule()
+            rules = {"exists": self._exists, "any": self._any, "all": self._all, "list": self._list}
+            rules.get(self.subquery.form, self._one)()
 
     def _member(self) -> None:
         """Whether a value is in a column, by the index of the column."""
@@ -279,17 +279,28 @@ class _Writer(StatementCode):
             self.source.line("return True")
         self.source.line("return False")
 
+    def _shown(self) -> x.Expr:
+        """What a row gives: its column, a struct of its columns, the event."""
+        columns = self.steps.projection.columns
+        if len(columns) == 1:
+            return columns[0].value
+        if not columns:
+            return x.EventOf(t.MAP, 0)
+        of = t.struct_of(tuple((column.name, column.value.type) for column in columns))
+        return x.StructOf(of, tuple((column.name, column.value) for column in columns))
+
+    def _list(self) -> None:
+        self.source.line("found = []")
+        with self._rows():
+            self.source.line(f"found.append({lower.value(self.q, self._shown())})", self.subquery.span)
+        self.source.line("return found or None")
+
     def _one(self) -> None:
         """What is in the one row that there is."""
-        source, columns = self.source, self.steps.projection.columns
+        source, shown = self.source, self._shown()
         nothing: x.Expr = x.Const(t.NULL, None)
-        shown: x.Expr = x.EventOf(t.MAP, 0)
-        if self.subquery.form == "struct":
-            fields = tuple((column.name, column.value.type) for column in columns)
-            shown = x.StructOf(t.struct_of(fields), tuple((column.name, column.value) for column in columns))
-            nothing = x.StructOf(shown.type, tuple((column.name, nothing) for column in columns))
-        elif self.subquery.form == "value":
-            shown = columns[0].value
+        if isinstance(shown, x.StructOf) and self.subquery.form == "struct":
+            nothing = x.StructOf(shown.type, tuple((name, nothing) for name, _ in shown.columns))
         none = lower.value(self.q, nothing)
         if self._folds and not self.steps.grouped:
             with self._rows():

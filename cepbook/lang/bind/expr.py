@@ -380,7 +380,11 @@ def _chain(node: ast.Chain, scope: Scope) -> x.Expr:
 
 
 def _member(node: ast.Member, scope: Scope) -> x.Expr:
-    target = bind_expr(node.target, scope)
+    first = node.steps[0]
+    if isinstance(node.target, ast.Subquery) and first.args is not None and first.name in chain.ENUMERATION_METHODS:
+        target = _asked(node.target.select, "list", None, "", node.target.span, scope)
+    else:
+        target = bind_expr(node.target, scope)
     return chain.apply_steps(target, node.steps, scope, bind_expr)
 
 

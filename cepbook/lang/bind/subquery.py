@@ -175,9 +175,10 @@ def _result(
     span: Span,
 ) -> tuple[Type, plan.SubqueryForm]:
     problems, columns = scope.problems, found.columns
+    one: plan.SubqueryForm
     if form == "exists":
         return t.BOOLEAN, form
-    if form != "value":
+    if form not in ("value", "list"):
         if found.wildcard or len(columns) != 1:
             problems.fail("wrong-parameter", "a comparison with a subquery takes one column", span)
         assert left is not None
@@ -190,10 +191,12 @@ def _result(
     if found.wildcard:
         if columns:
             problems.fail("wrong-parameter", "a subquery selects `*` or columns, not both", span)
-        return _event_type(stream), "event"
-    if len(columns) == 1:
-        return columns[0].value.type, form
-    return t.struct_of(tuple((column.name, column.value.type) for column in columns)), "struct"
+        of, one = _event_type(stream), "event"
+    elif len(columns) == 1:
+        of, one = columns[0].value.type, "value"
+    else:
+        of, one = t.struct_of(tuple((column.name, column.value.type) for column in columns)), "struct"
+    return (t.array_of(of), form) if form == "list" else (of, one)
 
 
 def _event_type(stream: plan.StreamNode) -> Type:
