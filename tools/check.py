@@ -16,14 +16,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTEST = ["pytest", "-q", "-ra", "--durations=5", "--durations-min=2"]
-# Tests that need nothing but Python run in as many processes as there are cores.
+# Tests that need nothing but Python run in as many processes as there are cores; the cells of a notebook in one of them.
 SPREAD = ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]
+WHOLE = [*SPREAD[:2], "--dist=loadfile"]
 STAGES = {
     "lint": ["ruff", "check", "."],
     "types": ["mypy", "--strict", "cepbook"],
     "unit": [*PYTEST, "tests", "-m", "not spark and not browser", *SPREAD],
     "spark": [*PYTEST, "tests", "-m", "spark"],
-    "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"],
+    "notebooks": [*PYTEST, "notebooks", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", *WHOLE],
     "browser": [*PYTEST, "tests/browser"],
 }
 # What is worth running after every change; `make test` runs it as a part of "unit".
