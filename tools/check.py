@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTEST = ["pytest", "-q", "-ra", "--durations=5", "--durations-min=2"]
-# Tests that need nothing but Python run in as many processes as there are cores; the cells of a notebook in one of them.
+# Tests that need nothing but Python run in as many processes as there are cores; a notebook's cells in one of these.
 SPREAD = ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]
 WHOLE = [*SPREAD[:2], "--dist=loadfile"]
 STAGES = {

@@ -29,7 +29,7 @@ BAD = {
     "malformed": "select from where",
     "unknown": "@name('u') select nothing from S",
     "late": "create schema L(a int);@name('fine') select a from L;@name('wrong') select b from L",
-    "unsupported": "@name('x') select * from S#keepall as a, S#keepall as b",
+    "unsupported": "create dataflow Flow S -> events {}",
     "twice": "@name('same') select x from S;@name('same') select k from S",
 }
 MODULES = {**GOOD, **BAD}
