@@ -22,6 +22,7 @@ from cepbook.session.validate import EventTypes, Mismatch, converter
 Values = list[Any]
 Read = Callable[["pd.Series[Any]"], Values]
 _FLOATING = ("float", "double")
+_SAMPLE = 2_000  # texts that are looked at, whether they repeat
 _NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
 
@@ -64,6 +65,16 @@ def _as_is(part: pd.Series[Any]) -> Values:
 def _objects(part: pd.Series[Any]) -> Values:
     array: Any = part  # the stubs do not know that na_value may be None
     return list(array.to_numpy(dtype=object, na_value=None).tolist())
+
+
+def shared(values: pd.Series[Any], read: Read) -> tuple[pd.Series[Any], Read]:
+    """A column and how to read it; texts that repeat become codes: equal ones are one object, quick to compare."""
+    sample = values.iloc[:_SAMPLE]
+    if read is not _objects or not isinstance(values.dtype, pd.StringDtype) or sample.nunique() * 4 > len(sample):
+        return values, read
+    codes, texts = pd.factorize(values)
+    known = np.array([*texts, None], dtype=object)  # code -1 is missing: the last one
+    return pd.Series(codes.astype("int32")), lambda part: list(known[part.to_numpy()].tolist())
 
 
 def _singles(part: pd.Series[Any]) -> Values:

@@ -26,7 +26,7 @@ from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_time, unit
-from cepbook.session.columns import Read, Values, column_reader, event_times, row_name
+from cepbook.session.columns import Read, Values, column_reader, event_times, row_name, shared
 from cepbook.session.define import check_columns
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
@@ -186,8 +186,9 @@ class FrameSource:
     def _in_event_order(self, column: str) -> tuple[pd.Series[Any], Read]:
         """A column that is in use, sorted once: taking rows here and there costs several times as much."""
         values, read = self._readers[column]
-        if self._order is not None and column not in self._sorted:
-            self._readers[column] = values, read = values.take(self._order), read
+        if column not in self._sorted:
+            values = values if self._order is None else values.take(self._order)
+            self._readers[column] = values, read = shared(values, read)
             self._sorted.add(column)
         return values, read
 

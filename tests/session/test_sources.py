@@ -163,6 +163,18 @@ def test_frames_come_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(ticks(at=[3, 2, 1]), wanted())[0] == [1, 2, 3]
 
 
+def test_texts_that_repeat_are_one_object() -> None:
+    names = ["".join(("x", str(number % 3))) for number in range(60)]
+    texts = pd.array([*names, None, names[1]], dtype="str")
+    frame = ticks(at=range(62, 0, -1), symbol=texts, price=[1.0] * 62, size=[1] * 62)
+    _, rows = read(frame, wanted())
+    found = [row[1] for row in rows]
+    assert found == [names[1], None, *reversed(names)]
+    assert len({id(text) for text in found}) == 4
+    unlike = ticks(at=range(9), symbol=pd.array(list("abcdefghi"), dtype="str"), price=[1.0] * 9, size=[1] * 9)
+    assert [row[1] for row in read(unlike, wanted())[1]] == list("abcdefghi")
+
+
 @dataclass
 class Tick:
     at: int
