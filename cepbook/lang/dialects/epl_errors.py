@@ -164,7 +164,7 @@ def comment(stop: Stop) -> str | None:
 
 def not_yet(stop: Stop) -> str | None:
     """Parts of Esper's language that have no grammar here."""
-    around = (stop.text(-1), stop.text())
+    around = (stop.text(-1), stop.text(), stop.text(1))
     if "inlined_class" in around or ("class" in around and "create" in (stop.text(-1), stop.text(-2))):
         return "not supported yet: classes in EPL; register a Python function instead"
     if "grouped_delivery" in around or "discrete_delivery" in around:

@@ -121,8 +121,7 @@ class PatternReader(ExpressionReader):
             elif word.data == "retain":
                 retain = self.retain(word)
             elif alias is not None:
-                hint = "not supported yet: the for clause" if alias.lower() == "for" else None
-                raise Misplaced(f"the stream already has the alias {alias}", span_of(word), hint)
+                raise Misplaced(f"the stream already has the alias {alias}", span_of(word))
             else:
                 alias = self.read(word)
         kept: Any = retain
