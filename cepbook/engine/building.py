@@ -15,11 +15,13 @@ from cepbook.engine.deployments import Deployment
 from cepbook.engine.ports import Host
 from cepbook.engine.relations.store import Store
 from cepbook.engine.statement import Delivering, Statement
+from cepbook.engine.table import Table
 from cepbook.errors import BindError, Diagnostic
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
     CreateIndexStatement,
+    CreateTableStatement,
     CreateVariableStatement,
     CreateWindowStatement,
     MergeStatement,
@@ -37,6 +39,7 @@ _KINDS: Mapping[type[StatementPlan], str] = {
     SplitStatement: "split",
     MergeStatement: "merge",
     CreateVariableStatement: "create variable",
+    CreateTableStatement: "create table",
 }
 
 
@@ -77,6 +80,8 @@ def build(
                 stores[plan.store.name] = made.owns(host.changes)
             known = {**host.stores, **stores}
             read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
+            if len(plan.sources) > 1 and not isinstance(plan, OnSelectStatement):
+                refuse_tables(plan, compiled)
             if isinstance(plan, OnSelectStatement):
                 made.changes_store(known, plan.target, plan.sources[1].store, 1)
             else:
@@ -85,6 +90,9 @@ def build(
             order, program = next_order(plan.priority), compiled.programs[plan.name]
             kind = f"on {plan.kind}" if isinstance(plan, MergeStatement) else _KINDS[type(plan)]
             statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
+            if isinstance(plan, CreateTableStatement):
+                stores[plan.store.name] = table = Table(plan.store, plan.output_type.properties, host.changes, program)
+                table.owner = statements[-1]
             if isinstance(plan, MergeStatement):
                 statements[-1].changes_store({**host.stores, **stores}, plan.target, plan.source.store)
             if isinstance(plan, CreateVariableStatement):
@@ -103,6 +111,14 @@ def build(
         tuple(n for kind, n in provided if kind == "expression"),
     )
     return Built(deployment, compiled, contexts, stores)
+
+
+def refuse_tables(plan: SelectStatement, compiled: Compiled) -> None:
+    """Errors: BindError for a continuous join with a table."""
+    at = next((s.span for s in plan.sources if s.store is not None and s.store.kind == "table"), None)
+    if at is not None:
+        diagnostic = Diagnostic("not-supported-yet", "not supported yet: joins with tables", at)
+        raise BindError((diagnostic,), compiled.plan.source)
 
 
 def check_unique(store: Store | None, plan: CreateIndexStatement, compiled: Compiled) -> None:

@@ -20,6 +20,7 @@ from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.subquery import compile_subqueries, scope_with
 from cepbook.engine.split import compile_split
+from cepbook.engine.table import compile_create_table
 from cepbook.engine.update import compile_update
 from cepbook.engine.variables import ContextVariable, Variable, Variables, initial_value
 from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
@@ -32,6 +33,7 @@ from cepbook.lang.plan import (
     CreateExpressionStatement,
     CreateIndexStatement,
     CreateSchemaStatement,
+    CreateTableStatement,
     CreateVariableStatement,
     CreateWindowStatement,
     InsertRows,
@@ -127,6 +129,11 @@ def compile_plan(
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_update(statement, own)
+        elif isinstance(statement, CreateTableStatement):
+            after.event_types[statement.store.name] = statement.output_type
+            after.stores[statement.store.name] = statement.store
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_create_table(statement, scope_in)
         elif isinstance(statement, CreateIndexStatement):
             after.indexes[statement.index.full_name] = statement.index
         elif isinstance(statement, InsertRows):

@@ -106,8 +106,8 @@ class MergeCode:
         with source.block("if old or new:"):
             source.line("move(T, old, new, now)", plan.span)
             with source.block("if push:"):
-                rows = "[i[-1] for i in old] or None"
-                source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, new or None, {rows})")
+                rows, made = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
+                source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
         if plan.inserts:
             with source.block("for number, row in made:"):
                 source.line("route(number, row)")
@@ -167,7 +167,7 @@ class MergeCode:
         with source.block(f"if {tests}:"):
             source.line("old.append(i)")
             if changes:
-                source.line("if not gone: new.append(r)" if deletes else "new.append(r)")
+                source.line("if not gone: new.append((r, i))" if deletes else "new.append((r, i))")
 
     def _action(self, action: p.MergeAction) -> None:
         source = self.source
@@ -191,7 +191,7 @@ class MergeCode:
             ]
             row = f"{{{', '.join(columns)}}}"
             if action.insert is None:
-                source.line(f"new.append({row})", action.span)
+                source.line(f"new.append(({row}, None))", action.span)
             else:
                 source.line(f"made.append(({self._insert}, {row}))", action.span)
                 self._insert += 1

@@ -96,7 +96,9 @@ def write_state(
         source.line(f"return list({rows})")
 
 
-def program_of(plan: p.Reader | p.CreateVariableStatement, source: Source, columns: tuple[str, ...]) -> Program:
+def program_of(
+    plan: p.Reader | p.CreateVariableStatement | p.CreateTableStatement, source: Source, columns: tuple[str, ...]
+) -> Program:
     """The program of a statement without windows; `columns` are the properties that it reads."""
     namespace = source.load()
     constants = {name: value for name, value in source.constants.items() if name not in ("clock", "route")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 from cepbook.engine.clock import Clock
@@ -21,14 +21,8 @@ class Host(Protocol):
     config: Config
     catalog: Catalog
     holds: bool
-
-    @property
-    def changes(self) -> Changes:
-        """What moved in stores and waits for the readers."""
-
-    @property
-    def stores(self) -> Mapping[str, Store]:
-        """The named windows and tables, by name."""
+    changes: Changes  # what moved in stores and waits for the readers
+    stores: dict[str, Store]  # the named windows and tables
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into``, for when all statements have seen the present event."""

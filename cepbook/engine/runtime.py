@@ -27,7 +27,7 @@ from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
 from cepbook.engine.ports import Holder
 from cepbook.engine.queries import ask
-from cepbook.engine.relations.store import Changes, Store, declare
+from cepbook.engine.relations.store import Store, declare
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.rows.support import copied
@@ -69,13 +69,14 @@ class Runtime:
         self._contexts: dict[str, Context] = {}
         self._notices = Notices(self.report)
         self._variables: Variables = {}
-        self._stores: dict[str, Store] = {}
+        self.stores: dict[str, Store] = {}  # the named windows and tables
         self._routes: dict[str, Handler] = {}  # built at the first event of the type after a change
         self.routes = Routes(self, self._routes, self._route, self._caught)
         self.entered: Callable[[], object] = unwatched  # called before anything is done or read from outside
         self.holds = False  # whether statements hold their rows until all have seen the event
         self.rounds = Rounds(self.clock, self._failures, self._known_route, self._caught, self.rewired)
         self._queue = self.rounds.queue
+        self.changes = self.rounds.changes
         self._serial = 0
         for name, function in (functions or {}).items():
             self.register_function(name, function)
@@ -269,7 +270,7 @@ class Runtime:
         """Start what was built. Where that is interrupted `_remove` leaves nothing of it."""
         self.catalog, self._variables = built.compiled.catalog, built.compiled.variables
         self._contexts.update(built.contexts)
-        self._stores.update(built.stores)
+        self.stores.update(built.stores)
         for statement in built.deployment.statements:
             context = statement.steps.context
             self._statements[statement.name] = statement
@@ -280,7 +281,7 @@ class Runtime:
 
     def _hold(self) -> None:
         """Whether rows are held depends on the statements that run; which indexes are unique on what is declared."""
-        declare(self._stores, self.catalog.indexes)
+        declare(self.stores, self.catalog.indexes)
         holds = any(statement.merges for statement in self._statements.values())
         if holds != self.holds:
             self.holds = holds
@@ -300,7 +301,7 @@ class Runtime:
         for name in deployment.contexts:
             self._contexts.pop(name, None)
         for name in deployment.event_types:
-            self._stores.pop(name, None)
+            self.stores.pop(name, None)
         self.catalog = without(self.catalog, [deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
         self._deployments.pop(deployment.id, None)
@@ -372,7 +373,12 @@ class Runtime:
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""
-        self._queue.append((type_name, rows))
+        store = self.stores.get(type_name)
+        if store is None or store.type.kind == "window":
+            self._queue.append((type_name, rows))
+            return
+        for row in rows:  # a table has them at once
+            store.inserted(row)
 
     def batch(self, types: Sequence[str]) -> Batch:
         """The entry for many events of `types` at once, as columns: what replays use. See `Batch`."""
@@ -394,7 +400,7 @@ class Runtime:
         return route
 
     def _known_route(self, type_name: str) -> Handler | None:
-        store = self._stores.get(type_name)
+        store = self.stores.get(type_name)
         if store is not None:
             return self.routes.into(store)
         return self._route(type_name) if type_name in self.catalog.event_types else None
@@ -422,16 +428,6 @@ class Runtime:
         """The statements that read events of `type_name`, in delivery order."""
         found = [s for s in self._statements.values() if s.reads(type_name)]
         return sorted(found, key=lambda s: s.order)
-
-    @property
-    def stores(self) -> Mapping[str, Store]:
-        """The named windows and tables, by name."""
-        return self._stores
-
-    @property
-    def changes(self) -> Changes:
-        """What moved in stores and waits for the readers."""
-        return self.rounds.changes
 
     @property
     def contexts(self) -> Mapping[str, Context]:

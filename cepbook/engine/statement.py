@@ -27,11 +27,11 @@ from cepbook.engine.watching import Watching
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import CreateVariableStatement, Reader, SelectStatement, Source
+from cepbook.lang.plan import CreateTableStatement, CreateVariableStatement, Reader, SelectStatement, Source
 
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
 
-Delivering = Reader | CreateVariableStatement
+Delivering = Reader | CreateVariableStatement | CreateTableStatement
 _FEW = 1000  # states
 
 
@@ -116,6 +116,7 @@ class Statement:
     def start(self, context: Context | None) -> None:
         """Make the state: one for the whole statement, or one per partition of its context."""
         self.context = context
+        self.meet()
         self.timed.attach(self._runtime.clock)
         if context is None:
             self.state = self.new_state(None)
@@ -128,6 +129,12 @@ class Statement:
             matching.begun(self.state)
         for partition in () if context is None or self.steps.consumes else context.partitions.values():
             self.opened(partition)
+
+    def meet(self) -> None:
+        """Give the generated code the tables that it reads."""
+        namespace = self.program.namespace
+        for name, local in namespace.get("__tables__", {}).items():
+            namespace[local] = self._runtime.stores[name]
 
     def _attach(self) -> None:
         """Find the stores that it reads, and begin with what they hold."""

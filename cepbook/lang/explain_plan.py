@@ -75,6 +75,9 @@ def _statement(statement: plan.StatementPlan) -> list[str]:
         head = f"create {kind} `{statement.name}`"
         inside = [] if statement.context is None else [f"  in context {statement.context}"]
         return [head, *inside, f"  {statement.variable.name}: {statement.variable.type}{value}"]
+    if isinstance(statement, plan.CreateTableStatement):
+        keys = f" by {', '.join(statement.store.keys)}" if statement.store.keys else ""
+        return [f"create table `{statement.name}`{keys}", f"  {_event_type(statement.output_type)}"]
     if isinstance(statement, plan.CreateIndexStatement):
         index = statement.index
         columns = ", ".join(f"{name} {kind}" for name, kind in index.columns)

@@ -232,6 +232,20 @@ class Logic(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class TableRead(Expr):
+    """What table `table` has now under `keys`: a `column`, null where there is no row; without one the row as a map.
+
+    With `all_keys` it is the array of all keys. `inside`: of the table of the context partition.
+    """
+
+    table: str
+    keys: tuple[Expr, ...]
+    column: str | None
+    all_keys: bool
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Not(Expr):
     """``not x``; null for null."""
 

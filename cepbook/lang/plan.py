@@ -210,6 +210,14 @@ class StatementPlan(PlanNode):
 
 
 @dataclass(frozen=True, slots=True)
+class IntoTable(PlanNode):
+    """``into table``: the cells of aggregate calls, by number, are those of columns of `store`."""
+
+    store: StoreType
+    columns: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SelectStatement(StatementPlan):
     """A continuous query. `output_type` lists the columns; its name is the insert-into target or ``<name>``."""
 
@@ -222,6 +230,7 @@ class SelectStatement(StatementPlan):
     priority: int = 0
     drop: bool = False  # @Drop: statements of lower priority do not see the event
     output: Output | None = None
+    into: IntoTable | None = None
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -312,6 +321,16 @@ class CreateExpressionStatement(StatementPlan):
     """``create expression``; delivers nothing. The statements that use it have its body in their own expressions."""
 
     expression: DeclaredExpression
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableStatement(StatementPlan):
+    """``create table``; delivers nothing, its iterator has the rows."""
+
+    store: StoreType
+    output_type: EventType
+    context: str | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",
     plan.CreateWindowStatement: "create window",
     plan.CreateIndexStatement: "create index",
+    plan.CreateTableStatement: "create table",
     plan.OnSelectStatement: "on select",
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",

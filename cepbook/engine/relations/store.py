@@ -84,7 +84,7 @@ class Store:
         """Rows of a query, all at once."""
         own = [{name: row.get(name) for name in self.columns} for row in rows]
         if self.type.context is None:
-            self.move(self.owner.state_of(None), (), own, now)
+            self.move(self.owner.state_of(None), (), [(row, None) for row in own], now)
             return
         for row in own:
             self.owner.insert(row)
@@ -190,12 +190,15 @@ class Store:
         return None
 
     # -------------------------------------------------------------- changes by others
-    def move(self, state: Any, old: Sequence[Item], new: Sequence[Row], now: int) -> None:
-        """Take items out and put rows in, as one change. What the data windows push out goes with what is taken out."""
+    def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
+        """Take items out and put rows in, each with the item that it was, as one change.
+
+        What the data windows push out goes with what is taken out.
+        """
         view = state[1]
         if self.uniques and new:
             gone, fresh = {item[0] for item in old}, list[Item]()
-            for row in new:
+            for row, _ in new:
                 clash = self._clash(state, row, gone, fresh)
                 if clash is not None:
                     raise ValueError(clash)
@@ -204,7 +207,7 @@ class Store:
             view.discard(item)
         entered: list[Item] = []
         left: list[Item] = []
-        for row in new:
+        for row, _ in new:
             change = self.owner.arrive(row, state)
             if change is not None:
                 entered += change[0]

@@ -16,6 +16,7 @@ from cepbook.engine.rows.items import first_items, items_of
 from cepbook.engine.rows.local import LocalGroups, local_keys
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
+from cepbook.engine.rows.tablecells import TableCells
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall, Column
 
@@ -35,9 +36,12 @@ class Code:
         counted = steps.grouped and steps.leaving is not Leaving.NEVER
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
-        self.aggregates = Aggregates(
-            scope, own, steps.leaving, counted, remembers=steps.changing, touched=steps.reclaims
+        self.aggregates = (
+            Aggregates(scope, own, steps.leaving, counted, remembers=steps.changing, touched=steps.reclaims)
+            if steps.into is None
+            else TableCells(scope, own, steps.into)
         )
+        self.table = "" if steps.into is None else self.source.table(steps.into.store.name)
         self._look = self.slot("0") if steps.reclaims else ""  # when to look for groups that nobody touched
         self.local = [self._local_groups(scope, calls, keys) for keys in local_keys(calls)]
         self.values = self._values(calls)
@@ -264,6 +268,10 @@ class Code:
     def open_group(self, key: str, group: str = "G") -> None:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
         self._reclaim()
+        if self.table:
+            self.source.line(f"{group} = {self.table}.cells(S[0], {key})")
+            self.aggregates.load(group)
+            return
         self.find_or_make(group, "groups", key, self.aggregates.fresh())
         self.aggregates.load(group)
 
@@ -294,6 +302,10 @@ class Code:
 
         `emptied`: a group that this change has emptied still shows what it knew of all its events ever.
         """
+        if self.table:
+            self.source.line(f"G = {self.table}.peek(S[0], k)")
+            self.aggregates.load("G")
+            return
         if emptied and self.aggregates.lasting:
             self.source.line(f"G = {groups}.get(k) or emptied.get(k)")
         else:
@@ -323,7 +335,9 @@ class Code:
 
     def find_to_leave(self, key: str) -> None:
         """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
-        if self.steps.unpaired:
+        if self.table:
+            self.source.line(f"G = {self.table}.cells(S[0], {key})")
+        elif self.steps.unpaired:
             self.find_or_make("G", "groups", key, self.aggregates.fresh())
         else:
             self.source.line(f"G = groups[{key}]")
@@ -358,7 +372,9 @@ class Code:
 
     def load_groups(self) -> None:
         """Make the aggregate part of ``S`` local."""
-        if self.steps.aggregation is not None:
+        if self.table and not self.steps.grouped:
+            self.source.line(f"A = {self.table}.cells(S[0], ())")
+        elif self.steps.aggregation is not None:
             self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
 
 

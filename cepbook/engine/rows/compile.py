@@ -216,7 +216,7 @@ class _Writer:
         if self.contextual:
             return []
         parts = ["S", "W"]
-        if self.steps.aggregation is not None and not self.steps.runs_along:
+        if self.steps.aggregation is not None and not (self.steps.runs_along or self.code.table):
             parts.append("groups" if self.steps.grouped else "A")
         return parts
 
@@ -245,7 +245,7 @@ class _Writer:
     def _arrival(self) -> None:
         if self.body.reads_now:
             self.source.line("now = clock.now")
-        if self.contextual:
+        if self.contextual or self.code.table:
             self._load_for_arrival()
         now = "now" if self.body.reads_now else "clock.now"
         self.body.arrival(Emitter(self.code, now, guarded=True), hoisted=False)
@@ -320,7 +320,7 @@ class _Writer:
             local = {name: f"p{i}" for i, name in enumerate(self.columns)}
             pairs = ", ".join(f"{source.const(n, 'n')}: {local[n]}" for n in self.all_properties)
             source.line(f"e = {{{pairs}}}")
-        if self.contextual:
+        if self.contextual or self.code.table:
             self._load_for_arrival()
         self.body.arrival(emit, hoisted=hoisted)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from cepbook.engine.rows import support
 from cepbook.engine.rows.arrived import event_type
-from cepbook.engine.rows.frozen import is_hashable
+from cepbook.engine.rows.frozen import is_hashable, key_code
 from cepbook.engine.rows.source import Source
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -236,6 +236,17 @@ def _context_prop(scope: Scope, e: x.ContextProp) -> str:
     if e.name in ("id", "name"):
         return f"{scope.partition}.{e.name}"
     return f"{scope.partition}.properties[{scope.source.const(e.name, 'n')}]"
+
+
+def _table_read(scope: Scope, e: x.TableRead) -> str:
+    table = scope.source.table(e.table)
+    partition = scope.partition if e.inside else "None"
+    if e.all_keys:
+        return f"{table}.keys({partition})"
+    codes = [key_code(scope.source, value(scope, key), key.type) for key in e.keys]
+    key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+    column = "" if e.column is None else f", {scope.source.const(e.column, 'n')}"
+    return f"{table}.{'row' if e.column is None else 'read'}({partition}, {key}{column})"
 
 
 def _variable(scope: Scope, e: x.Variable) -> str:
@@ -530,6 +541,7 @@ _VALUES: dict[type, Callable[..., str]] = {
     x.Index: _index,
     x.ContextProp: _context_prop,
     x.Variable: _variable,
+    x.TableRead: _table_read,
     x.CurrentTimestamp: lambda scope, e: scope.now,
     x.Prev: _of_row,
     x.Prior: _of_row,

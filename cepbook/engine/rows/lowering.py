@@ -42,6 +42,8 @@ def lowered(plan: p.StatementPlan) -> Steps:
     if isinstance(plan, p.SplitStatement):
         applied = Apply("istream", None, plan.assigned, plan.drop, plan.branches)
         return Steps(plan.span, plan.context, _scan(plan.source), applied)
+    if isinstance(plan, p.CreateTableStatement):
+        return Steps(plan.span, plan.context, Scan(p.Source("", None, None)), Apply("irstream"))
     if isinstance(plan, p.MergeStatement):
         applied = Apply("irstream", None, plan.assigned, plan.drop, merges=plan)
         return Steps(plan.span, plan.context, _scan(plan.source), applied)
@@ -66,6 +68,7 @@ def _of_select(plan: p.SelectStatement) -> Steps:
         found.owns, found.fill = plan.store, plan.fill
     if isinstance(plan, p.OnSelectStatement):
         found.selects = plan
+    found.into = plan.into
     if isinstance(node, p.Having):
         having, node = node.predicate, node.input
     if isinstance(node, p.Aggregation):

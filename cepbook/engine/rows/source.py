@@ -58,6 +58,7 @@ class Source:
         self.spans: dict[int, Span] = {}
         self.constants: dict[str, Any] = {}
         self.bound: dict[str, tuple[str, ...]] = {}
+        self.tables: dict[str, str] = {}
         self._depth = 0
         self._known: dict[tuple[type, Any], str] = {}
         self._temporaries = 0
@@ -130,6 +131,12 @@ class Source:
         self.constants[name] = value
         return name
 
+    def table(self, name: str) -> str:
+        """The name under which generated code reads the table `name`, which it gets when the statement starts."""
+        if name not in self.tables:
+            self.tables[name] = self.bind(f"table{len(self.tables)}", None)
+        return self.tables[name]
+
     def temporary(self) -> str:
         """A fresh local name."""
         self._temporaries += 1
@@ -146,5 +153,6 @@ class Source:
         """
         namespace = dict(self.constants)
         namespace["__source__"] = self.text, self.constants
+        namespace["__tables__"] = dict(self.tables)
         exec(_compiled(self.text), namespace)
         return namespace

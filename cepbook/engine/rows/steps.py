@@ -178,6 +178,7 @@ class Steps:
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
     owns: StoreType | None = None  # the named window whose rows its views keep
     fill: p.Fill | None = None  # what it begins with
+    into: p.IntoTable | None = None  # where its aggregates are kept
     selects: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
     join: Join | None = None
     inputs: tuple[Steps, ...] = ()
@@ -338,7 +339,8 @@ class Steps:
     @property
     def shares(self) -> bool:
         """Whether it has to do with a named window or table."""
-        return self.consumes or any(each is not None for each in (self.owns, self.selects, self.apply.merges))
+        has = (self.owns, self.selects, self.apply.merges, self.into)
+        return self.consumes or any(each is not None for each in has)
 
     @property
     def holds(self) -> bool:
@@ -404,7 +406,7 @@ class Steps:
     @property
     def lazy(self) -> bool:
         """A time window nobody sees expiring: swept on arrival, on inspection and once per period."""
-        only = None if self.lookup is not None else self.only
+        only = None if self.lookup is not None or self.into is not None else self.only
         if only is None or not WINDOWS[only.name].sweeps or self.wants_remove or self.fully or not self._steady:
             return False
         groups = next((w for w in self.stages[0].windows if _is(w, "groupwin")), None)
@@ -439,7 +441,7 @@ class Steps:
         """Whether the aggregates of each batch are made anew: nothing of earlier ones shows."""
         if self.join is not None:
             return self.join.unidirectional
-        return self.posts_whole and self._steady and self.lookup is None
+        return self.posts_whole and self._steady and self.lookup is None and self.into is None
 
     @property
     def runs_along(self) -> bool:
@@ -476,7 +478,7 @@ class Steps:
         if self.inputs:
             return Leaving.ANYHOW
         holding = [w for stage in self.stages for w in stage.holding]
-        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares:
+        if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares or self.into:
             return Leaving.ANYHOW
         leaves = WINDOWS[holding[0].name].leaves if holding else "never"
         within = Leaving.NEVER if leaves is None else Leaving(leaves)

@@ -24,6 +24,7 @@ from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.split import bind_split
 from cepbook.lang.bind.stores import bind_create_index, bind_create_window
 from cepbook.lang.bind.subquery import bind_subquery
+from cepbook.lang.bind.tables import bind_create_table, bind_into_table, bind_table
 from cepbook.lang.bind.update import bind_update
 from cepbook.lang.bind.variables import bind_create_variable, bind_on_set
 from cepbook.lang.catalog import Catalog
@@ -46,7 +47,7 @@ def bind(
     `names` are statement names in use: a statement that is given one of them is an error, made-up names (``stmt_1``)
     avoid them. `rules` are those of other statements than modules have. Raises BindError with all diagnostics.
     """
-    state = Module(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery)
+    state = Module(catalog.copy(), source, options, taken=set(names), subquery=bind_subquery, table=bind_table)
     given = {id(s): bind_annotations(s.annotations, state) for s in module.statements}
     _reserve(module, given, state)
     statements: list[plan.StatementPlan] = []
@@ -128,6 +129,8 @@ def _inserted(action: ast.OnAction) -> list[str]:
 
 
 def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
+    if node.into_table is not None:
+        return bind_into_table(node, name, heading, state)
     return bind_select(node, name, heading, state)
 
 
@@ -174,6 +177,7 @@ _STATEMENTS: dict[type[ast.Statement], Rule] = {
     ast.CreateVariable: bind_create_variable,
     ast.CreateWindow: bind_create_window,
     ast.CreateIndex: bind_create_index,
+    ast.CreateTable: bind_create_table,
     ast.OnTrigger: _on_trigger,
     ast.CreateExpression: bind_create_expression,
     ast.UpdateIStream: bind_update,
@@ -190,6 +194,5 @@ _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.
 }
 
 _UNSUPPORTED: dict[type[ast.Statement], str] = {
-    ast.CreateTable: "tables",
     ast.CreateDataflow: "data flows",
 }

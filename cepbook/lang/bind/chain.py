@@ -38,6 +38,10 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     found = declared(first, bool(rest), scope, bind)
     if found is not None:
         return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
+    store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
+    if store is not None and store.kind == "table" and not _shadowed(first, scope) and scope.module.table is not None:
+        read, left = scope.module.table((first, *rest), store, scope, bind)
+        return apply_steps(read, left, scope, bind)
     if first.args is not None or first.wildcard:
         steps: Sequence[ast.NameStep] = rest
         if rest and first.name.lower() == "current_evaluation_context":
@@ -60,6 +64,11 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
         if static is not None:
             return apply_steps(static, rest[1:], scope, bind)
     return apply_steps(_first_name(first, scope, bind, rest), rest, scope, bind)
+
+
+def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
+    """Whether a stream or a property has the name of a table."""
+    return _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None
 
 
 def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr | None:

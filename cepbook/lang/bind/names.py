@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cepbook.errors import NOWHERE, Diagnostic, Span
 from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
@@ -79,6 +79,7 @@ class Module:
     declared: dict[str, DeclaredExpression] = field(default_factory=dict)
     expanding: list[DeclaredExpression] = field(default_factory=list)
     subquery: Callable[[ast.Select, SubqueryForm, x.Expr | None, str, Span, Scope], x.Expr] | None = None
+    table: Callable[..., Any] | None = None  # binds what is read of a table
 
     def need(self, kind: str, name: str) -> None:
         if (kind, name) not in self.provides:

@@ -107,8 +107,6 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
         elif isinstance(source.stream, ast.FilterStream) and source.stream.contained and is_derived(source.windows):
             problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
-    if node.into_table is not None:
-        problems.unsupported("tables", node.span)
     if node.match_recognize is not None:
         problems.unsupported("match_recognize", node.match_recognize.span)
 

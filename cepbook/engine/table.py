@@ -1,0 +1,188 @@
+"""Tables at run time: rows by key, with plain columns and the cells of aggregation columns.
+
+An item is (ordinal, cells, row). The last of the cells is the row, a dict of all columns: what feeds an aggregation
+column keeps its value there up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cepbook.engine.delta import Row
+from cepbook.engine.onset import program_of
+from cepbook.engine.relations.relation import Relation
+from cepbook.engine.relations.store import Changes, Item, Store
+from cepbook.engine.rows.aggregate import Aggregates, Leaving
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import ScopeIn
+from cepbook.engine.rows.frozen import key_code, thawed
+from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.windows.view import Unbound
+from cepbook.lang import plan as p
+from cepbook.lang.catalog import StoreType
+
+
+class Rows(Unbound):
+    """The items of a table by key."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: dict[Any, Item] = {}
+
+    def contents(self) -> Iterable[Item]:
+        return self.items.values()
+
+    def retained(self) -> int:
+        return len(self.items)
+
+
+class Table(Store):
+    """A table that runs. Nobody is told of its changes: who reads it, reads what is there then."""
+
+    def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, program: Program) -> None:
+        super().__init__(type_, columns, changes, False)
+        self._program = program
+
+    def _state(self, partition: Any) -> Any:
+        return self.owner.state_of(partition if self.type.context is not None else None)
+
+    # -------------------------------------------------------------- reading
+    def read(self, partition: Any, key: Any, column: str) -> Any:
+        """The column of the row under `key`; null if there is none."""
+        item = self._state(partition)[1].items.get(key)
+        return None if item is None else item[1][-1][column]
+
+    def row(self, partition: Any, key: Any) -> Row:
+        """The row under `key`, or one of nulls."""
+        item = self._state(partition)[1].items.get(key)
+        return dict.fromkeys(self.columns) if item is None else dict(item[1][-1])
+
+    def keys(self, partition: Any) -> list[Any]:
+        """All keys; of several columns each is an array."""
+        found = [thawed(key) for key in self._state(partition)[1].items]
+        return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
+
+    # -------------------------------------------------------------- into table
+    def cells(self, partition: Any, key: Any) -> list[Any]:
+        """The cells of the row under `key`, which is made if there is none."""
+        state = self._state(partition)
+        item = state[1].items.get(key)
+        if item is None:
+            row = dict.fromkeys(self.columns)
+            keys = (key,) if len(self.type.keys) == 1 else key
+            row.update(zip(self.type.keys, map(thawed, keys), strict=True))
+            item = self._put(state, key, row)
+        found: list[Any] = item[1]
+        return found
+
+    def peek(self, partition: Any, key: Any) -> list[Any]:
+        """The cells of the row under `key`, or those of a row that is not there."""
+        item = self._state(partition)[1].items.get(key)
+        return self.fresh({}) if item is None else item[1]
+
+    def fresh(self, row: Row) -> list[Any]:
+        """The cells of a new row."""
+        made: list[Any] = self._program["new_cells"](row)
+        return made
+
+    def _put(self, state: Any, key: Any, row: Row) -> Item:
+        cells = self.fresh(row)
+        state[3] += 1
+        item = state[1].items[key] = (state[3], cells, cells[-1])
+        if state[2] is not None:
+            state[2].enter(item)
+        return item
+
+    # -------------------------------------------------------------- changes by statements
+    def key(self, row: Row) -> Any:
+        """The key of a row."""
+        return self._program["key_of"](row)
+
+    def inserted(self, row: Row) -> None:
+        """Errors: ValueError when there is a row of this key, or of a unique index."""
+        self._insert(self._state(None), {name: row.get(name) for name in self.columns})
+
+    def put(self, rows: Iterable[Row], now: int) -> None:
+        for row in rows:
+            self.inserted(row)
+
+    def _insert(self, state: Any, row: Row) -> None:
+        key = self.key(row)
+        if key in state[1].items:
+            raise ValueError(self._taken(row))
+        clash = self._clash(state, row, (), ())
+        if clash is not None:
+            raise ValueError(clash)
+        self._put(state, key, row)
+
+    def _taken(self, row: Row) -> str:
+        keys = ", ".join(f"{name} = {row[name]!r}" for name in self.type.keys)
+        return f"table `{self.name}` has a row {f'with {keys}' if keys else ''} already".replace("  ", " ")
+
+    def admit(self, state: Any, change: Any, now: int) -> Any:
+        return change
+
+    def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
+        """Rows are taken out, changed, inserted; a changed row keeps its cells. Errors: as `inserted`, before all."""
+        items = state[1].items
+        changed = {origin[0]: row for row, origin in new if origin is not None}
+        gone = {self.key(item[-1]) for item in old}
+        after: set[Any] = set()
+        for row, _ in new:
+            key = self.key(row)
+            if key in after or (key in items and key not in gone):
+                raise ValueError(self._taken(row))
+            after.add(key)
+        for item in old:
+            del items[self.key(item[-1])]
+            if state[2] is not None:
+                state[2].leave(item)
+        for row, origin in new:
+            if origin is None:
+                self._insert(state, row)
+                continue
+            made = changed[origin[0]]
+            origin[1][-1] = made
+            item = items[self.key(made)] = (origin[0], origin[1], made)
+            if state[2] is not None:
+                state[2].enter(item)
+
+    def _relation(self, state: Any) -> Relation:
+        """Aggregation columns change where they stand: indexes on them would not know."""
+        return super()._relation(state)
+
+
+def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Program:
+    """Sees no events; ``new_cells(row)`` makes the cells of a row, ``key_of(row)`` gives its key."""
+    source = Source()
+    scope = scope_in(source)
+    properties = plan.output_type.properties
+    with source.block("def on_event(e, S=None):"):
+        source.line("return False")
+    source.line("on_match = on_event")
+    with source.block("def new_cells(r):"):
+        lists = []
+        for number, (name, call) in enumerate(plan.store.calls.items()):
+            assert isinstance(call, p.AggregateCall)
+            made = Aggregates(scope, [call], Leaving.ANYHOW, False, f"c{number}_")
+            source.line(f"l{number} = {made.fresh()}")
+            made.load(f"l{number}")
+            source.line(f"r[{source.const(name, 'n')}] = {made.values[0]}")
+            lists.append(f"l{number}")
+        source.line(f"return [{', '.join([*lists, 'r'])}]")
+    with source.block("def key_of(r):"):
+        codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
+        source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+    rows = source.bind("_Rows", Rows)
+    with source.block("def new_state(P, now):"):
+        source.line(f"return [P, {rows}(), None, 0]")
+    with source.block("def settle(S, now):"):
+        source.line("return None")
+    with source.block("def rows(S, now):"):
+        source.line("return [item[1][-1] for item in S[1].items.values()]")
+    program = program_of(plan, source, ())
+    program.row_columns = None
+    return program

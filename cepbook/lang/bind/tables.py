@@ -1,0 +1,250 @@
+"""``create table``, ``into table`` and access by key (Esper reference, chapter Named Windows and Tables)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cepbook.errors import Span
+from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.create import add_columns
+from cepbook.lang.bind.expr import bind_expr
+from cepbook.lang.bind.merge import check_same_context
+from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean, statement_context
+from cepbook.lang.bind.select import bind_select
+from cepbook.lang.bind.stores import check_free
+from cepbook.lang.catalog import EventType, StoreType
+from cepbook.lang.types import Type
+
+_BY_CRITERIA = ("sorted", "maxby", "minby", "maxbyever", "minbyever")
+
+
+# ---------------------------------------------------------------- create table
+def bind_create_table(
+    node: ast.CreateTable, name: str, heading: Heading, module: Module
+) -> plan.CreateTableStatement | None:
+    """The statement, its table entered into the module's catalog; None when the report says why not."""
+    statement_context(node.context, node.span, module)
+    known = check_free(node.name, node, module)
+    before = len(module.problems.found)
+    calls: dict[str, plan.AggregateCall] = {}
+    properties: dict[str, Type] = {}
+    for column in node.columns:
+        if column.aggregate is None:
+            add_columns((replace(column, primary_key=False),), properties, module)
+            continue
+        if column.name in properties:
+            module.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span)
+        try:
+            call = _declared(column, module)
+        except Refused:
+            continue
+        calls[column.name] = call
+        properties[column.name] = call.type
+    keys = tuple(column.name for column in node.columns if column.primary_key)
+    if len(module.problems.found) > before or not known:
+        module.dropped.add(node.name)
+        return None
+    event_type = EventType(node.name, properties)
+    texts = {c.name: c.aggregate for c in node.columns if c.aggregate is not None}
+    store = StoreType(node.name, "table", node.context, None, keys, calls, texts)
+    module.catalog.event_types[node.name] = event_type
+    module.catalog.stores[node.name] = store
+    module.provides["event type", node.name] = None
+    text = module.text(node.span)
+    given = heading.name is not None
+    return plan.CreateTableStatement(
+        name, given, text, heading.annotations, store, event_type, node.context, heading.priority, span=node.span
+    )
+
+
+def _declared(column: ast.ColumnDef, module: Module) -> plan.AggregateCall:
+    """The aggregate of a column; its arguments are the names of types, or columns of the type in ``@type``."""
+    assert column.aggregate is not None
+    of = next((str(a.value) for a in column.annotations if a.name.lower() == "type"), None)
+    event_type = None if of is None else module.event_type(of, column.span)
+    if of is None:
+        event_type = EventType("", {type_.name: type_ for type_ in t.BY_NAME.values()} | dict(t.BY_NAME))
+    scope = Scope(module, (Stream(None, event_type, of or ""),), None, False, no_rows="a column")
+    bound = bind_expr(column.aggregate, scope)
+    found = list(scope.calls)
+    if bound.type == ERROR:
+        raise Refused(column.name)
+    if not isinstance(bound, x.AggregateRef) or len(found) != 1:
+        module.problems.fail("wrong-parameter", "a column of a table is of a type or an aggregate", column.span)
+    return found[0]
+
+
+# ---------------------------------------------------------------- into table
+def with_criteria(node: ast.Select, table: str | None, module: Module) -> ast.Select:
+    """``into table T select sorted() as s``: the column says by what."""
+    store = module.catalog.stores.get(table or "")
+    if store is None:
+        return node
+    items = []
+    for item in node.items:
+        declared = store.texts.get(item.alias or "")
+        step = item.expr.steps[0] if isinstance(item.expr, ast.Chain) and len(item.expr.steps) == 1 else None
+        if step is not None and step.args == () and not step.wildcard and step.name.lower() in _BY_CRITERIA:
+            item = replace(item, expr=declared) if isinstance(declared, ast.Chain) else item
+        items.append(item)
+    return replace(node, items=tuple(items))
+
+
+def bind_into_table(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.SelectStatement | None:
+    """``into table T select …``: a select whose aggregates are kept in the table. None when the report says why not."""
+    found = bind_select(with_criteria(replace(node, into_table=None), node.into_table, module), name, heading, module)
+    if found is None:
+        return None
+    aggregation = next((each for each in plan.chain(found.root) if isinstance(each, plan.Aggregation)), None)
+    into = _into(node, found.root.columns, aggregation, module)
+    if into is None or aggregation is None:
+        return None
+    if node.insert_into is not None:
+        module.problems.add("wrong-parameter", "into table and insert into in one statement", node.span)
+    fed = replace(aggregation, calls=counted(aggregation.calls, into))
+    below: plan.HavingNode = fed
+    if isinstance(found.root.input, plan.Having):
+        below = replace(found.root.input, input=fed)
+    return replace(found, root=replace(found.root, input=below), into=into)
+
+
+def _into(
+    node: ast.Select, columns: Sequence[plan.Column], aggregation: plan.Aggregation | None, module: Module
+) -> plan.IntoTable | None:
+    """Which aggregate goes into which column; None: reported."""
+    name = node.into_table or ""
+    keys = () if aggregation is None else aggregation.keys
+    calls = () if aggregation is None else aggregation.calls
+    at = module.word(name, node.span)
+    store = module.catalog.stores.get(name)
+    if store is None or store.kind != "table":
+        if name not in module.dropped:
+            known = [each.name for each in module.catalog.stores.values() if each.kind == "table"]
+            module.problems.add("unknown-store", f"no table `{name}`", at, did_you_mean(name, known))
+        return None
+    module.need("event type", name)
+    if store.context is not None:
+        check_same_context(store, node, at, module)
+    properties = module.catalog.event_types[name].properties
+    wanted = [properties[key] for key in store.keys]
+    given = [key.type for key in keys]
+    if ERROR not in given and given != wanted:
+        shown = ", ".join(f"`{key}` {properties[key]}" for key in store.keys) or "none"
+        found = ", ".join(map(describe, given)) or "none"
+        fact = f"the keys of table `{name}` are {shown}; group by has {found}"
+        module.problems.add("wrong-key", fact, at if node.group_by is None else node.group_by.span)
+        return None
+    fed: list[tuple[int, str]] = []
+    for column in columns:
+        declared = store.calls.get(column.name)
+        if declared is None:
+            continue
+        if not isinstance(column.value, x.AggregateRef):
+            fact = f"column `{column.name}` of `{name}` takes an aggregate"
+            module.problems.add("type-mismatch", fact, column.span)
+            return None
+        call = calls[column.value.index]
+        if _signature(call) != _signature(declared):
+            fact = f"column `{column.name}` of `{name}` is declared as {_text(store, column.name, module)}"
+            module.problems.add("type-mismatch", fact, column.span)
+            return None
+        fed.append((column.value.index, column.name))
+    if not fed:
+        fact = f"nothing of this goes into table `{name}`: name aggregates like its columns"
+        module.problems.add("wrong-parameter", fact, at)
+        return None
+    return plan.IntoTable(store, tuple(fed), span=at)
+
+
+def _signature(call: object) -> object:
+    """What two calls must share to be kept in the same cells."""
+    assert isinstance(call, plan.AggregateCall)
+    types = tuple(arg.type for arg in call.args)
+    if call.name in ("count", "countever") and not call.distinct:
+        types = ()
+    filtered = call.filter is not None
+    order = tuple(descending for _, descending in call.criteria)
+    return call.name, types, call.distinct, filtered, call.ever, call.index is None, order, call.type
+
+
+def _text(store: StoreType, column: str, module: Module) -> str:
+    declared = store.texts.get(column)
+    span = declared.span if isinstance(declared, ast.Expr) else None
+    shown = module.source[span.start : span.end] if span is not None and column in store.texts else ""
+    call = store.calls[column]
+    assert isinstance(call, plan.AggregateCall)
+    types = ", ".join(str(arg.type) for arg in call.args)
+    return shown if shown.startswith(call.name) else f"{call.name}({types or '*'})"
+
+
+def counted(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[plan.AggregateCall, ...]:
+    """Counts of columns count nulls, and what leaves is taken out (recorded: tb_count_null_and_ever)."""
+    fed = {number for number, _ in into.columns}
+    found = []
+    for number, call in enumerate(calls):
+        if number in fed and call.name in ("count", "countever"):
+            call = replace(call, name="count", ever=False, args=call.args if call.distinct else ())
+        found.append(call)
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- access
+def bind_table(
+    steps: Sequence[ast.NameStep], store: StoreType, scope: Scope, bind: Callable[[ast.Expr, Scope], x.Expr]
+) -> tuple[x.Expr, Sequence[ast.NameStep]]:
+    """``T[key].column``, ``T.column``, ``T[key]``, ``T.keys()``, and the steps that are left. Raises Refused."""
+    first, *rest = steps
+    module = scope.module
+    module.need("event type", store.name)
+    properties = module.catalog.event_types[store.name].properties
+    context = None if scope.context is None else scope.context.name
+    if store.context is not None and store.context != context:
+        fact, hint = f"table `{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
+        scope.problems.fail("wrong-context", fact, first.span, hint)
+    span = first.span.to(rest[0].span) if rest else first.span
+    inside = store.context is not None
+    if first.index is None and rest and rest[0].name == "keys" and rest[0].args == () and store.keys:
+        of = properties[store.keys[0]] if len(store.keys) == 1 else t.array_of(t.OBJECT)
+        return x.TableRead(t.array_of(of), store.name, (), None, True, inside, span=span), rest[1:]
+    keys = _keys(first, store, properties, scope, bind)
+    if not rest:
+        return x.TableRead(t.MAP, store.name, keys, None, False, inside, span=span), rest
+    column = rest[0]
+    if column.name not in properties or column.args is not None:
+        near = did_you_mean(column.name, properties)
+        scope.problems.fail("unknown-property", f"no column `{column.name}` in `{store.name}`", column.span, near)
+    type_: Type = properties[column.name]
+    found: x.Expr = x.TableRead(type_, store.name, keys, column.name, False, inside, span=span)
+    if column.index is not None:
+        rest = [replace(column, name="", args=None), *rest[1:]]
+        return found, rest
+    return found, rest[1:]
+
+
+def _keys(
+    first: ast.NameStep,
+    store: StoreType,
+    properties: object,
+    scope: Scope,
+    bind: Callable[[ast.Expr, Scope], x.Expr],
+) -> tuple[x.Expr, ...]:
+    assert isinstance(properties, dict)
+    nodes: Sequence[ast.Expr] = ()
+    if first.index is not None:
+        nodes = first.index.elements if isinstance(first.index, ast.Tuple_) else (first.index,)
+    if len(nodes) != len(store.keys):
+        at: Span = first.span
+        wanted = f"takes {len(store.keys)} keys: {', '.join(store.keys)}" if store.keys else "has no key"
+        fact = f"table `{store.name}` {wanted}; here are {len(nodes) or 'none'}"
+        shown = f"such as {store.name}[{', '.join(store.keys)}]" if store.keys else f"such as {store.name}.column"
+        scope.problems.fail("wrong-key", fact, at, shown)
+    found = tuple(bind(node, scope) for node in nodes)
+    for key, name in zip(found, store.keys, strict=True):
+        if key.type not in (properties[name], ERROR, t.NULL):
+            fact = f"key `{name}` of table `{store.name}` is {describe(properties[name])}, found {describe(key.type)}"
+            scope.problems.fail("wrong-key", fact, key.span)
+    return found
