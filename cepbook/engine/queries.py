@@ -74,7 +74,8 @@ def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: S
     statement.changes_store(runtime.stores, query.target, None)
     statement.inner.find(runtime.stores, statement)
     found: list[Row] = []
-    statement.told(lambda now, insert, remove: found.extend(insert or ()))
+    program.namespace["push"] = lambda now, insert, remove: found.extend(insert or ())
+    statement.meet()
     context = None if store.type.context is None else runtime.context(store.type.context)
     wanted = None if selector is None or context is None else chosen(selector, context.identities)
     with runtime.rounds:
@@ -97,6 +98,7 @@ def _same(state: Any, _: Any) -> Any:
 def _select(runtime: Any, select: SelectStatement, compiled: Compiled, selector: Selector | None) -> Answer:
     source = compiled.plan.source
     statement = Statement(runtime, select, compiled.programs[select.name], (0, 0), "", source, "query")
+    statement.meet()
     statement.inner.find(runtime.stores, statement)
     try:
         rows = [row for each in _states(runtime, statement, select, selector) for row in each]

@@ -11,7 +11,7 @@ from cepbook.engine.blame import explained
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.delta import Listener, Ports, Push, Rows, Sink
+from cepbook.engine.delta import Listener, Ports, Rows, Sink
 from cepbook.engine.filters import Handler, Subscriber, ahead
 from cepbook.engine.inner import Inner, ignoring_state, indexable
 from cepbook.engine.inputs import joined_taker
@@ -229,14 +229,6 @@ class Statement:
         partitions = self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
         self.guarded(self.program["on_event"], row, partitions)
 
-    def arrive(self, row: dict[str, Any], state: Any) -> Any:
-        """A row is put into the named window that it created, without being told of."""
-        return self.program["arrive"](row, state, self._runtime.clock.now)
-
-    def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
-        """Deliver what others put into the store that it created, and took out."""
-        self.program["apply"](state, entered, left, now)
-
     def changes_store(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
     ) -> None:
@@ -246,10 +238,6 @@ class Statement:
             self.stores = {number: stores[trigger.name]}
 
         self.program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
-
-    def told(self, push: Push) -> None:
-        """Hand what a query changes to `push`."""
-        self._wire(Ports(lambda record: None, push))
 
     def state_of(self, partition: Partition | None) -> Any:
         """The state in a partition, or the one state."""
@@ -299,8 +287,16 @@ class Statement:
 
         The rows are the engine's own. Errors: whatever an expression of the statement raises.
         """
-        rows = self.program["rows"]
-        return [(id_, rows(state, now)) for id_, state in self.states() if wanted is None or id_ in wanted]
+        rows, found = self.program["rows"], self.states()
+        if self.fills and any(store.type.kind == "table" for store in self.stores.values()):
+            found = [(id_, self._anew(state, now)) for id_, state in found]
+        return [(id_, rows(state, now)) for id_, state in found if wanted is None or id_ in wanted]
+
+    def _anew(self, state: Any, now: int) -> Any:
+        """A state that has what a table holds now: it tells nobody of its changes."""
+        made = self.program["new_state"](state[0], now)
+        self.program["prefill"](made, now)
+        return made
 
     # -------------------------------------------------------------- who is told
     def add_listener(self, listener: Listener) -> None:

@@ -76,8 +76,6 @@ def test_what_a_refused_statement_declares_is_not_missed() -> None:
         ("select ts.plus(1 day) from Tick", "the method plus"),
         ("select cast(symbol, date, dateformat: 'yyyy') from Tick", "cast with dateformat"),
         ("select new Tick(symbol) from Tick", "new with a type name"),
-        ("create table T(k string primary key)", "tables"),
-        ("into table T select count(*) as c from Tick", "tables"),
         ("create expression double js:f(x) [ return x; ]", "scripts"),
         ("create schema X as own.pack.Class", "event types from classes"),
         ("create schema X(a localdatetime)", "the type localdatetime"),

@@ -23,14 +23,12 @@ class Owner(Protocol):
 
     name: str
 
+    @property
+    def program(self) -> Any:
+        """Its functions ``arrive(row, state, now)``, and ``apply(state, entered, left, now)``, which tells of both."""
+
     def insert(self, row: Row) -> None:
         """A row arrives."""
-
-    def arrive(self, row: Row, state: Any) -> Any:
-        """A row is put in; gives what that changes, which is told by `changed`."""
-
-    def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
-        """Deliver what entered and left, and tell the readers."""
 
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition."""
@@ -164,7 +162,7 @@ class Store:
         if not why:
             return change
         if found or left:
-            self.owner.changed(state, found, left, now)
+            self.owner.program["apply"](state, found, left, now)
         raise ValueError(why)
 
     def _clash(self, state: Any, row: Row, gone: Container[int], more: Sequence[Item]) -> str | None:
@@ -208,14 +206,14 @@ class Store:
         entered: list[Item] = []
         left: list[Item] = []
         for row, _ in new:
-            change = self.owner.arrive(row, state)
+            change = self.owner.program["arrive"](row, state, now)
             if change is not None:
                 entered += change[0]
                 left += change[1]
         if not self.unseen:
             left += old
         if entered or left:
-            self.owner.changed(state, entered, left, now)
+            self.owner.program["apply"](state, entered, left, now)
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
         """The items in some of the owner's states."""

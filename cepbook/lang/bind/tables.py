@@ -238,7 +238,7 @@ def _keys(
         nodes = first.index.elements if isinstance(first.index, ast.Tuple_) else (first.index,)
     if len(nodes) != len(store.keys):
         at: Span = first.span
-        wanted = f"takes {len(store.keys)} keys: {', '.join(store.keys)}" if store.keys else "has no key"
+        wanted = f"takes {_number(len(store.keys))}: {', '.join(store.keys)}" if store.keys else "has no key"
         fact = f"table `{store.name}` {wanted}; here are {len(nodes) or 'none'}"
         shown = f"such as {store.name}[{', '.join(store.keys)}]" if store.keys else f"such as {store.name}.column"
         scope.problems.fail("wrong-key", fact, at, shown)
@@ -248,3 +248,7 @@ def _keys(
             fact = f"key `{name}` of table `{store.name}` is {describe(properties[name])}, found {describe(key.type)}"
             scope.problems.fail("wrong-key", fact, key.span)
     return found
+
+
+def _number(count: int) -> str:
+    return "one key" if count == 1 else f"{count} keys"
