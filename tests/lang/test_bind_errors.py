@@ -56,11 +56,8 @@ def test_what_follows_from_an_error_is_not_reported() -> None:
 
 def test_what_a_refused_statement_declares_is_not_missed() -> None:
     epl = (
-        "create variable int V = 5; create window W#keepall as Tick; create table T(k string primary key);"
-        " create context C start @now end after 5 sec; create expression E {1};"
-        " on Tick insert into Made select *;"
-        " select V, E() from W where V > 1;"
-        " context C select context.id from Made; insert into T select symbol as k from W"
+        "create schema Made as own.pack.Class; select a, b + 1 as c from Made where a > 1;"
+        " insert into Made select symbol as a from Tick; insert into Out select a from Made; select a from Out"
     )
     assert {d.code for d in refusal(epl).diagnostics} == {"not-supported-yet"}
 
