@@ -239,14 +239,12 @@ def _context_prop(scope: Scope, e: x.ContextProp) -> str:
 
 
 def _table_read(scope: Scope, e: x.TableRead) -> str:
-    table = scope.source.table(e.table)
-    partition = scope.partition if e.inside else "None"
-    if e.all_keys:
-        return f"{table}.keys({partition})"
-    codes = [key_code(scope.source, value(scope, key), key.type) for key in e.keys]
-    key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
-    column = "" if e.column is None else f", {scope.source.const(e.column, 'n')}"
-    return f"{table}.{'row' if e.column is None else 'read'}({partition}, {key}{column})"
+    table, given = scope.source.table(e.table), [scope.partition if e.inside else "None"]
+    if not e.all_keys:
+        codes = [key_code(scope.source, value(scope, key), key.type) for key in e.keys]
+        given.append(codes[0] if len(codes) == 1 else f"({', '.join(codes)})")
+    given += [] if e.column is None else [scope.source.const(e.column, "n")]
+    return f"{table}.{'keys' if e.all_keys else 'row' if e.column is None else 'read'}({', '.join(given)})"
 
 
 def _variable(scope: Scope, e: x.Variable) -> str:
