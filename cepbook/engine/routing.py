@@ -51,7 +51,7 @@ class Routes:
         version, handler = self._into.get(store.name, (-1, None))
         if handler is None or version != self._runtime.version:
             found, contexts = _subscribers(self._runtime, store.name, None)
-            show = dispatcher(found, self._failed, contexts)
+            show = _typed(self._runtime, store.name, dispatcher(found, self._failed, contexts))
 
             def insert(row: Any) -> None:
                 try:

@@ -60,7 +60,8 @@ def insert_variant(
         module.problems.add("type-mismatch", fact, span)
         return ()
     whole = x.EventOf(t.event_of(source.name), 0, span=span)
-    found = [Column(TYPE, x.Const(t.STRING, source.name), span=span), Column(EVENT, whole, span=span)]
+    type_name = x.EventType(t.STRING, whole, source.name, span=span)
+    found = [Column(TYPE, type_name, span=span), Column(EVENT, whole, span=span)]
     for name, type_ in target.shown.items():
         given = x.Prop(source.properties[name], 0, name, span=span)
         found.append(Column(name, coerce(given, type_), span=span))
