@@ -20,6 +20,10 @@ def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Mo
         fact = "`update istream` does not take a context: it comes before contexts see the event"
         module.problems.add("wrong-context", fact, node.span)
     event_type = module.event_type(node.type_name, node.span)
+    store = module.catalog.stores.get(node.type_name)
+    if store is not None and store.kind == "table":
+        at = module.word(node.type_name, node.span)
+        module.problems.add("wrong-parameter", f"`{store.name}` is a table: its rows are no stream", at)
     stream = Stream(node.alias, event_type, node.type_name)
     scope = Scope(module, (stream,), None, True, open_=event_type is None).without_aggregates("an update")
     predicate = None if node.where is None else bind_condition(node.where, scope, "the where-clause")
