@@ -47,7 +47,7 @@ def _answer(host: Host, epl: str) -> pd.DataFrame:
 
 COMMAND = Command(
     "query",
-    "Run a query once, over the rows that statements show now, and get a DataFrame.",
+    "Run a query once, over named windows and tables or the rows that statements show now, and get a DataFrame.",
     ("%query EPL", "%%query [--into VARIABLE]"),
     line=run_line,
     cell=run_cell,

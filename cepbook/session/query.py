@@ -1,6 +1,7 @@
-"""Fire-and-forget queries: a select over the rows that statements hold now, answered once.
+"""Fire-and-forget queries: over named windows and tables, or over the rows that statements hold now, answered once.
 
-Each deployed statement is a table: the rows of its iterator, with its output columns. The query is a normal select
+The engine answers what is asked of named windows and tables; inserts, updates and deletes change them. Beside that each
+deployed statement is a table: the rows of its iterator, with its output columns. Such a query is a normal select
 without windows; it runs in a runtime of its own, over these rows, and leaves the running statements alone.
 """
 
@@ -12,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from cepbook.engine.contexts import selectors as engine
+from cepbook.engine.queries import ask
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
@@ -20,7 +23,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.types import Type
-from cepbook.session.selectors import Selector, rows_of
+from cepbook.session.selectors import Selector, rows_of, selector_of
 from cepbook.session.tables import frame_of
 from cepbook.session.validate import EventTypes
 
@@ -30,10 +33,14 @@ Functions = Mapping[str, tuple[Callable[..., Any], Type]]
 def query(
     epl: str, runtime: Runtime, config: Config, functions: Functions, selector: Selector | None = None
 ) -> pd.DataFrame:
-    """The rows of `epl` over the current rows of the statements of `runtime`, of the partitions that `selector` names.
+    """The rows of `epl` over the stores or the statements of `runtime`, of the partitions that `selector` names.
 
-    Raises ParseError and BindError as for any EPL, UsageError when the text is no plain select over statements.
+    Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
+    over statements.
     """
+    if _of_stores(epl, runtime):
+        answer = ask(runtime, epl, _of_context(epl, runtime, selector))
+        return frame_of(answer.rows, answer.properties)
     select = _select(epl)
     names = _tables(select, runtime)
     scratch = Runtime(config, start=runtime.now)
@@ -59,8 +66,42 @@ def query(
 
 
 def tables_of(epl: str, runtime: Runtime) -> tuple[str, ...]:
-    """The statements that a query reads. Raises as `query` does."""
-    return _tables(_select(epl), runtime)
+    """The statements that a query reads, none where it is about stores. Raises as `query` does."""
+    return () if _of_stores(epl, runtime) else _tables(_select(epl), runtime)
+
+
+def _of_context(epl: str, runtime: Runtime, selector: Selector | None) -> engine.Selector | None:
+    """The engine's selector, of the context of the store that a query reads. Errors: UsageError without a context."""
+    if selector is None or isinstance(selector, engine.Selector):
+        return selector
+    names = [name for name, store in runtime.stores.items() if store.type.context and _names(epl, name)]
+    if not names:
+        raise UsageError("the query reads nothing that has a context, its partitions cannot be selected")
+    return selector_of(runtime, str(runtime.stores[names[0]].type.context), selector)
+
+
+def _names(epl: str, store: str) -> bool:
+    """Whether a query reads or changes `store`."""
+    (only,) = dialect.parse(epl).statements
+    if isinstance(only, ast.Select):
+        return any(isinstance(s.stream, ast.FilterStream) and s.stream.type_name == store for s in only.sources)
+    return isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)) and only.target == store
+
+
+def _of_stores(epl: str, runtime: Runtime) -> bool:
+    """Whether a query changes named windows or tables, or reads one."""
+    statements = dialect.parse(epl).statements
+    if len(statements) != 1:
+        return False
+    (only,) = statements
+    if isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
+        return True
+    if not isinstance(only, ast.Select):
+        return False
+    streams = [source.stream for source in only.sources]
+    read = {stream.type_name for stream in streams if isinstance(stream, ast.FilterStream)}
+    filled = {only.insert_into.target} if only.insert_into is not None else set()
+    return bool((read | filled) & runtime.stores.keys())
 
 
 def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:

@@ -455,9 +455,11 @@ class Workbench:
             return marble_of(self.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
 
     def query(self, epl: str, selector: Selector | None = None) -> pd.DataFrame:
-        """Answer a select over the current rows of statements, once (``select * from Delays where minutes > 60``).
+        """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
+        Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
+        the rows that they changed.
 
-        `selector` tells which partitions of the statement's context it reads, as in `iterate`.
+        `selector` tells which partitions of the context it reads, as in `iterate`.
         """
         with self._lock, not_too_deep():
             return query(epl, self.runtime, self._config, self._functions, selector)
