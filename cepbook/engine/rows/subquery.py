@@ -14,7 +14,7 @@ are kept instead, moved by what enters and leaves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.relations.access import Access, access, inputs_of
@@ -292,8 +292,15 @@ class _Writer(StatementCode):
     def _list(self) -> None:
         self.source.line("found = []")
         with self._rows():
-            self.source.line(f"found.append({lower.value(self.q, self._shown())})", self.subquery.span)
+            self.source.line(f"one = {lower.value(self.q, self._shown())}", self.subquery.span)
+            with self._new():
+                self.source.line("found.append(one)")
         self.source.line("return found or None")
+
+    def _new(self) -> AbstractContextManager[None]:
+        """Write what follows for values that are not among those found, where they are to be distinct."""
+        distinct = self.steps.projection.distinct
+        return self.source.block("if one not in found:") if distinct else nullcontext()
 
     def _one(self) -> None:
         """What is in the one row that there is."""
@@ -311,9 +318,15 @@ class _Writer(StatementCode):
         empty = source.bind("_EMPTY", Mark.EMPTY)
         source.line(f"found = {empty}")
         with self._rows():
-            with source.block(f"if found is not {empty}:"):
-                source.line(f"return {none}")
-            source.line(f"found = {lower.value(self.q, shown)}", self.subquery.span)
+            if self.steps.projection.distinct:
+                source.line(f"one = {lower.value(self.q, shown)}", self.subquery.span)
+                with source.block(f"if found is not {empty} and one != found:"):
+                    source.line(f"return {none}")
+                source.line("found = one")
+            else:
+                with source.block(f"if found is not {empty}:"):
+                    source.line(f"return {none}")
+                source.line(f"found = {lower.value(self.q, shown)}", self.subquery.span)
         source.line(f"return {none} if found is {empty} else found")
 
     def _any(self) -> None:
