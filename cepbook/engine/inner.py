@@ -47,6 +47,8 @@ class StoreLooker:
         self._statement = statement
         self._place = place
         self._program = program
+        self._told = store.type.kind == "window"  # a table is read anew at each look
+        program.namespace["held"] = self.held
 
     @property
     def _divided(self) -> bool:
@@ -55,6 +57,8 @@ class StoreLooker:
 
     def look(self, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
         """What entered and left in a context partition of the store's owner."""
+        if not self._told:
+            return
         divided = self._divided
         for _, state in self._statement.states():
             if state is not None and (not divided or state[0] is partition):
@@ -64,14 +68,24 @@ class StoreLooker:
                     self._statement.failed(failure)
 
     def _change(self, state: Any, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        base = 0 if partition is None else partition.id << _FAR
-        self._program["on_change"](state[self._place], entered, left, base, self._statement.now)
+        self._program["on_change"](state[self._place], entered, left, _base(partition), self._statement.now)
+
+    def held(self, state: Any) -> list[tuple[int, list[Item]]]:
+        """What the store holds for a state: (what tells its partition apart, rows)."""
+        states = [held for _, held in self.store.owner.states() if held is not None]
+        if self._divided:
+            states = [held for held in states if held[0] is state[0]]
+        return [(_base(held[0]), self.store.stored([held])) for held in states]
 
     def fill(self, state: Any) -> None:
         """Begin with what the store holds."""
-        for _, held in self.store.owner.states():
-            if held is not None and (not self._divided or held[0] is state[0]):
-                self._change(state, held[0], self.store.stored([held]), ())
+        for base, rows in self.held(state) if self._told else ():
+            self._program["on_change"](state[self._place], rows, (), base, self._statement.now)
+
+
+def _base(partition: Any) -> int:
+    """What is added to the numbers of rows, so that those of different partitions differ."""
+    return 0 if partition is None else int(partition.id) << _FAR
 
 
 class Inner:

@@ -143,6 +143,12 @@ class _Writer(StatementCode):
     def _folds(self) -> bool:
         return self.steps.fold is not None
 
+    @property
+    def reads_table(self) -> bool:
+        """Whether it is over a table."""
+        store = self.steps.source.store
+        return store is not None and store.kind == "table"
+
     def write(self) -> None:
         """All of them."""
         if self.steps.consumes:
@@ -150,6 +156,9 @@ class _Writer(StatementCode):
         else:
             self._on_event()
         self._process()
+        self._key()
+        if self.reads_table:
+            self._begin()
         if self.steps.ticks:
             self._tick()
         self._lookup()
@@ -159,21 +168,36 @@ class _Writer(StatementCode):
 
     # -------------------------------------------------------------- what is kept
     def _new_state(self) -> None:
-        source, cells = self.source, self.code.aggregates
-        indexes = ""
-        if self.path is not None and self.path.index is not None:
-            kind, exprs = self.path.index
-            key_function("key0", exprs, self.code.items.unpacking("item"), self.code.retained())
-            indexes = f"{source.bind(f'_{kind}', INDEXES[kind])}(key0)"
+        source = self.source
         with source.block("def new_state(P, now):"):
             source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
             source.line(f"S[1] = {self.fresh}")
-            if self.path is not None:
-                source.line(f"S[2] = {source.bind('_Relation', Relation)}([{indexes}])")
-            else:
-                source.line("S[2] = {}" if self.steps.grouped else f"S[2] = {cells.fresh()}")
+            source.line(f"S[2] = {self._nothing()}")
             self.start()
             source.line("return S")
+
+    def _nothing(self) -> str:
+        """Code of what is kept as long as there is no event."""
+        source = self.source
+        if self.path is None:
+            return "{}" if self.steps.grouped else self.code.aggregates.fresh()
+        made = ""
+        if self.path.index is not None:
+            kind = self.path.index[0]
+            made = f"{source.bind(f'_{kind}', INDEXES[kind])}(key0)"
+        return f"{source.bind('_Relation', Relation)}([{made}])"
+
+    def _key(self) -> None:
+        if self.path is not None and self.path.index is not None:
+            key_function("key0", self.path.index[1], self.code.items.unpacking("item"), self.code.retained())
+
+    def _begin(self) -> None:
+        """``begin(S, now)``: a table tells nobody of its changes, so it is read anew. `held` are its rows."""
+        source = self.source
+        with source.block("def begin(S, now):"):
+            source.line(f"S[2] = {self._nothing()}")
+            with source.block("for base, rows in held(S):"):
+                source.line("process(S, taken(S, rows, base, now), (), now)")
 
     def _on_event(self) -> None:
         source, steps, code = self.source, self.steps, self.code
@@ -253,6 +277,8 @@ class _Writer(StatementCode):
         with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
             if self.steps.placed:
                 self.source.line("W = S[1]")
+            if self.reads_table:
+                self.source.line("begin(S, now)")
             if self.member:
                 self._member()
                 return
