@@ -9,6 +9,7 @@ from cepbook.feeds import Feed
 from cepbook.lang import types as t
 from cepbook.session.modules import Owned, target_of
 from cepbook.session.tables import changes_of, frame_of
+from cepbook.session.workbench import Workbench
 
 PROPERTIES = {"s": t.STRING, "n": t.LONG, "i": t.INT, "x": t.DOUBLE, "b": t.BOOLEAN, "o": t.OBJECT}
 DTYPES = ["string", "Int64", "Int32", "float64", "boolean", "object"]
@@ -98,3 +99,17 @@ def test_names_of_other_cells(new: str, cell: str | None) -> None:
     owned = {"one": Owned("c1", names("a b"), "A"), "two": Owned(None, names("c"), "C")}
     with pytest.raises(UsageError, match="deployed by other cells"):
         target_of(names(new), "text", cell, owned)
+
+
+def test_named_windows_and_tables_are_asked_and_changed() -> None:
+    workbench = Workbench()
+    workbench.run(
+        "create schema A(id string, n int); create window W#keepall as A; insert into W select * from A;"
+        "create table T(id string primary key, s sum(int)); into table T select sum(n) as s from A group by id"
+    )
+    workbench.send("A", id="a", n=1)
+    assert workbench.query("select id, n from W").to_dict("records") == [{"id": "a", "n": 1}]
+    assert workbench.query("insert into W values ('z', 5)").to_dict("records") == [{"id": "z", "n": 5}]
+    assert workbench.query("update W set n = 3 where id = 'z'").to_dict("records") == [{"id": "z", "n": 3}]
+    assert len(workbench.query("delete from W")) == 2
+    assert workbench.query("select T.id as id, T.s as s from T").to_dict("records") == [{"id": "a", "s": 1}]
