@@ -242,7 +242,9 @@ class ChangeCode:
         self._moved()
 
     def _load_one_group(self) -> None:
-        if not self.loaded:
+        if self.code.steps.join is not None and self.code.steps.resets:  # nothing is left of former ones
+            self.code.aggregates.load(self.code.aggregates.fresh())
+        elif not self.loaded:
             self.code.aggregates.load("A")
 
     def _aggregated(self) -> None:

@@ -32,7 +32,8 @@ class JoinForm:
     """What the joins of one statement have in common: generated functions and facts, input by input.
 
     `active`: events of the input make rows; `keeps`: it has windows, so its events are there for others. `leaving`:
-    somebody looks at what leaves. `ordinals` are the places of the inputs' ordinals in a combination; that of a missing
+    somebody looks at what leaves. `tables` gives the present items of the inputs that are tables, by their states.
+    `ordinals` are the places of the inputs' ordinals in a combination; that of a missing
     event is `MISSING`.
     """
 
@@ -43,6 +44,7 @@ class JoinForm:
     keeps: tuple[bool, ...]
     leaving: bool
     ordinals: tuple[int, ...]
+    tables: tuple[tuple[int, Callable[[Any], Sequence[Item]]], ...] = ()
 
 
 class Joined(View):
@@ -100,8 +102,17 @@ class Joined(View):
         """An input that is told of changes has changed."""
         return self._changed(number, change)
 
+    def _look_at_tables(self) -> None:
+        """Tables tell nobody of their changes: their rows are taken as they are."""
+        for number, items in self.form.tables:
+            relation = self.relations[number]
+            relation.change((), list(relation.rows.values()))
+            relation.change(items(self.states[number]), ())
+
     def _changed(self, number: int, change: Change) -> Change | None:
         form, relations = self.form, self.relations
+        if form.tables:
+            self._look_at_tables()
         entered, left = change
         active = form.active[number]
         former: list[Item] = []
@@ -116,6 +127,8 @@ class Joined(View):
         if len(changes) == 1:
             return self._changed(*changes[0])
         form, relations = self.form, self.relations
+        if form.tables:
+            self._look_at_tables()
         former: dict[Any, Item] = {}
         batch: dict[Any, Item] = {}
         if form.leaving:
@@ -138,6 +151,7 @@ class Joined(View):
 
     # -------------------------------------------------------------- reading
     def contents(self) -> Iterable[Item]:
+        self._look_at_tables()
         return self.form.contents(self.relations)
 
     def retained(self) -> int:

@@ -111,7 +111,20 @@ class JoinPipeline(Pipeline):
     @property
     def stores(self) -> list[int]:
         """The inputs that are named windows: they are told of changes."""
-        return [number for number, steps in enumerate(self.steps.inputs) if steps.consumes]
+        steps, tables = self.steps.inputs, self.join.tables
+        return [number for number, each in enumerate(steps) if each.consumes and not tables[number]]
+
+    @property
+    def tables(self) -> list[int]:
+        """The inputs that are tables."""
+        return [number for number, table in enumerate(self.join.tables) if table]
+
+    def write_tables(self) -> None:
+        """``table0(S)``: the present rows of the table that is input 0, as items of that input."""
+        for number in self.tables:
+            self.write_taken(number)
+            with self.source.block(f"def table{number}(S):"):
+                self.source.line(f"return taken{number}(S, stored(S, {number}), clock.now)")
 
     def write_taken(self, number: int) -> None:
         """``taken0(S, stored, now)``: rows of the named window that is input 0 as items of that input."""
@@ -167,6 +180,7 @@ class JoinPipeline(Pipeline):
             tuple(not each.unidirectional for each in self.join.node.inputs),
             bool(steps.wants_remove or steps.aggregation or steps.output) and not self.join.unidirectional,
             tuple(self.rows.place(n) for n in numbers),
+            tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
         )
 
     # -------------------------------------------------------------- combinations

@@ -25,7 +25,13 @@ class Join:
     @property
     def active(self) -> tuple[bool, ...]:
         marked = [each.unidirectional for each in self.node.inputs]
-        return tuple(mark or not any(marked) for mark in marked)
+        return tuple((mark or not any(marked)) and not table for mark, table in zip(marked, self.tables, strict=True))
+
+    @property
+    def tables(self) -> tuple[bool, ...]:
+        """Which inputs are tables: they make no rows, and are read as they are when one is made."""
+        stores = [p.source_of(each.stream).store for each in self.node.inputs]
+        return tuple(store is not None and store.kind == "table" for store in stores)
 
     @property
     def inner(self) -> bool:

@@ -98,6 +98,7 @@ def write_consumer(body: StatementCode) -> None:
 def write_joined(body: StatementCode, joins: JoinPipeline) -> None:
     """Write ``on_change0(S, entered, left, now)`` of each named window that is joined, and ``prefill``."""
     source, code = body.source, body.code
+    joins.write_tables()
     for number in joins.stores:
         joins.at = number
         joins.write_taken(number)
@@ -106,7 +107,7 @@ def write_joined(body: StatementCode, joins: JoinPipeline) -> None:
             joins.changed()
             with source.block("if change is not None:"):
                 body.consume(Emitter(code, "now", guarded=True))
-    if joins.stores:
+    if joins.stores or joins.tables:
         with source.block("def prefill(S, now):"):
             code.load_state()
             joins.prefill()

@@ -20,14 +20,24 @@ def bind_join(node: ast.Select, streams: Sequence[plan.StreamNode], scope: Scope
         fact = "several unidirectional streams"
         hint = "mark one stream, or all streams of full outer joins"
         scope.problems.add("wrong-parameter", fact, node.sources[0].span.to(node.sources[-1].span), hint)
+    tables = [_is_table(stream) for stream in streams]
     inputs: list[plan.JoinInput] = []
     for position, (source, stream) in enumerate(zip(node.sources, streams, strict=True)):
-        _check_window(source, stream, any(marked), scope)
+        # a stream that is joined with tables alone needs no window: tables make no rows
+        alone = (
+            isinstance(stream, plan.Source) and stream.store is None and all(tables[:position] + tables[position + 1 :])
+        )
+        if not alone:
+            _check_window(source, stream, any(marked), scope)
         join = node.joins[position - 1] if position else None
         on = None if join is None or join.on is None else _bind_on(join.on, position, scope)
         kind = "inner" if join is None else join.kind
-        inputs.append(plan.JoinInput(stream, kind, on, source.unidirectional, span=source.span))
+        inputs.append(plan.JoinInput(stream, kind, on, source.unidirectional or alone, span=source.span))
     return plan.Join(tuple(inputs), span=node.sources[0].span.to(node.sources[-1].span))
+
+
+def _is_table(stream: plan.StreamNode) -> bool:
+    return isinstance(stream, plan.Source) and stream.store is not None and stream.store.kind == "table"
 
 
 def _check_window(source: ast.StreamSource, stream: plan.StreamNode, directed: bool, scope: Scope) -> None:
