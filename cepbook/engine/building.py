@@ -80,8 +80,6 @@ def build(
                 stores[plan.store.name] = made.owns(host.changes)
             known = {**host.stores, **stores}
             read = {number: source.store for number, source in enumerate(plan.sources) if source.store is not None}
-            if len(plan.sources) > 1 and not isinstance(plan, OnSelectStatement):
-                refuse_tables(plan, compiled)
             if isinstance(plan, OnSelectStatement):
                 made.changes_store(known, plan.target, plan.sources[1].store, 1)
             else:
@@ -111,14 +109,6 @@ def build(
         tuple(n for kind, n in provided if kind == "expression"),
     )
     return Built(deployment, compiled, contexts, stores)
-
-
-def refuse_tables(plan: SelectStatement, compiled: Compiled) -> None:
-    """Errors: BindError for a continuous join with a table."""
-    at = next((s.span for s in plan.sources if s.store is not None and s.store.kind == "table"), None)
-    if at is not None:
-        diagnostic = Diagnostic("not-supported-yet", "not supported yet: joins with tables", at)
-        raise BindError((diagnostic,), compiled.plan.source)
 
 
 def check_unique(store: Store | None, plan: CreateIndexStatement, compiled: Compiled) -> None:
