@@ -63,6 +63,7 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:
+        _check_target(node.insert_into, module)
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
@@ -95,6 +96,14 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         rate,
         span=node.span,
     )
+
+
+def _check_target(node: ast.InsertInto, module: Module) -> None:
+    """Rows of a stream do not tell which partition's table they are for."""
+    store = module.catalog.stores.get(node.target)
+    if store is not None and store.kind == "table" and store.context is not None:
+        hint = "fill it with on … merge, or with into table"
+        module.problems.unsupported("insert into a table of a context", node.span, hint)
 
 
 def _refuse_clauses(node: ast.Select, module: Module) -> None:
