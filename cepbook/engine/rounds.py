@@ -131,10 +131,12 @@ class Rounds:
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     _back(timers, entries)
                     timers.failed(failure)
+                del due[0]
                 if timers.drops:
-                    due.clear()
-                else:
-                    del due[0]
+                    while due:
+                        suppressed, entries = due[0]
+                        suppressed.lose(t, entries)
+                        del due[0]
         except BaseException as failure:
             for timers, entries in due:
                 _back(timers, entries)

@@ -183,6 +183,13 @@ class Schedule(Timers):
         if waiting:
             self._deliver(now, waiting)
 
+    def lose(self, now: int, entries: list[Entry]) -> None:
+        """What is due is not to be run, and never will be; what a pattern waits for later is not lost with it."""
+        for _, (id_, place) in entries:
+            state = self._states.get(id_)
+            if PATTERN <= place < SUBQUERY and state is not None:
+                self._matchings[place - PATTERN].lose(state, now)
+
     def _match(self, now: int, id_: int, matching: Matching) -> None:
         state = self._states.get(id_)
         if state is not None:

@@ -188,6 +188,9 @@ class Timers(Queue[Path]):
             self._moved()
         return found
 
+    def lose(self, now: int, entries: list[Entry]) -> None:
+        """These were due and are not to be run; who keeps further times of the same parts sees to them."""
+
     def clear(self) -> None:
         super().clear()
         self._moved()

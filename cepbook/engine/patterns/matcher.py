@@ -170,6 +170,11 @@ class Matcher(State):
         """The time of the next timer."""
         return self.timers.due
 
+    def lose(self, now: int) -> None:
+        """The timers that are due are not run: what they would have done does not happen."""
+        while self.timers.due <= now:
+            del self.pending[self.timers.pop()]
+
     def partials(self, most: int | None = None) -> list[dict[str, Any]]:
         """What the pattern is waiting for, in order of start, the first `most`.
 

@@ -175,6 +175,13 @@ class Matching:
         self._deliver(matcher.advance(now), state)
         self._arm(matcher, state)
 
+    def lose(self, state: Any, now: int) -> None:
+        """Timers that are due are not run; those after them are."""
+        matcher = self.matcher(state)
+        matcher.lose(now)
+        matcher.armed = NEVER
+        self._arm(matcher, state)
+
     def inspect(self, state: Any, most: int) -> dict[str, Any]:
         """Plain data about the partial matches of a state: how many, and the first `most` of them."""
         matcher = self.matcher(state)

@@ -63,7 +63,6 @@ class Scope:
     user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     variables: Mapping[str, Cell] = field(default_factory=dict)
     assigned: Mapping[str, str] = field(default_factory=dict)
-
     window: Mapping[str, str] = field(default_factory=dict)
     row: Callable[[x.Expr], str] | None = None
     subqueries: Sequence[str] = ()
@@ -335,6 +334,8 @@ def _division(scope: Scope, e: x.Arith, a: str, b: str) -> str:
         if e.type.name in BITS:  # the smallest value by -1 is the one quotient that does not fit
             call = f"{support_name(scope, support.wrap)}({call}, {BITS[e.type.name]})"
         return f"({call} if {b} else None)" if scope.division_by_zero_null else call
+    if e.type.name in ("double", "float"):  # both are floating before, as in Java
+        a, b = (f"float({c})" if of.type.name in ("long", "biginteger") else c for c, of in ((a, e.left), (b, e.right)))
     if isinstance(e.right, x.Const) and e.right.value:
         return f"({a} / {b})"
     if e.type.name == "bigdecimal" or scope.division_by_zero_null:
@@ -416,9 +417,8 @@ def _ascending(low: x.Expr, high: x.Expr) -> bool:
     if not (isinstance(low, x.Const) and isinstance(high, x.Const)):
         return False
     a, b = low.value, high.value
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        return a <= b
-    return isinstance(a, str) and isinstance(b, str) and a <= b
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return (numbers or (isinstance(a, str) and isinstance(b, str))) and a <= b  # type: ignore[operator]
 
 
 def _in(scope: Scope, e: x.InList) -> str:
