@@ -64,7 +64,7 @@ class Matching:
 
     def matcher(self, state: Any) -> Matcher:
         """The matcher of a state."""
-        found: Matcher = self._own(state)[-1]
+        found: Matcher = state[-1] if self.at is None else state[1].states[self.at][-1]
         return found
 
     def add(self, state: Any) -> None:
@@ -158,14 +158,16 @@ class Matching:
 
     # -------------------------------------------------------------- time
     def _arm(self, matcher: Matcher, state: Any) -> None:
-        due = self.due(state)
+        due = self._due_of(matcher)
         if due < matcher.armed:
             matcher.armed = due
             self._alarm(due, state)
 
     def due(self, state: Any) -> int:
         """When `advance` must be called; NEVER if nothing is to happen."""
-        matcher = self.matcher(state)
+        return self._due_of(self.matcher(state))
+
+    def _due_of(self, matcher: Matcher) -> int:
         return min(self._clock.now, matcher.due) if matcher.found else matcher.due
 
     def advance(self, state: Any, now: int) -> None:
