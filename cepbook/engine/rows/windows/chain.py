@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cepbook.engine.rows.windows.around import Around
 from cepbook.engine.rows.windows.view import Change, Item, View
 
 
@@ -20,15 +21,10 @@ class Behind(View):
         return self.take(((item,), ()), now)
 
 
-class Windows(Behind):
+class Windows(Around, Behind):
     """A data window behind another view: it takes what enters; what leaves there does not concern it."""
 
-    __slots__ = ("view",)
-
-    def __init__(self, view: View) -> None:
-        super().__init__()
-        self.view = view
-        self.due = view.due
+    __slots__ = ()
 
     def take(self, change: Change, now: int) -> Change | None:
         if len(change[0]) == 1:
@@ -46,28 +42,6 @@ class Windows(Behind):
                 left += inner[1]
         self.due = self.view.due
         return (entered, left) if found else None
-
-    def advance(self, now: int) -> Change | None:
-        change = self.view.advance(now)
-        self.due = self.view.due
-        return change
-
-    def reevaluate(self, now: int) -> None:
-        self.view.reevaluate(now)
-        self.due = self.view.due
-
-    def discard(self, item: Item) -> None:
-        self.view.discard(item)
-        self.due = self.view.due
-
-    def contents(self) -> Iterable[Item]:
-        return self.view.contents()
-
-    def retained(self) -> int:
-        return self.view.retained()
-
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        return self.view.ahead(item)
 
 
 class Chain(View):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
+from cepbook.engine.rows.windows.around import Around
 from cepbook.engine.rows.windows.view import Change, Item, View
 
 
-class Gathered(View):
+class Gathered(Around):
     """`view` takes the matches one by one; nothing is posted before `post`."""
 
-    __slots__ = ("entered", "left", "view")
+    __slots__ = ("entered", "left")
 
     def __init__(self, view: View) -> None:
-        super().__init__()
-        self.view = view
-        self.due = view.due
+        super().__init__(view)
         self.entered: list[Item] = []
         self.left: list[Item] = []
 
@@ -34,33 +31,3 @@ class Gathered(View):
             return None
         self.entered, self.left = [], []
         return entered, left
-
-    def advance(self, now: int) -> Change | None:
-        change = self.view.advance(now)
-        self.due = self.view.due
-        return change
-
-    def sweep(self, now: int) -> Change | None:
-        change = self.view.sweep(now)
-        self.due = self.view.due
-        return change
-
-    def reevaluate(self, now: int) -> None:
-        self.view.reevaluate(now)
-        self.due = self.view.due
-
-    def discard(self, item: Item) -> None:
-        self.view.discard(item)
-        self.due = self.view.due
-
-    def contents(self) -> Iterable[Item]:
-        return self.view.contents()
-
-    def retained(self) -> int:
-        return self.view.retained()
-
-    def ahead_by(self, item: Item, index: int) -> Item | None:
-        return self.view.ahead_by(item, index)
-
-    def ahead(self, item: Item) -> tuple[Sequence[Item], int]:
-        return self.view.ahead(item)
