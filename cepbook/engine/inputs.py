@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cepbook.engine.inner import ignoring_state
 from cepbook.engine.patterns.running import Matching
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.steps import Match, Steps
@@ -43,7 +44,7 @@ def joined_taker(
 def _of_inputs(program: Program, numbers: tuple[int, ...], alone: bool) -> Take:
     if len(numbers) == 1:
         function = program[f"on_event{numbers[0]}"]
-        return (lambda event, state: function(event)) if alone else function
+        return ignoring_state(function) if alone else function
     several = program["on_events"]
     if alone:
         return lambda event, state: several(event, numbers)

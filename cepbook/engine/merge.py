@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cepbook.engine.onset import program_of, write_state
-from cepbook.engine.patterns.code import PatternCode
+from cepbook.engine.onset import triggered, write_state, write_takers
 from cepbook.engine.relations.lookup import access_by_columns, describe_access, write_lookup
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import with_element
@@ -27,10 +26,8 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeIn) -> Program:
     source = Source()
     writer = MergeCode(plan, scope_in(source))
     writer.write()
-    pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
-    program = program_of(plan, source, tuple(writer.read))
+    program = triggered(plan, source, tuple(writer.read), scope_in)
     program.row_columns = None
-    program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
     program.notes = (f"rows are found by {describe_access(writer.access)}",)
     return program
 
@@ -64,28 +61,17 @@ class MergeCode:
         source, plan = self.source, self.plan
         for name in ("route", "target", "contents", "by_key", "within", "move"):
             source.bind(name, None)  # of the running statement
-        parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
-        condition = plan.source.filter
-        for function in ("on_event", "on_match"):
-            self._insert = 0
-            with source.function(function, *parameters):
-                for name, local in self.event.items():
-                    source.line(f"{local} = e.get({source.const(name, 'n')})")
-                if condition is not None and function == "on_event":
-                    with source.block(f"if not {lower.truth(self.filter_scope, condition)}:", condition.span):
-                        source.line("return False")
-                self._body()
-                source.line("return True")
+        write_takers(plan, self.event, self.filter_scope, self._body)
         with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
             source.line("on_event(item[-1])" if plan.context is None else "on_event(item[-1], S)")
         with source.block("def ask(S):"):
             source.line("e = {}")
-            self._insert = 0
             self._body()
         write_state(source, "()", subqueries=self.scope.subqueries)
 
     def _body(self) -> None:
         source, plan = self.source, self.plan
+        self._insert = 0
         source.line("now = clock.now")
         source.line("T = target(S)")
         source.line("old, new, made = [], [], []")

@@ -6,7 +6,7 @@ Later values see the earlier assignments (Esper reference, section "Setting Vari
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.rows import expr as lower
@@ -41,19 +41,36 @@ def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn) -> Program:
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
     scope = scope_in(source).at(props=lower.placed(props), events={0: "e"})
+    write_takers(plan, props, scope, lambda: _assign(plan, scope))
+    write_state(source, _present(plan.output_type.properties, scope_in(source)), subqueries=scope.subqueries)
+    return triggered(plan, source, tuple(names), scope_in)
+
+
+Trigger = p.OnSetStatement | p.SplitStatement | p.MergeStatement
+
+
+def write_takers(plan: Trigger, props: Mapping[str, str], scope: Scope, body: Callable[[], None]) -> None:
+    """``on_event(e)``, and ``on_match(e)`` of what passed the filter already: `body` writes what they do.
+
+    `props` are the locals of the event's properties, which `scope` knows; the filter is tested in it.
+    """
+    source, condition = scope.source, plan.source.filter
     parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
     for function in ("on_event", "on_match"):
         with source.function(function, *parameters):
             for name, local in props.items():
                 source.line(f"{local} = e.get({source.const(name, 'n')})")
-            if plan.source.filter is not None and function == "on_event":
-                with source.block(f"if not {lower.truth(scope, plan.source.filter)}:", plan.source.filter.span):
+            if condition is not None and function == "on_event":
+                with source.block(f"if not {lower.truth(scope, condition)}:", condition.span):
                     source.line("return False")
-            _assign(plan, scope)
+            body()
             source.line("return True")
-    write_state(source, _present(plan.output_type.properties, scope_in(source)), subqueries=scope.subqueries)
+
+
+def triggered(plan: Trigger, source: Source, columns: tuple[str, ...], scope_in: ScopeIn) -> Program:
+    """`program_of` for what events, or the matches of a pattern, set off."""
     pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
-    program = program_of(plan, source, tuple(names))
+    program = program_of(plan, source, columns)
     program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
     return program
 

@@ -5,8 +5,7 @@ All branches are evaluated before the first row is inserted: a failing expressio
 
 from __future__ import annotations
 
-from cepbook.engine.onset import program_of, write_state
-from cepbook.engine.patterns.code import PatternCode
+from cepbook.engine.onset import triggered, write_state, write_takers
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
@@ -24,24 +23,13 @@ def compile_split(plan: p.SplitStatement, scope_in: ScopeIn) -> Program:
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
     scope = scope_in(source).at(props=lower.placed(props), events={0: "e"})
-    parameters = (["e"], ["S"]) if plan.context is None else (["e", "S"], [])
     for number, branch in enumerate(plan.branches):
         if branch.contained:
             write_unfold(branch.contained, scope_in(source), f"unfold{number}")
-    for function in ("on_event", "on_match"):
-        with source.function(function, *parameters):
-            for name, local in props.items():
-                source.line(f"{local} = e.get({source.const(name, 'n')})")
-            if plan.source.filter is not None and function == "on_event":
-                with source.block(f"if not {lower.truth(scope, plan.source.filter)}:", plan.source.filter.span):
-                    source.line("return False")
-            _branches(plan, scope)
-            source.line("return True")
+    write_takers(plan, props, scope, lambda: _branches(plan, scope))
     write_state(source, "()", subqueries=scope.subqueries)
-    pattern = None if plan.source.pattern is None else PatternCode(plan.source.pattern, scope_in(source))
-    program = program_of(plan, source, tuple(names))
+    program = triggered(plan, source, tuple(names), scope_in)
     program.row_columns = None  # what no branch takes is delivered as it is
-    program.patterns = {} if pattern is None else {0: pattern.program(program.namespace)}
     return program
 
 

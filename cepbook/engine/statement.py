@@ -519,12 +519,10 @@ class Statement:
     def _takes(self, source: Source, type_name: str) -> bool:
         return any(self._runtime.catalog.is_a(type_name, read) for read in source.event_types)
 
-    def _match_of_input(self, number: int) -> Callable[[Any, Any], None]:
+    def _match_of_input(self, number: int) -> Callable[[Any, Any], object]:
         """What takes a match of the pattern that is an input of a join."""
         take = self.program[f"on_event{number}"]
-        if self.context is not None or self.steps.context is not None:
-            return lambda match, state: take(match, state)
-        return lambda match, state: take(match)
+        return take if self.steps.context is not None else ignoring_state(take)
 
     def _match(self, match: Any, state: Any) -> None:
         """One match of the pattern: an event for everything behind it."""

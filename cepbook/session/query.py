@@ -7,7 +7,7 @@ without windows; it runs in a runtime of its own, over these rows, and leaves th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -38,8 +38,9 @@ def query(
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
-    if _of_stores(epl, runtime):
-        answer = ask(runtime, epl, _of_context(epl, runtime, selector))
+    stores = _stores(epl, runtime)
+    if stores is not None:
+        answer = ask(runtime, epl, _of_context(stores, runtime, selector))
         return frame_of(answer.rows, answer.properties)
     select = _select(epl)
     names = _tables(select, runtime)
@@ -67,41 +68,31 @@ def query(
 
 def tables_of(epl: str, runtime: Runtime) -> tuple[str, ...]:
     """The statements that a query reads, none where it is about stores. Raises as `query` does."""
-    return () if _of_stores(epl, runtime) else _tables(_select(epl), runtime)
+    return () if _stores(epl, runtime) is not None else _tables(_select(epl), runtime)
 
 
-def _of_context(epl: str, runtime: Runtime, selector: Selector | None) -> engine.Selector | None:
-    """The engine's selector, of the context of the store that a query reads. Errors: UsageError without a context."""
+def _of_context(stores: Set[str], runtime: Runtime, selector: Selector | None) -> engine.Selector | None:
+    """The engine's selector, of the context of the stores of a query. Errors: UsageError without a context."""
     if selector is None or isinstance(selector, engine.Selector):
         return selector
-    names = [name for name, store in runtime.stores.items() if store.type.context and _names(epl, name)]
-    if not names:
+    context = next((s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context), None)
+    if context is None:
         raise UsageError("the query reads nothing that has a context, its partitions cannot be selected")
-    return selector_of(runtime, str(runtime.stores[names[0]].type.context), selector)
+    return selector_of(runtime, context, selector)
 
 
-def _names(epl: str, store: str) -> bool:
-    """Whether a query reads or changes `store`."""
-    (only,) = dialect.parse(epl).statements
-    if isinstance(only, ast.Select):
-        return any(isinstance(s.stream, ast.FilterStream) and s.stream.type_name == store for s in only.sources)
-    return isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)) and only.target == store
-
-
-def _of_stores(epl: str, runtime: Runtime) -> bool:
-    """Whether a query changes named windows or tables, or reads one."""
+def _stores(epl: str, runtime: Runtime) -> Set[str] | None:
+    """The named windows and tables that a query reads or changes; None: it is one over statements."""
     statements = dialect.parse(epl).statements
-    if len(statements) != 1:
-        return False
-    (only,) = statements
+    only = statements[0] if len(statements) == 1 else None
     if isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
-        return True
+        return {only.target}
     if not isinstance(only, ast.Select):
-        return False
-    streams = [source.stream for source in only.sources]
-    read = {stream.type_name for stream in streams if isinstance(stream, ast.FilterStream)}
-    filled = {only.insert_into.target} if only.insert_into is not None else set()
-    return bool((read | filled) & runtime.stores.keys())
+        return None
+    found = {s.stream.type_name for s in only.sources if isinstance(s.stream, ast.FilterStream)}
+    if only.insert_into is not None:
+        found.add(only.insert_into.target)
+    return found & runtime.stores.keys() or None
 
 
 def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:

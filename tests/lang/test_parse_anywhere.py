@@ -178,36 +178,30 @@ def filled(template: str, make: Callable[[], str]) -> str:
     return template.format(*[make() for _ in range(template.count("{}"))])
 
 
-def check(text: str, kind: type[ast.Expr], at_least: int) -> None:
-    (statement,) = parse(text).statements
-    found = [node for node in walk(statement) if isinstance(node, kind)]
-    assert len(found) >= at_least, text
+def check(template: str, drawn: Callable[[random.Random], str], kind: type[ast.Expr]) -> None:
+    """What is drawn parses at each place of `template`, as a node of `kind`."""
+    chance = random.Random(template)
+    for _ in range(6):
+        text = filled(template, lambda: drawn(chance))
+        (statement,) = parse(text).statements
+        found = [node for node in walk(statement) if isinstance(node, kind)]
+        assert len(found) >= template.count("{}"), text
 
 
 @pytest.mark.parametrize("template", CONDITIONS)
 def test_ranges(template: str) -> None:
-    chance = random.Random(template)
-    for _ in range(6):
-        text = filled(template, lambda: range_of(chance, chance.randrange(4)))
-        check(text, ast.In, template.count("{}"))
+    check(template, lambda chance: range_of(chance, chance.randrange(4)), ast.In)
 
 
 @pytest.mark.parametrize("template", PERIODS)
 def test_periods(template: str) -> None:
-    chance = random.Random(template)
-    for _ in range(6):
-        text = filled(template, lambda: period(chance, chance.randrange(4)))
-        check(text, ast.TimePeriod, template.count("{}"))
+    check(template, lambda chance: period(chance, chance.randrange(4)), ast.TimePeriod)
 
 
 @pytest.mark.parametrize("template", RATES)
 def test_rates(template: str) -> None:
-    chance = random.Random(template)
-    for _ in range(6):
-        text = filled(
-            template, lambda: f"{chance.choice(('10', '2.5', 'v', 'a.v', '(a + f(b))'))} {chance.choice(UNITS)}"
-        )
-        check(text, ast.TimePeriod, template.count("{}"))
+    amounts = "10", "2.5", "v", "a.v", "(a + f(b))"
+    check(template, lambda chance: f"{chance.choice(amounts)} {chance.choice(UNITS)}", ast.TimePeriod)
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,8 @@ class _Writer:
         joins.write_inputs()
         write_joined(self.body, joins)
         of_state = ["S"] if self.contextual else []
-        for number, name, more in ((-1, "on_events", ["inputs"]), *joins.entries()):
+        several = [(-1, "on_events", ["inputs"])] if len(joins.streams) > 1 else []
+        for number, name, more in (*several, *((each, f"on_event{each}", list[str]()) for each in joins.streams)):
             joins.at = number
             with self.source.function(name, ["e", *of_state, *more], self._state_parameters()):
                 self._arrival()

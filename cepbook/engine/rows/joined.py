@@ -13,7 +13,7 @@ a null row stays posted when a partner comes, and does not come again when the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,14 +31,14 @@ Find = Callable[[Relations, Iterable[Item]], list[Item]]  # the combinations wit
 class JoinForm:
     """What the joins of one statement have in common: generated functions and facts, input by input.
 
-    `active`: events of the input make rows; `keeps`: it has windows, so its events are there for others. `leaving`:
-    somebody looks at what leaves. `tables` gives the present items of the inputs that are tables, by their states.
-    `ordinals` are the places of the inputs' ordinals in a combination; that of a missing
-    event is `MISSING`.
+    `arrive` takes the events of inputs that are streams; `find` is there for those that are `active`: their events make
+    rows. `keeps`: it has windows, so its events are there for others. `leaving`: somebody looks at what leaves.
+    `tables` gives the present items of the inputs that are tables, by their states. `ordinals` are the places of the
+    inputs' ordinals in a combination; that of a missing event is `MISSING`.
     """
 
-    arrive: tuple[Arrive, ...]
-    find: tuple[Find, ...]
+    arrive: Mapping[int, Arrive]
+    find: Mapping[int, Find]
     contents: Callable[[Relations], list[Item]]
     active: tuple[bool, ...]
     keeps: tuple[bool, ...]
@@ -70,7 +70,7 @@ class Joined(View):
         due = state[1].due
         if due != self.due:
             self._look()
-        return None if change is None else self._changed(number, change)
+        return None if change is None else self.changed(number, change)
 
     def take_all(self, numbers: Sequence[int], event: Any, now: int) -> Change | None:
         """An event that several inputs read enters all of them before combinations are made."""
@@ -98,10 +98,6 @@ class Joined(View):
             state[1].reevaluate(now)
         self._look()
 
-    def changed(self, number: int, change: Change) -> Change | None:
-        """An input that is told of changes has changed."""
-        return self._changed(number, change)
-
     def _look_at_tables(self) -> None:
         """Tables tell nobody of their changes: their rows are taken as they are."""
         for number, items in self.form.tables:
@@ -109,7 +105,8 @@ class Joined(View):
             relation.change((), list(relation.rows.values()))
             relation.change(items(self.states[number]), ())
 
-    def _changed(self, number: int, change: Change) -> Change | None:
+    def changed(self, number: int, change: Change) -> Change | None:
+        """What a change of one input makes: of its view, or of the named window that it is."""
         form, relations = self.form, self.relations
         if form.tables:
             self._look_at_tables()
@@ -125,7 +122,7 @@ class Joined(View):
 
     def _all_changed(self, changes: list[tuple[int, Change]]) -> Change | None:
         if len(changes) == 1:
-            return self._changed(*changes[0])
+            return self.changed(*changes[0])
         form, relations = self.form, self.relations
         if form.tables:
             self._look_at_tables()

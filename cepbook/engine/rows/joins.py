@@ -9,25 +9,23 @@ that go with items of stream 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cepbook.engine.relations.access import Access, access, inputs_of
-from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
+from cepbook.engine.relations.relation import Relation
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
-from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joined import MISSING, Joined, JoinForm
 from cepbook.engine.rows.lowering import of_input
-from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_taken
+from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_read, write_taken
+from cepbook.engine.rows.reading import fresh_index, key_function, looked_into, loop_head
 from cepbook.engine.rows.windows.form import CHANGE, Posted
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
-
-_INDEXES = {"hash": HashIndex, "sorted": SortedIndex}
 
 
 @dataclass(slots=True)
@@ -104,9 +102,10 @@ class JoinPipeline(Pipeline):
         raise Refusal("no-item", "an event of a join is no row yet")
 
     # -------------------------------------------------------------- inputs
-    def entries(self) -> list[tuple[int, str, list[str]]]:
-        """(input, name of the function that takes its events, further parameters)."""
-        return [(number, f"on_event{number}", []) for number in range(len(self.inputs))]
+    @property
+    def streams(self) -> list[int]:
+        """The inputs that events come to, or matches: all but named windows and tables."""
+        return [number for number, each in enumerate(self.steps.inputs) if not each.consumes]
 
     @property
     def stores(self) -> list[int]:
@@ -147,17 +146,12 @@ class JoinPipeline(Pipeline):
 
     def write_inputs(self) -> None:
         """``arrive0(e, S, now)``: what an event changes in the input 0, of which ``S`` is the state."""
-        for number, each in enumerate(self.inputs):
-            source, steps, code = self.source, self.steps.inputs[number], each.code
-            condition = steps.source.filter
+        for number in self.streams:
+            source, each = self.source, self.inputs[number]
             with source.block(f"def arrive{number}(e, S, now):"):
-                for name in steps.properties:
-                    source.line(f"p{code.first.positions[name]} = e.get({source.const(name, 'n')})")
-                if condition is not None:
-                    with source.block(f"if not {lower.truth(code.arriving('now'), condition)}:", condition.span):
-                        source.line("return None")
+                write_read(each.code, each.code.steps.source.filter, "now")
                 source.line("W = S[1]")
-                code.number()
+                each.code.number()
                 source.line(f"return W.arrive({each.pipeline.item()}, now)", each.pipeline.span)
 
     def write_states(self) -> None:
@@ -173,8 +167,8 @@ class JoinPipeline(Pipeline):
         numbers = range(len(self.inputs))
         steps = self.steps
         return JoinForm(
-            tuple(namespace[f"arrive{n}"] for n in numbers),  # type: ignore[misc]
-            tuple(namespace[f"find{n}"] for n in numbers),  # type: ignore[misc]
+            {n: namespace[f"arrive{n}"] for n in self.streams},  # type: ignore[misc]
+            {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
             namespace["joined_rows"],  # type: ignore[arg-type]
             self.join.active,
             tuple(not each.unidirectional for each in self.join.node.inputs),
@@ -186,8 +180,9 @@ class JoinPipeline(Pipeline):
     # -------------------------------------------------------------- combinations
     def _write_finders(self) -> None:
         if self.join.inner:
-            for number in range(len(self.inputs)):
-                self._write_loops(number)
+            for number, active in enumerate(self.join.active):
+                if active or number == 0:
+                    self._write_loops(number)
             with self.source.block("def joined_rows(R):"):
                 self.source.line("return find0(R, R[0].rows.values())")
         else:
@@ -200,11 +195,8 @@ class JoinPipeline(Pipeline):
             made = []
             for place, (kind, exprs) in enumerate(each.indexes):
                 name = f"key{number}_{place}"
-                with self.source.block(f"def {name}(item):"):
-                    self._unpack(number, "item")
-                    codes = [key_code(self.source, lower.value(self._scope, e), e.type) for e in exprs]
-                    self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
-                made.append(f"{self.source.bind(f'_{_INDEXES[kind].__name__}', _INDEXES[kind])}({name})")
+                key_function(name, exprs, self._unpacking([number], "item"), self._scope)
+                made.append(fresh_index(kind, name, self.source))
             with self.source.block(f"def _relation{number}():"):
                 self.source.line(f"return {relation}([{', '.join(made)}])")
 
@@ -212,9 +204,13 @@ class JoinPipeline(Pipeline):
     def _scope(self) -> Scope:
         return self.rows.scope(self.code.base, retained=True)
 
-    def _unpack(self, number: int, item: str) -> None:
-        names = self.rows.locals_of(number)
-        self.source.line(f"{', '.join(names)}{',' * (len(names) == 1)} = {item}")
+    def _unpacking(self, numbers: Iterable[int], item: str) -> str:
+        """The line that takes the items of some inputs, one behind the other, apart."""
+        names = [name for number in numbers for name in self.rows.locals_of(number)]
+        return f"{', '.join(names)}{',' * (len(names) == 1)} = {item}"
+
+    def _unpack(self, number: int) -> None:
+        self.source.line(self._unpacking([number], f"i{number}"))
 
     def _write_loops(self, number: int) -> None:
         source, open_conditions = self.source, list(self.join.conditions)
@@ -224,7 +220,7 @@ class JoinPipeline(Pipeline):
             for each in accesses:
                 self._hoist(each)
             with source.block(f"for i{number} in items:"):
-                self._unpack(number, f"i{number}")
+                self._unpack(number)
                 self._nested(number, {number}, accesses, open_conditions)
             source.line("return found")
 
@@ -260,62 +256,16 @@ class JoinPipeline(Pipeline):
         return indexes.index(each.index)
 
     def _hoist(self, each: Access) -> None:
-        """Write the local that an access reads, before the loop."""
-        if each.scans:
-            self.source.line(f"x{each.input} = R[{each.input}].rows")
-        else:
-            part = ".table" if each.keys else ""
-            self.source.line(f"x{each.input} = R[{each.input}].indexes[{self._index(each)}]{part}")
+        """Write the local that an access looks into, before the loop."""
+        index = 0 if each.scans else self._index(each)
+        self.source.line(f"x{each.input} = {looked_into(each, f'R[{each.input}]', index)}")
 
     @contextmanager
     def _each(self, each: Access) -> Iterator[None]:
         """Write the loop over the items of an input that an access finds, taken apart."""
-        source, number = self.source, each.input
-        if each.keys:
-            head = self._by_key(each)
-        elif each.range is not None:
-            head = self._by_range(each)
-        else:
-            head = f"for i{number} in x{number}.values():"
-        with source.block(head):
-            self._unpack(number, f"i{number}")
+        with self.source.block(loop_head(each, f"x{each.input}", f"i{each.input}", self._scope)):
+            self._unpack(each.input)
             yield
-
-    def _by_key(self, each: Access) -> str:
-        """Write the key; gives the head of the loop over its items."""
-        source, number = self.source, each.input
-        codes, checks = [], []
-        for place, equal in enumerate(each.keys):
-            code = lower.value(self._scope, equal.other)
-            if not code.isidentifier():
-                source.line(f"k{number}_{place} = {code}")
-                code = f"k{number}_{place}"
-            if not equal.nulls:
-                checks.append(f"{code} is not None")
-            if any(e.type.name in ("double", "float") for e in (equal.own, equal.other)):
-                checks.append(f"{code} == {code}")
-            codes.append(key_code(source, code, equal.other.type))
-        key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
-        found = f"x{number}.get({key}, _NOTHING).values()"
-        source.bind("_NOTHING", {})
-        if not checks:
-            return f"for i{number} in {found}:"
-        return f"for i{number} in {found} if {' and '.join(checks)} else ():"
-
-    def _by_range(self, each: Access) -> str:
-        assert each.range is not None
-        source, number, within = self.source, each.input, each.range
-        names, checks = [], []
-        for word, bound in (("low", within.low), ("high", within.high)):
-            if bound is None:
-                names.append("None")
-                continue
-            name = f"{word}{number}"
-            source.line(f"{name} = {lower.value(self._scope, bound)}")
-            names.append(name)
-            checks.append(f"{name} is not None and {name} == {name}")
-        found = f"x{number}.within({', '.join(names)}, {within.with_low}, {within.with_high})"
-        return f"for i{number} in {found} if {' and '.join(checks)} else ():"
 
     # -------------------------------------------------------------- outer joins
     def _write_outer(self) -> None:
@@ -330,7 +280,9 @@ class JoinPipeline(Pipeline):
             with self.source.block(f"def all{number}(R):"):
                 self._write_all(number, each.kind)
         needed = self._required()
-        for number in range(len(self.inputs)):
+        for number, active in enumerate(self.join.active):
+            if not active:
+                continue
             with self.source.block(f"def find{number}(R, items):"):
                 self.source.line(f"found = {self._up_to(number, last, 'items')}")
                 self._write_required(needed)
@@ -357,10 +309,6 @@ class JoinPipeline(Pipeline):
             found = f"extend{number}(R, {found})"
         return found
 
-    def _unpack_before(self, number: int) -> None:
-        names = [name for n in range(number) for name in self.rows.locals_of(n)]
-        self.source.line(f"{', '.join(names)}{',' * (len(names) == 1)} = item")
-
     def _write_extend(self, number: int, kind: str, conditions: Sequence[x.Expr]) -> None:
         """``extend1(R, before)``: combinations of the inputs before it, each with the partners of input 1."""
         source = self.source
@@ -370,7 +318,7 @@ class JoinPipeline(Pipeline):
             found = access(conditions, number, set(range(number)))
             self._hoist(found)
             with source.block("for item in before:"):
-                self._unpack_before(number)
+                source.line(self._unpacking(range(number), "item"))
                 source.line("alone = True")
                 present = " and ".join(f"q{n}_o >= 0" for n in before)
                 with source.block(f"if {present}:" if present else "if True:"), self._each(found), self._if(found.rest):
@@ -395,12 +343,12 @@ class JoinPipeline(Pipeline):
                 own = [e for e in conditions if inputs_of(e) == {partner, number}]
                 by_partner = access(own, partner, {number})
                 self._hoist(by_partner)
+            else:
+                source.line(f"before = all{number - 1}(R)")
             with source.block(f"for i{number} in items:"):
-                self._unpack(number, f"i{number}")
+                self._unpack(number)
                 source.line("alone = True")
-                if by_partner is None:
-                    source.line(f"before = all{number - 1}(R)")
-                else:
+                if by_partner is not None:
                     source.line("partners = []")
                     with self._each(by_partner), self._if(by_partner.rest):
                         source.line(f"partners.append(i{partner})")

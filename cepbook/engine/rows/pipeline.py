@@ -356,6 +356,16 @@ class Arrival:
         self.pipeline.armed(None if self.key is None else (self.key, self.view))
 
 
+def write_read(code: Code, condition: x.Expr | None, now: str) -> None:
+    """Write what reads the properties of an event ``e``, and leaves its function where `condition` does not hold."""
+    source = code.source
+    for name in code.steps.properties:
+        source.line(f"p{code.first.positions[name]} = e.get({source.const(name, 'n')})")
+    if condition is not None:
+        with source.block(f"if not {lower.truth(code.arriving(now), condition)}:", condition.span):
+            source.line("return None")
+
+
 def write_taken(name: str, code: Code, pipeline: Pipeline) -> None:
     """Write `name`, a function ``(S, stored, now)``: rows of a store that pass the filter, as items of a reader.
 

@@ -9,26 +9,37 @@ from cepbook.engine.relations.relation import HashIndex, SortedIndex
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.frozen import key_code
+from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 
-INDEXES = {"hash": HashIndex, "sorted": SortedIndex}
+_INDEXES = {"hash": HashIndex, "sorted": SortedIndex}
 _NOTHING: Mapping[int, object] = {}
 
 
-def loop_head(path: Access, relation: str, index: int, item: str, scope: Scope) -> str:
+def looked_into(path: Access, relation: str, index: int) -> str:
+    """Code of what an access looks into, for `loop_head`: the table of a hash index, a sorted index, or all rows.
+
+    `relation` is code of the relation, `index` the place of the path's index among its own.
+    """
+    if path.scans:
+        return f"{relation}.rows"
+    return f"{relation}.indexes[{index}]{'.table' if path.keys else ''}"
+
+
+def loop_head(path: Access, within: str, item: str, scope: Scope) -> str:
     """Write what an access needs (the key, the bounds); gives the head of the loop over the items that it finds.
 
-    `relation` is code of the relation, `index` the place of the path's index among its own; `scope` has what is known.
+    `within` is code of what it looks into; `scope` has what is known.
     """
     if path.keys:
         key, checks = _key(path, scope)
         scope.source.bind("_NOTHING", _NOTHING)
-        found = f"{relation}.indexes[{index}].table.get({key}, _NOTHING).values()"
+        found = f"{within}.get({key}, _NOTHING).values()"
     elif path.range is not None:
         bounds, checks = _bounds(path.range, scope)
-        found = f"{relation}.indexes[{index}].within({bounds}, {path.range.with_low}, {path.range.with_high})"
+        found = f"{within}.within({bounds}, {path.range.with_low}, {path.range.with_high})"
     else:
-        return f"for {item} in {relation}.rows.values():"
+        return f"for {item} in {within}.values():"
     if checks:
         found = f"({found} if {' and '.join(checks)} else ())"
     return f"for {item} in {found}:"
@@ -66,6 +77,11 @@ def _local(name: str, e: x.Expr, scope: Scope) -> str:
 def _checks(code: str, e: x.Expr, nulls: bool) -> list[str]:
     found = [f"{code} is not None"] if lower.nullable(e) and not nulls else []
     return found + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
+
+
+def fresh_index(kind: str, key: str, source: Source) -> str:
+    """Code of a new index of a `kind`; `key` names the function that gives its keys."""
+    return f"{source.bind(f'_{kind}', _INDEXES[kind])}({key})"
 
 
 def key_function(name: str, exprs: Sequence[x.Expr], unpack: str, scope: Scope) -> None:

@@ -25,7 +25,8 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.lowering import lowered
-from cepbook.engine.rows.reading import INDEXES, key_function, loop_head
+from cepbook.engine.rows.pipeline import write_read
+from cepbook.engine.rows.reading import fresh_index, key_function, looked_into, loop_head
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Lookup, Steps
 from cepbook.engine.rows.writer import StatementCode
@@ -183,8 +184,7 @@ class _Writer(StatementCode):
             return "{}" if self.steps.grouped else self.code.aggregates.fresh()
         made = ""
         if self.path.index is not None:
-            kind = self.path.index[0]
-            made = f"{source.bind(f'_{kind}', INDEXES[kind])}(key0)"
+            made = fresh_index(self.path.index[0], "key0", source)
         return f"{source.bind('_Relation', Relation)}([{made}])"
 
     def _key(self) -> None:
@@ -207,11 +207,7 @@ class _Writer(StatementCode):
                 source.line("on_match = on_event")
                 return
             with source.function(name, ["e", "S"]):
-                for of_event in steps.properties:
-                    source.line(f"p{code.first.positions[of_event]} = e.get({source.const(of_event, 'n')})")
-                if tested is not None:
-                    with source.block(f"if not {lower.truth(code.arriving(), tested)}:", tested.span):
-                        source.line("return")
+                write_read(code, tested, "clock.now")
                 source.line("now, W = clock.now, S[1]")
                 code.number()
                 source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
@@ -424,7 +420,7 @@ class _Writer(StatementCode):
         """Write what follows for each item of the relation that the conditions accept."""
         source = self.source
         assert self.path is not None
-        with source.block(loop_head(self.path, "S[2]", 0, "item", self.q)):
+        with source.block(loop_head(self.path, looked_into(self.path, "S[2]", 0), "item", self.q)):
             self.code.items.unpack(source, "item")
             if not self.path.rest:
                 yield
