@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cepbook.engine.relations.access import Access, access
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import key_code
 from cepbook.lang import expr as x
 
 
@@ -41,7 +42,8 @@ def write_lookup(found: Access, scope: Scope) -> None:
         for number, code in enumerate(codes):
             source.line(f"k{number} = {code}", found.keys[number].other.span)
         needed = [f"k{number} is not None" for number, equal in enumerate(found.keys) if not equal.nulls]
-        key = "k0" if len(codes) == 1 else f"({', '.join(f'k{number}' for number in range(len(codes)))})"
+        keys = [key_code(source, f"k{number}", equal.other.type) for number, equal in enumerate(found.keys)]
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         look = f"by_key(T, {source.const(names, 'names')}, {key})"
         source.line(f"items = {look} if {' and '.join(needed)} else ()" if needed else f"items = {look}")
     elif found.range is not None and isinstance(found.range.own, x.Prop):

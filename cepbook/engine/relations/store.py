@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from cepbook.engine.delta import Row
 from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
+from cepbook.engine.rows.frozen import one_nan
 from cepbook.engine.state import State
 from cepbook.lang.catalog import IndexType, StoreType
 
@@ -235,7 +236,7 @@ def _ordinal(item: Item) -> int:
 
 
 class ColumnKey(State):
-    """The key of an index over columns of a store's rows."""
+    """The key of an index over columns of a store's rows; all NaN are one key."""
 
     __slots__ = ("columns",)
 
@@ -244,7 +245,7 @@ class ColumnKey(State):
 
     def __call__(self, item: Item) -> Any:
         row, columns = item[-1], self.columns
-        return row[columns[0]] if len(columns) == 1 else tuple([row[name] for name in columns])
+        return one_nan(row[columns[0]]) if len(columns) == 1 else tuple([one_nan(row[name]) for name in columns])
 
 
 @dataclass(frozen=True, slots=True)

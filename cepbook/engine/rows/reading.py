@@ -46,11 +46,12 @@ def loop_head(path: Access, within: str, item: str, scope: Scope) -> str:
 
 
 def _key(path: Access, scope: Scope) -> tuple[str, Sequence[str]]:
-    """Code of the key, and what must hold of it: null and NaN equal nothing."""
+    """Code of the key, and what must hold of it: null equals nothing. NaN equals itself, and all NaN are one key."""
     codes, checks = [], []
     for place, equal in enumerate(path.keys):
         code = _local(f"key{place}", equal.other, scope)
-        checks += _checks(code, equal.other, equal.nulls)
+        if lower.nullable(equal.other) and not equal.nulls:
+            checks.append(f"{code} is not None")
         codes.append(key_code(scope.source, code, equal.other.type))
     return codes[0] if len(codes) == 1 else f"({', '.join(codes)})", checks
 
@@ -62,7 +63,7 @@ def _bounds(within: Range, scope: Scope) -> tuple[str, Sequence[str]]:
             codes.append("None")
             continue
         codes.append(_local(name, bound, scope))
-        checks += _checks(codes[-1], bound, False)
+        checks += _checks(codes[-1], bound)
     return ", ".join(codes), checks
 
 
@@ -74,8 +75,9 @@ def _local(name: str, e: x.Expr, scope: Scope) -> str:
     return name
 
 
-def _checks(code: str, e: x.Expr, nulls: bool) -> list[str]:
-    found = [f"{code} is not None"] if lower.nullable(e) and not nulls else []
+def _checks(code: str, e: x.Expr) -> list[str]:
+    """Null and NaN bound nothing."""
+    found = [f"{code} is not None"] if lower.nullable(e) else []
     return found + ([f"{code} == {code}"] if e.type.name in ("double", "float") else [])
 
 
