@@ -24,9 +24,9 @@ from cepbook.engine.table import compile_create_table
 from cepbook.engine.update import compile_update
 from cepbook.engine.variables import ContextVariable, Variable, Variables, initial_value
 from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
-from cepbook.lang.bind import Options, bind
+from cepbook.lang.bind import Options
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.dialects import translated
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
@@ -74,8 +74,8 @@ def options_of(config: Config) -> Options:
 
 
 def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
-    """Parse, bind and rewrite `epl`. Errors: ParseError, BindError."""
-    return rewrite(bind(parse(epl), catalog, epl, names, options_of(config)))
+    """Parse, bind and rewrite `epl`, which may be of another dialect (`lang.text`). Errors: ParseError, BindError."""
+    return rewrite(translated(epl, catalog, names, options_of(config)))
 
 
 def compile_plan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
+from cepbook.engine.activation import Activations
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.delta import Row
@@ -22,6 +23,7 @@ class Host(Protocol):
     catalog: Catalog
     holds: bool
     changes: Changes  # what moved in stores and waits for the readers
+    activations: Activations
     stores: dict[str, Store]  # the named windows and tables
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:

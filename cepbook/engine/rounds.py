@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
+from cepbook.engine.activation import Activations
 from cepbook.engine.clock import Clock
 from cepbook.engine.delta import Row
 from cepbook.engine.failures import Failures
@@ -49,6 +50,7 @@ class Rounds:
         self._rewired = rewired
         self.queue: deque[tuple[str, list[Row]]] = deque()
         self.changes = Changes(self.look_again)
+        self.activations = Activations(clock, self.look_again)
         self.halt = False
         self._held: list[Holder] = []
         self._broken: BaseException | None = None
@@ -92,7 +94,7 @@ class Rounds:
     @property
     def over(self) -> bool:
         """Whether nothing waits: no rows that are held, no derived events, no failures."""
-        return not (self.queue or self.changes or self._held or self._failures.waiting)
+        return not (self.queue or self.changes or self.activations or self._held or self._failures.waiting)
 
     # -------------------------------------------------------------- what statements do in a round
     def held(self, statement: Holder) -> None:
@@ -158,7 +160,7 @@ class Rounds:
 
     def settled(self) -> None:
         """Process what a query has changed."""
-        if self.queue or self.changes or self._held:
+        if self.queue or self.changes or self.activations or self._held:
             self.drain()
         else:
             self._failures.raise_unraised()
@@ -180,7 +182,7 @@ class Rounds:
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
                 self._settle()
-            if self._held or self.changes:  # while rows were released
+            if self._held or self.changes or self.activations:  # while rows were released
                 self._settle()
             derived += len(rows)
             if derived > _MOST_DERIVED:
@@ -202,8 +204,8 @@ class Rounds:
     def _settle(self) -> None:
         """Everybody has seen the present event: deliver what is held, and hand on what moved in stores."""
         self._release()
-        while self.changes:
-            self.changes.spread()
+        while self.changes or self.activations:
+            (self.changes or self.activations).spread()
             self._release()
 
     def _release(self) -> None:

@@ -31,7 +31,7 @@ from cepbook.engine.relations.store import Store, declare
 from cepbook.engine.rounds import Rounds, in_full
 from cepbook.engine.routing import Routes, route, unwatched
 from cepbook.engine.rows.support import copied
-from cepbook.engine.senders import sending
+from cepbook.engine.senders import sending, sending_to
 from cepbook.engine.snapshot.single import partition_snapshot, restore_partition
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.engine.statement import Statement
@@ -77,6 +77,7 @@ class Runtime:
         self.rounds = Rounds(self.clock, self._failures, self._known_route, self._caught, self.rewired)
         self._queue = self.rounds.queue
         self.changes = self.rounds.changes
+        self.activations = self.rounds.activations
         self._serial = 0
         for name, function in (functions or {}).items():
             self.register_function(name, function)
@@ -347,6 +348,17 @@ class Runtime:
             self.rounds.broke(failure)
             raise
 
+    def send_together(self, events: Iterable[tuple[str, dict[str, Any]]]) -> None:
+        """Process events, (type, event) each, that arrive together: one activation. To EPL they come one by one.
+
+        Errors: as `send`.
+        """
+        with self.rounds:
+            with self.activations.gathering():
+                for type_name, event in events:
+                    self.send(type_name, event)
+            self.rounds.settled()
+
     def sender(self, type_name: str, *, time: str | None = None) -> Callable[[dict[str, Any]], None]:
         """`send` with the routing resolved once; stays valid when statements come and go.
 
@@ -358,18 +370,7 @@ class Runtime:
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
         """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
-        show, queue = self.routes.only(type_name, statements), self._queue
-
-        def send(event: dict[str, Any]) -> None:
-            try:
-                show(event)
-            except BaseException as failure:
-                self.rounds.broke(failure)
-                raise
-            if queue:
-                self.rounds.drain()
-
-        return send
+        return sending_to(self.routes.only(type_name, statements), self.rounds)
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""

@@ -52,3 +52,19 @@ def sending(
             raise
 
     return send if time is None else send_at
+
+
+def sending_to(show: Handler, rounds: Rounds) -> Callable[[dict[str, Any]], None]:
+    """What sends events to those that `show` shows them to."""
+    queue = rounds.queue
+
+    def send(event: dict[str, Any]) -> None:
+        try:
+            show(event)
+        except BaseException as failure:
+            rounds.broke(failure)
+            raise
+        if queue:
+            rounds.drain()
+
+    return send

@@ -9,11 +9,18 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from cepbook.magics import clock, epl, events, query, view
+from cepbook.magics import clock, epl, events, query, view, written
 from cepbook.magics.host import WORKBENCH, Command, Host
 from cepbook.magics.install import Installed
 
-COMMANDS: tuple[Command, ...] = (epl.COMMAND, events.COMMAND, clock.COMMAND, query.COMMAND, view.COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    epl.COMMAND,
+    *written.COMMANDS,
+    events.COMMAND,
+    clock.COMMAND,
+    query.COMMAND,
+    view.COMMAND,
+)
 
 __all__ = ["COMMANDS", "WORKBENCH", "load_ipython_extension", "unload_ipython_extension"]
 

@@ -9,6 +9,7 @@ from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.display import display
 
 from cepbook.errors import UsageError
+from cepbook.lang.dialects import DIALECTS
 from cepbook.session import Workbench
 
 WORKBENCH = "cep"  # the name of the workbench in the user's namespace
@@ -86,13 +87,14 @@ class Host:
 
     @property
     def cell_id(self) -> str | None:
-        """The id of the notebook cell that is running, when it is a ``%%epl`` cell and the front end sent one."""
+        """The id of the notebook cell that is running, when it is one of statements and the front end sent one."""
         return self._cell_id
 
     def before_cell(self, info: ExecutionInfo) -> None:
         """`pre_run_cell` callback. A Python cell may run several ``%%epl`` magics, so its id is not used."""
-        is_epl = (info.raw_cell or "").lstrip().startswith("%%epl")
-        self._cell_id = info.cell_id if is_epl and info.cell_id else None
+        first = (info.raw_cell or "").split(maxsplit=1)[:1]
+        ours = bool(first) and first[0] in {f"%%{row.magic}" for row in DIALECTS.values()}
+        self._cell_id = info.cell_id if ours and info.cell_id else None
 
     def after_cell(self, result: object = None) -> None:
         """`post_run_cell` callback."""

@@ -1,35 +1,34 @@
-"""What a module declares, and which deployment a run replaces."""
+"""What deployments hold, and which of them a run replaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cepbook.engine.runtime import Deployment
-from cepbook.errors import BindError, Diagnostic, UsageError
-from cepbook.lang import ast
-
-_CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTable, ast.CreateVariable)
-
-
-def declared(module: ast.Module) -> frozenset[str]:
-    """The names that a module gives to statements, event types, contexts and other objects."""
-    found: set[str] = set()
-    for statement in module.statements:
-        for annotation in statement.annotations:
-            if annotation.name.lower() == "name" and isinstance(annotation.value, str):
-                found.add(annotation.value)
-        if isinstance(statement, _CREATES):
-            found.add(statement.name)
-        elif isinstance(statement, ast.CreateExpression):
-            found.add(statement.declaration.name)
-    return frozenset(found)
+from cepbook.engine.runtime import Deployment, Runtime
+from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
 
 
 def names_of(deployment: Deployment) -> frozenset[str]:
     """The names of the statements, event types, contexts and variables that a deployment holds."""
     statements = (statement.name for statement in deployment.statements)
     return frozenset((*statements, *deployment.event_types, *deployment.contexts, *deployment.variables))
+
+
+def deployment_of(runtime: Runtime, name: str) -> Deployment:
+    """The deployment that holds what is called `name`, or is. Errors: UsageError with the nearest known name."""
+    runtime.rounds.check()
+    deployments = runtime.deployments
+    statement = runtime.statements.get(name)
+    if statement is not None:
+        return deployments[statement.deployment_id]
+    for deployment in deployments.values():
+        if name == deployment.id or name in names_of(deployment):
+            return deployment
+    if name in runtime.catalog.event_types:
+        raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
+    known = [*runtime.statements, *(n for d in deployments.values() for n in names_of(d))]
+    raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known)}")
 
 
 @dataclass(frozen=True, slots=True)

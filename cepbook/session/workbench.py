@@ -13,18 +13,19 @@ import pandas as pd
 from cepbook import spark as bridge
 from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
-from cepbook.engine.runtime import Config, Deployment, Runtime
-from cepbook.errors import BindError, EventError, StatementError, UsageError, hint_line
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.errors import BindError, EventError, StatementError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
-from cepbook.lang.dialects import epl as dialect
+from cepbook.lang.dialects import declared
+from cepbook.lang.text import Text
 from cepbook.lang.types import OBJECT, Type
 from cepbook.session import clock as clocks
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
-from cepbook.session.modules import Owned, also_gone, declared, names_of, quoted, target_of
+from cepbook.session.modules import Owned, also_gone, deployment_of, names_of, quoted, target_of
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.query import query
@@ -81,8 +82,11 @@ class Workbench:
         """The engine. `reset` replaces it."""
         return self._stage.runtime
 
-    def run(self, epl: str, *, cell: str | None = None) -> RunResult:
+    def run(self, epl: str, *, cell: str | None = None, dialect: str = "epl", **settings: Any) -> RunResult:
         """Compile and deploy a module of one or several statements, all or nothing.
+
+        `dialect` is the language (`lang.dialects.DIALECTS`), `settings` what it takes beside the text: the ``name`` of
+        the statement, and what else the dialect's row lists.
 
         What the same `cell` deployed before is replaced, and statements that depend on it are deployed anew. Without
         a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
@@ -90,8 +94,10 @@ class Workbench:
         """
         if not isinstance(epl, str):
             raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
+        if dialect != "epl" or settings:
+            epl = Text(epl, dialect, settings)
         with self._lock, not_too_deep(), self._stage.undisturbed():
-            names = declared(dialect.parse(epl))
+            names = declared(epl)
             target = target_of(names, epl, cell, self._owned)
             before = dict(self.runtime.statements)
             gone: frozenset[str] = frozenset()
@@ -147,7 +153,7 @@ class Workbench:
         there is no such name, or naming the dependants unless `cascade`.
         """
         with self._lock, self._stage.undisturbed():
-            deployment = self._deployment_of(name)
+            deployment = deployment_of(self.runtime, name)
             before = list(self.runtime.statements)
             try:
                 self.runtime.undeploy(deployment.id, cascade=cascade)
@@ -159,20 +165,6 @@ class Workbench:
                 self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
                 self._stage.follow()
             return tuple(n for n in before if n not in self.runtime.statements)
-
-    def _deployment_of(self, name: str) -> Deployment:
-        self.runtime.rounds.check()
-        deployments = self.runtime.deployments
-        statement = self.runtime.statements.get(name)
-        if statement is not None:
-            return deployments[statement.deployment_id]
-        for deployment in deployments.values():
-            if name == deployment.id or name in names_of(deployment):
-                return deployment
-        if name in self.runtime.catalog.event_types:
-            raise UsageError(f"the event type `{name}` was defined from Python; only reset() takes it away")
-        known = [*self.runtime.statements, *(n for d in deployments.values() for n in names_of(d))]
-        raise UsageError(f"nothing named `{name}` is deployed{hint_line(name, known)}")
 
     def reset(self) -> None:
         """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""

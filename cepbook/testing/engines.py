@@ -11,6 +11,8 @@ from cepbook.engine.delta import Delta
 from cepbook.engine.queries import ask
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import Refusal, UsageError
+from cepbook.lang.dialects import DIALECTS
+from cepbook.lang.text import Text
 from cepbook.lang.types import INT, STRING
 from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
 from cepbook.testing.functions import compute_hash, concat_str
@@ -21,7 +23,9 @@ class RowsEngine:
     """The row engine: an adapter of `cepbook.engine.runtime.Runtime`."""
 
     def __init__(self, start: int, options: Mapping[str, Any]) -> None:
-        self.runtime = Runtime(_config(options), start=start)
+        of_dialects = {key for row in DIALECTS.values() for key in row.settings}
+        self._settings = {key: value for key, value in options.items() if key in of_dialects}
+        self.runtime = Runtime(_config({k: v for k, v in options.items() if k not in of_dialects}), start=start)
         self._statements: dict[str, Statement] = {}
         self.runtime.register_function("computeHash", compute_hash, returns=INT)
         self.runtime.register_function("concatStr", concat_str, returns=STRING)
@@ -36,7 +40,15 @@ class RowsEngine:
         return [statement.name for statement in statements]
 
     def deploy_query(self, dialect: str, name: str, text: str) -> None:
-        raise Refusal("not-supported-yet", f"the dialect {dialect} is not supported yet")
+        if dialect not in DIALECTS:
+            raise Refusal("not-supported-yet", f"the dialect {dialect} is not supported yet")
+        known = DIALECTS[dialect].settings
+        unknown = next((key for key in self._settings if key not in known), None)
+        if unknown is not None:
+            raise UsageError(f"{dialect} has no setting '{unknown}'")
+        text = Text(text, dialect, {"name": name, **self._settings})
+        statements = self.runtime.deploy(text, deployment_id=name).statements
+        self._statements.update((statement.name, statement) for statement in statements)
 
     def undeploy(self, deployment_id: str) -> None:
         self.runtime.undeploy(deployment_id)
@@ -59,7 +71,7 @@ class RowsEngine:
         self.runtime.send(event_type, event)
 
     def send_together(self, events: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        raise Refusal("not-supported-yet", "events that arrive together are not supported yet")
+        self.runtime.send_together(events)
 
     def advance(self, time: int, *, stepping: bool) -> None:
         self.runtime.advance(time, stepping=stepping)

@@ -221,6 +221,8 @@ class _Run:
                     self.listen = setting.value
                 case "variable":
                     variables.append(_create_variable(str(setting.subject), setting.value))
+                case key if setting.subject is not None:
+                    options.setdefault(key, {})[setting.subject] = setting.value
                 case key:
                     options[key] = setting.value
         try:

@@ -7,16 +7,22 @@ import pytest
 from cepbook.errors import ParseError
 from cepbook.lang import ast
 from cepbook.lang.ast import Chain, Literal, NameStep
+from cepbook.lang.bind import Options, bind
+from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.dialects import DIALECTS
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.normal import unparse
+from cepbook.lang.types import INT
 
 from .trees import expr, name, number, one, select
 
 
 # ---------------------------------------------------------------- modules and names
 def test_dialects() -> None:
-    assert DIALECTS["epl"]("select x from A") == parse("select x from A")
+    catalog = Catalog(event_types={"A": EventType("A", {"x": INT})})
+    text = "@name('s') select x from A"
+    assert DIALECTS["epl"].declares(text) == {"s"}
+    assert DIALECTS["epl"].translate(text, catalog, (), Options()) == bind(parse(text), catalog, text)
 
 
 def test_module_header_and_empty_statements() -> None:

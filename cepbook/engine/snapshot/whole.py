@@ -10,7 +10,7 @@ functions     the registered functions: name, type of the result
 types         the event types defined from Python
 variables     name, type, whether it is a constant, whether it comes from Python, value, value from outside
 given         the nodes of these values (see `graph`)
-modules       the deployments, in order: id, EPL text, names of the statements
+modules       the deployments, in order: id, text, names of the statements, dialect, settings
 parts, classes, nodes   the tables of `graph`
 state         the parts that hold state: path, and by field what stands for its value
 extra         what stands for what the caller wants kept with it: of a workbench its cells and feeds
@@ -36,6 +36,7 @@ from cepbook.engine.snapshot.form import WRITTEN_BY, packed, undisturbed, unpack
 from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
 from cepbook.engine.snapshot.parts import Parts, parts_of
 from cepbook.errors import CompileError, SnapshotError, UsageError
+from cepbook.lang.text import Text, dialect_of, settings_of
 
 R = TypeVar("R")
 Functions = Mapping[str, Callable[..., Any]]
@@ -56,7 +57,7 @@ def document_of(runtime: Any, extra: Any = None) -> dict[str, Any]:
         "types": _types(runtime),
         "variables": _variables(runtime, given),
         "given": given.nodes,
-        "modules": [[d.id, d.source, [s.name for s in d.plan.statements]] for d in runtime.deployments.values()],
+        "modules": [_module(d) for d in runtime.deployments.values()],
     }
     writer = Writer(parts.path)
     state = []
@@ -166,6 +167,12 @@ def damaged() -> Iterator[None]:
         raise SnapshotError(f"the snapshot is damaged: {type(error).__name__}: {error}") from error
 
 
+def _module(deployment: Any) -> list[Any]:
+    text = deployment.source
+    names = [statement.name for statement in deployment.plan.statements]
+    return [deployment.id, str(text), names, dialect_of(text), dict(settings_of(text))]
+
+
 def _types(runtime: Any) -> list[Any]:
     from_epl = {name for deployment in runtime.deployments.values() for name in deployment.event_types}
     return [event_type_data(each) for name, each in runtime.catalog.event_types.items() if name not in from_epl]
@@ -205,9 +212,9 @@ def _deploy(runtime: Any, document: Mapping[str, Any]) -> None:
         if from_python:
             runtime.define_variable(name, type_of(of), values[name][1], constant=constant)
             runtime.variables[name].value = values[name][0]
-    for id_, source, names in document["modules"]:
+    for id_, source, names, *dialect in document["modules"]:
         try:
-            plan = runtime.compile(source)
+            plan = runtime.compile(Text(source, *dialect))
             same = [replace(s, name=name) for s, name in zip(plan.statements, names, strict=True)]
             deployment = runtime.deploy(replace(plan, statements=tuple(same)), deployment_id=id_)
         except (CompileError, UsageError) as error:

@@ -1,12 +1,64 @@
-"""The dialects that cepbook reads. A dialect is a function from text to `ast.Module` that raises `ParseError`."""
+"""The dialects that cepbook reads: each a grammar, a translation to the plan that they share, and a row here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
+from cepbook.errors import UsageError, hint_line
 from cepbook.lang import ast
+from cepbook.lang.bind import Options, bind
+from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import epl
+from cepbook.lang.dialects.dialect import Dialect
+from cepbook.lang.plan import ModulePlan
+from cepbook.lang.text import dialect_of, settings_of
 
-DIALECTS: dict[str, Callable[[str], ast.Module]] = {
-    "epl": epl.parse,
-}
+__all__ = ["DIALECTS", "Dialect", "declared", "dialect", "translated"]
+
+_CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTable, ast.CreateVariable)
+
+
+def _epl(text: str, catalog: Catalog, names: Collection[str], options: Options) -> ModulePlan:
+    return bind(epl.parse(text), catalog, text, names, options)
+
+
+def _declared_in_epl(text: str) -> frozenset[str]:
+    """The names that a module gives to statements, event types, contexts and other objects."""
+    found: set[str] = set()
+    for statement in epl.parse(text).statements:
+        for annotation in statement.annotations:
+            if annotation.name.lower() == "name" and isinstance(annotation.value, str):
+                found.add(annotation.value)
+        if isinstance(statement, _CREATES):
+            found.add(statement.name)
+        elif isinstance(statement, ast.CreateExpression):
+            found.add(statement.declaration.name)
+    return frozenset(found)
+
+
+_ROWS = (Dialect("epl", "EPL, the event processing language of Esper", _epl, _declared_in_epl, "epl"),)
+
+DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect called `name`. Errors: UsageError with the nearest known name."""
+    found = DIALECTS.get(name)
+    if found is None:
+        raise UsageError(f"there is no dialect `{name}`{hint_line(name, DIALECTS)} (known: {', '.join(DIALECTS)})")
+    return found
+
+
+def translated(text: str, catalog: Catalog, names: Collection[str] = (), options: Options = Options()) -> ModulePlan:
+    """The plan of a text in its dialect. Errors: ParseError, BindError, UsageError for a setting that there is not."""
+    found = dialect(dialect_of(text))
+    for name in settings_of(text):
+        if name not in found.settings:
+            known = f" (known: {', '.join(found.settings)})" if found.settings else ""
+            raise UsageError(f"{found.name} has no setting `{name}`{hint_line(name, found.settings)}{known}")
+    return found.translate(text, catalog, names, options)
+
+
+def declared(text: str) -> frozenset[str]:
+    """The names that a text gives to statements, event types and the like. Errors: ParseError."""
+    return dialect(dialect_of(text)).declares(text)
