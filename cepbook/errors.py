@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +64,20 @@ class Diagnostic:
     span: Span = NOWHERE
     hint: str | None = None
 
-    def render(self, source: str, origin: str = "epl") -> str:
-        """The diagnostic with its source line and a caret below the span, as the user sees it."""
+    def render(self, source: str, origin: str = "epl", first: int = 1) -> str:
+        """The diagnostic with its source line and a caret below the span; `first` is the number of the first line."""
         head = f"{self.code}: {self.message}"
         if not source or self.span.end > len(source) + 1:
             return head if self.hint is None else f"{head}\n  hint: {self.hint}"
         line, column = self.span.line_column(source)
         text = source.splitlines()[line - 1] if source.splitlines() and line <= len(source.splitlines()) else ""
         width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
-        gutter = " " * len(str(line))
+        number = line + first - 1
+        gutter = " " * len(str(number))
         shown = [
             head,
-            f"{gutter} --> {origin}:{line}:{column}",
-            f"{line} | {text}",
+            f"{gutter} --> {origin}:{number}:{column}",
+            f"{number} | {text}",
             f"{gutter} | {' ' * (column - 1)}{'^' * width}",
         ]
         if self.hint is not None:
@@ -98,6 +100,12 @@ class CompileError(CepbookError):
         self.source = source
         self.origin = origin
         super().__init__("\n".join(d.render(source, origin) for d in self.diagnostics))
+
+    def counted_from(self, first: int, origin: str) -> Self:
+        """The same error where the text begins at line `first` of what the user sees: a notebook cell."""
+        self.origin = origin
+        self.args = ("\n".join(d.render(self.source, origin, first) for d in self.diagnostics),)
+        return self
 
 
 class ParseError(CompileError):

@@ -23,6 +23,18 @@ class Deployment:
     variables: tuple[str, ...] = ()
     expressions: tuple[str, ...] = ()
 
+    def continues(self, former: Deployment) -> bool:
+        """Whether this is `former`, or what is left of it."""
+        return self is former or (self.statements != () and set(self.statements) <= set(former.statements))
+
+
+def fresh_id(deployments: Mapping[str, Deployment]) -> str:
+    """An id that no deployment has."""
+    number = len(deployments) + 1
+    while f"deployment_{number}" in deployments:
+        number += 1
+    return f"deployment_{number}"
+
 
 def users(deployments: Mapping[str, Deployment], provided: Collection[tuple[str, str]]) -> list[Deployment]:
     """The deployments that need one of the names in `provided`: (kind, name)."""

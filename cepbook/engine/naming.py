@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from cepbook.errors import ParseError, UsageError, hint_line
@@ -13,13 +13,24 @@ from cepbook.lang.dialects.epl import parse
 
 _Kept = TypeVar("_Kept")
 
+SHOWN = 10  # names that a message lists
+
 
 def known(what: str, name: str, among: Mapping[str, _Kept]) -> _Kept:
     """What has this name; `what` is the word for it. Errors: UsageError with the nearest known name."""
     found = among.get(name)
     if found is None:
-        raise UsageError(f"there is no {what} `{name}`{hint_line(name, among)}")
+        raise UsageError(f"there is no {what} `{name}`{hint_line(name, among) or _listed(what, list(among))}")
     return found
+
+
+def _listed(what: str, names: Sequence[str]) -> str:
+    """The hint that says which there are."""
+    if not names:
+        return ""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    listed = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    return f"\n  hint: {'the ' + what + ' is' if len(names) == 1 else 'there are'} {listed}{more}"
 
 
 def check_function_name(name: str) -> None:

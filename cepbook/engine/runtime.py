@@ -21,7 +21,8 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.notices import Notices, PartitionListener
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
-from cepbook.engine.deployments import Deployment, dependants, listing, users, without
+from cepbook.engine.deployments import Deployment, dependants, fresh_id, listing, users, without
+from cepbook.engine.dividing import divided
 from cepbook.engine.failures import ErrorListener, Failures, attribute
 from cepbook.engine.filters import Handler
 from cepbook.engine.naming import check_function_name, known
@@ -188,7 +189,7 @@ class Runtime:
 
         Errors: ParseError, BindError; UsageError when `deployment_id` is taken.
         """
-        id_ = deployment_id if deployment_id is not None else self._fresh_id()
+        id_ = deployment_id if deployment_id is not None else fresh_id(self._deployments)
         if id_ in self._deployments:
             raise UsageError(f"a deployment `{id_}` exists already")
         self.entered()
@@ -219,6 +220,17 @@ class Runtime:
         if others and not cascade:
             raise UsageError(f"deployment `{deployment_id}` is used by {listing(others)}; drop these first")
         self._in_full([partial(self._remove, each) for each in (*reversed(others), deployment)])
+
+    def undeploy_statement(self, deployment_id: str, name: str) -> bool:
+        """Stop one statement; the rest of its deployment runs on. False: the rest needs it, nothing changed."""
+        self.rounds.check()
+        deployment = self._deployment(deployment_id)
+        others = {*self._statements} - {s.name for s in deployment.statements}
+        parts = divided(deployment, name, without(self.catalog, [deployment]), self.config, others)
+        if parts is None or users(self._deployments, parts[0].plan.provides):
+            return False
+        self._in_full([partial(self._remove, *parts)])
+        return True
 
     def _in_full(self, steps: Sequence[Callable[[], object]]) -> None:
         """Take all steps, each of which can be taken again when it was interrupted; then raise the interruption."""
@@ -293,11 +305,10 @@ class Runtime:
         self._serial += 1
         return (-priority if self.config.prioritized else 0, self._serial)
 
-    def _remove(self, deployment: Deployment) -> None:
-        """Stop what a deployment put here, all of it or what there is."""
+    def _remove(self, deployment: Deployment, rest: Deployment | None = None) -> None:
+        """Stop what a deployment put here, all of it or what there is; or a part, after which there is the `rest`."""
         for statement in reversed(deployment.statements):
-            running = self._statements.get(statement.name, statement)
-            running.stop()
+            self._statements.get(statement.name, statement).stop()
             self._statements.pop(statement.name, None)
         for name in deployment.contexts:
             self._contexts.pop(name, None)
@@ -305,19 +316,16 @@ class Runtime:
             self.stores.pop(name, None)
         self.catalog = without(self.catalog, [deployment])
         self._variables = {name: self._variables[name] for name in self.catalog.variables}
-        self._deployments.pop(deployment.id, None)
+        if rest is None:
+            self._deployments.pop(deployment.id, None)
+        else:
+            self._deployments[rest.id] = rest
         self._hold()
         self.rewired()
 
     def _deployment(self, id_: str) -> Deployment:
         self.entered()
         return known("deployment", id_, self._deployments)
-
-    def _fresh_id(self) -> str:
-        number = len(self._deployments) + 1
-        while f"deployment_{number}" in self._deployments:
-            number += 1
-        return f"deployment_{number}"
 
     # -------------------------------------------------------------- events
     def send(self, type_name: str, event: dict[str, Any], at: int | None = None) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
 from cepbook.magics.options import clean
 from cepbook.magics.show import clock_text, text
+from cepbook.session.clock import is_period
 from cepbook.widgets.render import Frozen
 
 
@@ -19,8 +23,17 @@ def run_line(host: Host, line: str) -> Frozen:
     wanted = clean(line)
     if wanted.startswith("+"):
         workbench.advance(by=wanted[1:].strip())
+    elif wanted.lstrip("-").isdigit():
+        workbench.advance(int(wanted))
     elif wanted:
-        workbench.advance(int(wanted) if wanted.lstrip("-").isdigit() else wanted)
+        span = re.sub(r"\A(?:advance|forward|by|to|set)\s+", "", wanted, flags=re.IGNORECASE)
+        if is_period(span, second) is not None:
+            raise UsageError(
+                f"%clock: `{wanted}` is no point in time\n  hint: `%clock +{span}` moves the clock forward"
+            )
+        if span != wanted:
+            raise UsageError(f"%clock: `{wanted}` is no point in time\n  hint: write the time alone: `%clock {span}`")
+        workbench.advance(wanted)
     shown = [clock_text(workbench.runtime.now, second)]
     due = workbench.runtime.next_due
     if due is not None:

@@ -40,8 +40,12 @@ CELL_OPTIONS = _with_spark(
 )
 DROP_OPTIONS = (
     Options("%epl drop")
-    .add("names", nargs="*", help="statements, event types, contexts, variables; with all that was deployed together")
-    .add("--cascade", action="store_true", help="drop what depends on them, too")
+    .add("names", nargs="*", help="statements; event types, contexts, variables, with what was deployed together")
+    .add(
+        "--cascade",
+        action="store_true",
+        help="drop what depends on them, and what was deployed together with them, too",
+    )
 )
 SAVE_OPTIONS = (
     Options("%epl save")
@@ -167,11 +171,8 @@ def drop(host: Host, rest: list[str]) -> object:
     gone: list[str] = []
     for name in options.names:
         if name not in gone:  # it went together with one before it
-            before = host.workbench.statements()["name"].tolist()
-            host.workbench.drop(name, cascade=options.cascade)
-            after = set(host.workbench.statements()["name"])
-            gone += [name, *(each for each in before if each not in after)]
-    return text(f"dropped {', '.join(dict.fromkeys(gone))}")
+            gone += dict.fromkeys((name, *host.workbench.drop(name, cascade=options.cascade)))
+    return text(f"dropped {', '.join(gone)}")
 
 
 def show_variables(host: Host, rest: list[str]) -> object:

@@ -8,6 +8,7 @@ from typing import Any
 from IPython.core.magic import no_var_expand
 from IPython.display import display
 
+from cepbook.errors import CompileError
 from cepbook.lang.catalog import EventType
 from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
@@ -128,7 +129,10 @@ def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
     assert run is not None
 
     def magic(line: str, cell: str) -> object:
-        return run(host, line, cell)
+        try:
+            return run(host, line, cell)
+        except CompileError as error:
+            raise error.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
 
     return _dressed(magic, command)
 

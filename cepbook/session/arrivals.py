@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -129,7 +129,9 @@ class Arrivals:
         """Note which deployments there are now, and since when."""
         known = self._born
         self._born = {
-            id_: known[id_] if id_ in known and known[id_].deployment is each else Born(each, (self._number(), 0), now)
+            id_: replace(known[id_], deployment=each)
+            if id_ in known and each.continues(known[id_].deployment)
+            else Born(each, (self._number(), 0), now)
             for id_, each in deployments.items()
         }
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cepbook.engine.deployments import dependants, listing
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
+from cepbook.lang.plan import created
 
 
 def names_of(deployment: Deployment) -> frozenset[str]:
@@ -38,6 +40,34 @@ class Owned:
     cell: str | None
     names: frozenset[str]
     text: str
+
+
+def dropped(runtime: Runtime, deployment: Deployment, name: str, cascade: bool) -> None:
+    """Drop what `deployment` holds by this name: its statement alone where the rest can do without it.
+
+    Raises UsageError with what would go when that is more, unless `cascade`.
+    """
+    own = next((s for s in deployment.plan.statements if name in (s.name, created(s))), None)
+    others = sorted(names_of(deployment) - {name} - ({own.name, created(own)} if own is not None else set()))
+    if own is not None and others and runtime.undeploy_statement(deployment.id, own.name):
+        return
+    if others and not cascade and name != deployment.id:
+        users = dependants(runtime.deployments, [deployment])
+        more = f"; {listing(users)} would have to go, too" if users else ""
+        raise UsageError(
+            f"`{name}` was deployed with {quoted(others)}, and goes with them{more}\n"
+            "  hint: drop all of it with `%epl drop --cascade` (`cascade=True`)"
+        )
+    runtime.undeploy(deployment.id, cascade=cascade)
+
+
+def remaining(owned: Mapping[str, Owned], runtime: Runtime, gone: frozenset[str]) -> dict[str, Owned]:
+    """What the runs deployed that still is there, without the statements that are `gone`."""
+    present = {key: what for key, what in owned.items() if key in runtime.deployments}
+    return {
+        key: replace(what, names=what.names - gone, text=" ".join(runtime.deployments[key].source.split()))
+        for key, what in present.items()
+    }
 
 
 def target_of(names: frozenset[str], text: str, cell: str | None, owned: Mapping[str, Owned]) -> str | None:

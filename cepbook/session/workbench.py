@@ -25,7 +25,7 @@ from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
-from cepbook.session.modules import Owned, also_gone, deployment_of, names_of, quoted, target_of
+from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, remaining, target_of
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.query import query
@@ -147,24 +147,21 @@ class Workbench:
         return f"{cell}-{n}"
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
-        """Undeploy what holds the statement, event type, context or variable `name` (or the deployment `name`).
+        """Drop the statement `name`, or that which created the event type, context, variable or store `name`.
 
-        A deployment is dropped as a whole; the names of all statements that went are returned. Raises UsageError when
-        there is no such name, or naming the dependants unless `cascade`.
+        The rest of its deployment runs on where it does not need it. The names of all statements that went are
+        returned. Raises UsageError when there is no such name, and, unless `cascade`, when more would go: it says what.
         """
         with self._lock, self._stage.undisturbed():
             deployment = deployment_of(self.runtime, name)
             before = list(self.runtime.statements)
             try:
-                self.runtime.undeploy(deployment.id, cascade=cascade)
-            except UsageError as error:
-                others = sorted(names_of(deployment) - {name})
-                together = f"`{name}` was deployed with {quoted(others)}, and goes with them\n" if others else ""
-                raise UsageError(f"{together}{error}") from None
+                dropped(self.runtime, deployment, name, cascade)
             finally:
-                self._owned = {key: what for key, what in self._owned.items() if key in self.runtime.deployments}
+                gone = tuple(n for n in before if n not in self.runtime.statements)
+                self._owned = remaining(self._owned, self.runtime, frozenset(gone))
                 self._stage.follow()
-            return tuple(n for n in before if n not in self.runtime.statements)
+            return gone
 
     def reset(self) -> None:
         """Begin again: no statements, no event types, the clock at its start. Registered functions stay."""

@@ -99,6 +99,7 @@ def test_an_error_has_a_caret_and_no_python_traceback(trades: Notebook) -> None:
     assert isinstance(error, BindError)
     shown = "\n".join(error._render_traceback_())
     assert "from Nowhere" in shown and "^^^^^^^" in shown and "Traceback" not in shown
+    assert "--> cell:3:6" in shown and "3 | from Nowhere" in shown  # as the notebook numbers its lines
 
 
 def test_dropping_and_running_in_any_order(trades: Notebook) -> None:
@@ -265,7 +266,11 @@ def test_dropping_tells_all_that_goes(trades: Notebook) -> None:
     trades.run(
         "%%epl\ncreate schema Bid(price double);\n@name('bids') select * from Bid;\n@name('n') select 1 as x from Bid"
     )
-    assert trades.run("%epl drop n") == "dropped n, Bid, bids"
+    assert trades.run("%epl drop n") == "dropped n"
+    trades.run("%%epl --name apart\ncreate schema Ask(price double); @name('asks') select * from Ask")
+    assert trades.run("%epl drop asks Ask") == "dropped asks, Ask"
+    assert "`Bid` was deployed with `bids`, and goes with them" in trades.error("%epl drop Bid")
+    assert trades.run("%epl drop Bid --cascade") == "dropped Bid, bids"
 
 
 def lines(shown: str) -> list[str]:

@@ -24,6 +24,17 @@ def test_malformed_times(trades: Notebook, line: str) -> None:
     assert trades.cep.runtime.now == 0
 
 
+@pytest.mark.parametrize("line", ["advance 5 sec", "5 sec", "forward 1 min"])
+def test_a_span_without_a_plus_gets_a_hint(trades: Notebook, line: str) -> None:
+    span = line.removeprefix("advance ").removeprefix("forward ")
+    assert f"hint: `%clock +{span}` moves the clock forward" in trades.error(f"%clock {line}")
+
+
+def test_names_that_are_not_near_are_listed(trades: Notebook) -> None:
+    trades.run("%%epl --name two\n@name('other') select * from Trade")
+    assert "hint: there are `all`, `other`" in trades.error("%view zzz")
+
+
 def test_clock_shows_what_is_due(trades: Notebook) -> None:
     trades.run("%%epl\n@name('w') select irstream * from Trade#time(5 sec)")
     trades.run('%%events\n@1000\nTrade symbol="A"')

@@ -93,7 +93,7 @@ def test_what_a_run_tells() -> None:
 
 
 def test_dropping_a_variable(cep: Workbench) -> None:
-    with pytest.raises(UsageError, match="is used by `s0`"):
+    with pytest.raises(UsageError, match="`s0` would have to go, too"):
         cep.drop("lim")
     cep.drop("lim", cascade=True)
     assert cep.variables().empty

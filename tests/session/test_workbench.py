@@ -137,6 +137,62 @@ def test_epl_that_does_not_compile_changes_nothing(
     assert picture(cep) == before
 
 
+MODULE = """
+create schema Tick(symbol string, price double);
+@name('mean') select avg(price) as mean from Tick#time(5 sec); // one of several; with a comment
+select 1 as one from Tick;
+@name('count') /* ; */ select count(*) as n from Tick;
+@name('big') insert into Big select * from Tick(price > 5);
+@name('bigs') select count(*) as n from Big
+"""
+
+
+def test_dropping_one_statement_lets_the_rest_run_on(tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.run(MODULE, cell="c")
+    for price in (4.0, 5.0, 6.0):
+        cep.send("Tick", symbol="a", price=price)
+    assert cep.drop("mean") == ("mean",)
+    assert cep.statements()["name"].tolist() == ["Tick", "stmt_2", "count", "big", "bigs"]
+    cep.send("Tick", symbol="a", price=9.0)
+    assert cep.to_frame("count")["n"].tolist() == [4] and cep.to_frame("bigs")["n"].tolist() == [2]
+    assert [arrival.event["price"] for arrival in cep.marble("count").arrivals] == [4.0, 5.0, 6.0, 9.0]
+    cep.save(tmp_path / "saved")
+    loaded = Workbench()
+    loaded.load(tmp_path / "saved")
+    assert loaded.to_frame("count")["n"].tolist() == [4] and "mean" not in loaded.runtime.statements
+    assert cep.run("@name('mean') select 1 as mean from Tick", cell="d").replaced is False  # the name is free
+    assert cep.run(MODULE.replace("'mean'", "'means'"), cell="c").replaced is True
+
+
+def test_what_the_rest_needs_goes_only_with_the_rest() -> None:
+    cep = Workbench()
+    cep.run(MODULE, cell="c")
+    before = picture(cep)
+    with pytest.raises(
+        UsageError, match=r"(?s)`big` was deployed with `Big`, `Tick`, .*, and goes with them\n  hint: "
+    ):
+        cep.drop("big")
+    assert picture(cep) == before
+    assert cep.drop("bigs") == ("bigs",) and cep.drop("big") == ("big",)
+    assert list(cep.runtime.catalog.event_types) == ["Tick"]  # `Big` went with the last who used it
+    assert cep.drop("Tick", cascade=True) == ("mean", "stmt_2", "count")
+
+
+def test_dropping_a_store_that_nobody_reads() -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(price double); create window W#keepall as Tick")
+    cep.run("create window V#keepall as Tick; @name('in') insert into V select * from W", cell="v")
+    with pytest.raises(UsageError, match="goes with them"):
+        cep.drop("V")
+    assert cep.drop("in") == ("in",)
+    with pytest.raises(UsageError, match="`stmt_1` would have to go, too"):
+        cep.drop("W")
+    assert cep.drop("V") == ("stmt_1",)
+    assert cep.drop("W") == ("stmt_2",) and "W" not in cep.runtime.stores
+    assert list(cep.runtime.catalog.event_types) == ["Tick"]
+
+
 def test_drop(cep: Workbench) -> None:
     cep.run("@name('big') insert into Big select symbol, price from Tick(price > 10)", cell="c1")
     cep.run("@name('last') select * from Big#lastevent", cell="c2")

@@ -42,6 +42,9 @@ NAMES = {"NUMBER": "a number", "STRING": "a string", "UNIT": "a time unit", "SCR
 NAMES |= {"OR_TERMINATED": "`or terminated`"}
 
 
+VALUE_ENDS = ("word", "tick", "NUMBER", "STRING", ")", "]")
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Where the parser stopped: the statement's tokens, the position in them, and which words or signs would do.
@@ -388,13 +391,28 @@ def missing_word(stop: Stop) -> str | None:
     return None
 
 
+def missing_comma(stop: Stop) -> str | None:
+    """A call, or a name with a dot, straight behind a value."""
+    if "COMMA" not in stop.accepted:
+        return None
+    if stop.kind() == "word" and stop.text(1) == "(" and _ends_a_value(stop, -1):
+        return "is a comma missing before it?"
+    if stop.kind() == "." and _ends_a_value(stop, -1) and _ends_a_value(stop, -2):
+        return f"is a comma missing before `{stop.tokens[stop.at - 1].text}`?"
+    return None
+
+
+def _ends_a_value(stop: Stop, offset: int) -> bool:
+    return stop.kind(offset) in VALUE_ENDS and stop.text(offset) not in RESERVED
+
+
 def missing_separator(stop: Stop) -> str | None:
     """Two values or names without a sign between them."""
     if stop.kind() not in ("word", "tick", "NUMBER", "STRING") or stop.text() in RESERVED:
         return None
     if any(t.text.lower() == "pattern" for t in stop.tokens[: stop.at]):
         return "join parts of a pattern with ->, and, or" if "UNTIL" in stop.accepted else None
-    if "COMMA" in stop.accepted and stop.kind(-1) in ("word", "tick", "NUMBER", "STRING", ")", "]"):
+    if "COMMA" in stop.accepted and stop.kind(-1) in VALUE_ENDS:
         return "is a comma missing before it?"
     return None
 
@@ -441,6 +459,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     missing_word,
     join_kind,
     unclosed_bracket,
+    missing_comma,
     keyword_as_name,
     time_unit_as_name,
     keyword_typo,

@@ -1,0 +1,69 @@
+"""Taking one statement out of a deployment whose others run on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
+from cepbook.engine.compiler import bind_text
+from cepbook.engine.config import Config
+from cepbook.engine.deployments import Deployment
+from cepbook.errors import CompileError
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.plan import StatementPlan
+from cepbook.lang.text import Text
+
+
+def divided(
+    deployment: Deployment, name: str, catalog: Catalog, config: Config, names: Collection[str]
+) -> tuple[Deployment, Deployment] | None:
+    """The statement `name` with what it alone creates, and the rest; None when the rest cannot do without it.
+
+    `catalog` and `names` (of statements) are what there is without the deployment.
+    """
+    source, at = str(deployment.source), 0
+    kept: list[StatementPlan] = []
+    for each in deployment.plan.statements:
+        at = source.find(each.epl, at)
+        if at < 0:
+            return None
+        end = at + len(each.epl)
+        if each.name == name:  # blanks in its place: what the others say of their places stays true
+            source = source[:at] + re.sub(r"\S", " ", each.epl) + source[end:]
+        else:
+            kept.append(each)
+        at = end
+    if not kept or not source.strip(" \t\r\n;"):
+        return None
+    if isinstance(deployment.source, Text):
+        source = Text(source, deployment.source.dialect, deployment.source.settings)
+    try:
+        found = bind_text(source, catalog, config, names)
+    except CompileError:
+        return None
+    whole = deployment.plan
+    if [replace(new, name=old.name) for new, old in zip(found.statements, kept, strict=False)] != kept:
+        return None  # without it they mean something else: `insert into W` makes a stream where W was a named window
+    gone = tuple(each for each in whole.provides if each not in found.provides)
+    lost = {created for _, created in gone}
+    part = replace(
+        deployment,
+        statements=tuple(s for s in deployment.statements if s.name == name),
+        event_types=tuple(n for n in deployment.event_types if n in lost),
+        contexts=tuple(n for n in deployment.contexts if n in lost),
+        variables=tuple(n for n in deployment.variables if n in lost),
+        expressions=tuple(n for n in deployment.expressions if n in lost),
+        plan=replace(whole, provides=gone),
+    )
+    rest = replace(
+        deployment,
+        statements=tuple(s for s in deployment.statements if s.name != name),
+        event_types=tuple(n for n in deployment.event_types if n not in lost),
+        contexts=tuple(n for n in deployment.contexts if n not in lost),
+        variables=tuple(n for n in deployment.variables if n not in lost),
+        expressions=tuple(n for n in deployment.expressions if n not in lost),
+        source=source,
+        plan=replace(whole, statements=tuple(kept), source=source, provides=found.provides),
+    )
+    return part, rest
