@@ -7,116 +7,23 @@ and having use `truth`, so null needs no third value there and most null checks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
 
-from cepbook.engine.rows import support
+from cepbook.engine.rows import arithmetic, support
 from cepbook.engine.rows.arrived import event_type
 from cepbook.engine.rows.frozen import is_hashable, key_code
-from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.scope import VALUES, Place, checked, guarded
+from cepbook.engine.rows.scope import Cell as Cell  # for whoever writes expressions
+from cepbook.engine.rows.scope import Scope as Scope
+from cepbook.engine.rows.scope import ScopeIn as ScopeIn
+from cepbook.engine.rows.scope import nullable as nullable
+from cepbook.engine.rows.scope import support_name as support_name
+from cepbook.engine.rows.scope import value as value
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.functions import FUNCTIONS
-from cepbook.lang.types import BITS, Type, is_integral
-
-
-class Cell(Protocol):
-    """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change."""
-
-    value: Any
-    listeners: list[Callable[..., None]]
-    name: str
-
-    @property
-    def partitioned(self) -> bool:
-        """Whether the value is that of a context partition."""
-
-
-Place = tuple[int, str]  # (input of the statement, property)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where the parts of an expression are found at the place that the code is written for.
-
-    `props` maps (input, property) to code: two inputs with a property of one name never meet. `events` are the whole
-    events, by input, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
-    the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
-    values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
-    code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
-    units of the clock a second has. `subqueries` are the functions that look up what the statement's subqueries give,
-    `state` is the statement's state, which has theirs, and `parameters` are, in one, the values from around it.
-    """
-
-    source: Source
-    props: Mapping[Place, str]
-    events: Mapping[int, str] = field(default_factory=dict)
-    aggregates: Sequence[str] = ()
-    keys: Sequence[str] = ()
-    partition: str = "S[0]"
-    now: str = "clock.now"
-    integer_division: bool = False
-    division_by_zero_null: bool = False
-    compensated_sums: bool = False
-    second: int = 1000
-    user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
-    variables: Mapping[str, Cell] = field(default_factory=dict)
-    assigned: Mapping[str, str] = field(default_factory=dict)
-    window: Mapping[str, str] = field(default_factory=dict)
-    row: Callable[[x.Expr], str] | None = None
-    subqueries: Sequence[str] = ()
-    state: str = "S"
-    parameters: Sequence[str] = ()
-
-    def at(self, **changes: object) -> Scope:
-        """The same scope with other places."""
-        return replace(self, **changes)  # type: ignore[arg-type]
-
-
-# The scope of what is written into a source: no properties yet, but the engine's clock, rules and functions
-ScopeIn = Callable[[Source], Scope]
-
-
-def support_name(scope: Scope, function: Callable[..., object]) -> str:
-    """The name under which generated code calls one of `support`'s functions."""
-    return scope.source.bind(f"_{function.__name__}", function)
-
-
-# ------------------------------------------------------------------ null checks
-def nullable(e: x.Expr) -> bool:
-    """Whether the value can be null."""
-    if isinstance(e, x.Const):
-        return e.value is None
-    if isinstance(e, (x.Concat, x.Negate, x.Compare)):
-        return any(nullable(c) for c in x.children(e))
-    if isinstance(e, x.Arith):
-        return e.op in "/%" or nullable(e.right) or nullable(e.left)
-    return not isinstance(e, (x.CurrentTimestamp, x.Is, x.Between, x.ArrayOf, x.StructOf, x.TypeTest))
-
-
-def _operands(scope: Scope, *exprs: x.Expr) -> tuple[list[str], list[str]]:
-    """Code for each operand that may be repeated after its check, and the null checks in evaluation order."""
-    codes: list[str] = []
-    checks: list[str] = []
-    for e in exprs:
-        code = value(scope, e)
-        if not nullable(e) and not x.children(e):
-            codes.append(code)
-        elif code.isidentifier():
-            codes.append(code)
-            if f"{code} is not None" not in checks:
-                checks.append(f"{code} is not None")
-        else:
-            temporary = scope.source.temporary()
-            codes.append(temporary)
-            checks.append(f"({temporary} := {code}) is not None")
-    return codes, checks
-
-
-def _guarded(checks: list[str], code: str) -> str:
-    return code if not checks else f"({code} if {' and '.join(checks)} else None)"
-
+from cepbook.lang.types import Type, is_integral
 
 # ------------------------------------------------------------------ conditions
 _FLIPPED = {"=": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -153,7 +60,7 @@ def falsity(scope: Scope, e: x.Expr) -> str:
         floating = not (is_integral(e.left.type) and is_integral(e.right.type))
         if e.op in ("=", "!=") or not floating:
             return _comparison(scope, e, _FLIPPED[e.op])
-        codes, checks = _operands(scope, e.left, e.right)  # NaN compares false both ways
+        codes, checks = checked(scope, e.left, e.right)  # NaN compares false both ways
         return "(" + " and ".join([*checks, f"not {codes[0]} {e.op} {codes[1]}"]) + ")"
     if isinstance(e, (x.Is, x.Between, x.TypeTest)):
         return f"not {value(scope, e)}"
@@ -163,7 +70,7 @@ def falsity(scope: Scope, e: x.Expr) -> str:
 
 
 def _comparison(scope: Scope, e: x.Compare, op: str) -> str:
-    codes, checks = _operands(scope, e.left, e.right)
+    codes, checks = checked(scope, e.left, e.right)
     if op in ("==", "!=") and _may_be_nan(e):
         return f"({' and '.join([*checks, _equality(op, *codes)])})"
     if op == "==" and any(isinstance(side, x.Const) and side.value is not None for side in (e.left, e.right)):
@@ -193,14 +100,6 @@ def _in_list(scope: Scope, e: x.InList) -> str:
 
 
 # ------------------------------------------------------------------ values
-def value(scope: Scope, e: x.Expr) -> str:
-    """A Python expression with the value of `e`."""
-    lower = _VALUES.get(type(e))
-    if lower is None:
-        raise Refusal("no-lowering", f"the row engine has no code for {type(e).__name__}")
-    return lower(scope, e)
-
-
 def _const(scope: Scope, e: x.Const) -> str:
     v = e.value
     if v is None or isinstance(v, bool):
@@ -223,8 +122,8 @@ def _event_type(scope: Scope, e: x.EventType) -> str:
 
 
 def _member(scope: Scope, e: x.Member) -> str:
-    (target,), checks = _operands(scope, e.target)
-    return _guarded(checks, f"{support_name(scope, support.member)}({target}, {scope.source.const(e.name, 'n')})")
+    (target,), checks = checked(scope, e.target)
+    return guarded(checks, f"{support_name(scope, support.member)}({target}, {scope.source.const(e.name, 'n')})")
 
 
 def _index(scope: Scope, e: x.Index) -> str:
@@ -277,85 +176,11 @@ def _subquery(scope: Scope, e: x.SubqueryRef) -> str:
     return f"{scope.subqueries[e.index]}({', '.join(args)})"
 
 
-def _arith(scope: Scope, e: x.Arith) -> str:
-    operators, operands = _chain(e)
-    if len(operators) > _LONG:
-        folded = f"{support_name(scope, support.folded)}({scope.source.const(operators, 'ops')}, "
-        bits = BITS.get(e.type.name)
-        return f"{folded}({', '.join(value(scope, o) for o in operands)}), {bits}, {e.type.name == 'float'})"
-    codes, checks = _operands(scope, e.left, e.right)
-    if e.type.name == "bigdecimal":
-        to_decimal = f"{support_name(scope, support.convert)}({{}}, {scope.source.const(e.type, 'type')})"
-        codes = [
-            c if side.type.name in ("bigdecimal", *BITS) else to_decimal.format(c)
-            for c, side in zip(codes, (e.left, e.right), strict=True)
-        ]
-    return _guarded(checks, _arithmetic(scope, e, codes[0], codes[1]))
-
-
-_LONG = 16  # operators of one chain; the code of longer ones would be nested deeper than Python's parser goes
-
-
-def _chain(e: x.Arith) -> tuple[str, list[x.Expr]]:
-    """The operators and operands of sums, differences and products of one type, to be taken from left to right."""
-    operators: list[str] = []
-    operands: list[x.Expr] = []
-    part: x.Expr = e
-    while isinstance(part, x.Arith) and part.op in "+-*" and part.type == e.type and e.type.name != "bigdecimal":
-        operators.append(part.op)
-        operands.append(part.right)
-        part = part.left
-    return "".join(reversed(operators)), [part, *reversed(operands)]
-
-
-def _arithmetic(scope: Scope, e: x.Arith, a: str, b: str) -> str:
-    if e.op == "/":
-        return _division(scope, e, a, b)
-    if e.op == "%":
-        both = is_integral(e.left.type) and is_integral(e.right.type)
-        call = f"{support_name(scope, support.remainder)}({a}, {b})"
-        if both:
-            return f"({call} if {b} else None)"
-        return call if not scope.division_by_zero_null else f"({call} if {b} else None)"
-    code = f"({a} {e.op} {b})"
-    if e.type.name in BITS and e.op in "+-*":
-        bits = BITS[e.type.name]
-        temporary, half = scope.source.temporary(), 1 << (bits - 1)
-        wrap = support_name(scope, support.wrap)
-        return f"({temporary} if -{half} <= ({temporary} := {a} {e.op} {b}) < {half} else {wrap}({temporary}, {bits}))"
-    if e.type.name == "float":
-        return f"{support_name(scope, support.single)}{code}"
-    return code
-
-
-def _division(scope: Scope, e: x.Arith, a: str, b: str) -> str:
-    if scope.integer_division and is_integral(e.left.type) and is_integral(e.right.type):
-        call = f"{support_name(scope, support.integer_divide)}({a}, {b})"
-        if e.type.name in BITS:  # the smallest value by -1 is the one quotient that does not fit
-            call = f"{support_name(scope, support.wrap)}({call}, {BITS[e.type.name]})"
-        return f"({call} if {b} else None)" if scope.division_by_zero_null else call
-    if e.type.name in ("double", "float"):  # both are floating before, as in Java
-        a, b = (f"float({c})" if of.type.name in ("long", "biginteger") else c for c, of in ((a, e.left), (b, e.right)))
-    if isinstance(e.right, x.Const) and e.right.value:
-        return f"({a} / {b})"
-    if e.type.name == "bigdecimal" or scope.division_by_zero_null:
-        return f"({a} / {b} if {b} else None)"
-    return f"({a} / {b} if {b} else {support_name(scope, support.divide_by_zero)}({a}))"
-
-
-def _negate(scope: Scope, e: x.Negate) -> str:
-    (operand,), checks = _operands(scope, e.operand)
-    if e.type.name in BITS:  # the smallest value has no opposite
-        smallest = -1 << (BITS[e.type.name] - 1)
-        return _guarded(checks, f"({operand} if {operand} == {smallest} else -{operand})")
-    return _guarded(checks, f"(-{operand})")
-
-
 def _concat(scope: Scope, e: x.Concat) -> str:
-    codes, checks = _operands(scope, *e.operands)
+    codes, checks = checked(scope, *e.operands)
     text = support_name(scope, support.text)
     parts = [c if o.type.name in ("string", "char") else f"{text}({c})" for c, o in zip(codes, e.operands, strict=True)]
-    return _guarded(checks, "(" + " + ".join(parts) + ")")
+    return guarded(checks, "(" + " + ".join(parts) + ")")
 
 
 def _shown(scope: Scope, code: str, of: Type) -> str:
@@ -364,10 +189,10 @@ def _shown(scope: Scope, code: str, of: Type) -> str:
 
 
 def _compare(scope: Scope, e: x.Compare) -> str:
-    codes, checks = _operands(scope, e.left, e.right)
+    codes, checks = checked(scope, e.left, e.right)
     op = _PYTHON_OPS.get(e.op, e.op)
     equality = op in ("==", "!=") and _may_be_nan(e)
-    return _guarded(checks, _equality(op, *codes) if equality else f"({codes[0]} {op} {codes[1]})")
+    return guarded(checks, _equality(op, *codes) if equality else f"({codes[0]} {op} {codes[1]})")
 
 
 def _is(scope: Scope, e: x.Is) -> str:
@@ -389,12 +214,12 @@ def _logic(scope: Scope, e: x.Logic) -> str:
 
 
 def _not(scope: Scope, e: x.Not) -> str:
-    (operand,), checks = _operands(scope, e.operand)
-    return _guarded(checks, f"(not {operand})")
+    (operand,), checks = checked(scope, e.operand)
+    return guarded(checks, f"(not {operand})")
 
 
 def _between(scope: Scope, e: x.Between) -> str:
-    codes, checks = _operands(scope, e.operand, e.low, e.high)
+    codes, checks = checked(scope, e.operand, e.low, e.high)
     v, low, high = codes
     if e.include_low and e.include_high and not e.ordered:
         if _ascending(e.low, e.high):
@@ -455,18 +280,18 @@ def _call(scope: Scope, e: x.Call) -> str:
     if row.name == "coalesce":
         return _coalesce(scope, e)
     if row.nulls == "propagate":
-        args, checks = _operands(scope, *e.args)
+        args, checks = checked(scope, *e.args)
     else:
         args, checks = [value(scope, a) for a in e.args], []
     if callable(row.py):
-        return _guarded(checks, f"{scope.source.const(row.py, 'f')}({', '.join(args)})")
-    return _guarded(checks, f"({row.py.format(*args)})")
+        return guarded(checks, f"{scope.source.const(row.py, 'f')}({', '.join(args)})")
+    return guarded(checks, f"({row.py.format(*args)})")
 
 
 def _coalesce(scope: Scope, e: x.Call) -> str:
     code = value(scope, e.args[-1])
     for argument in reversed(e.args[:-1]):
-        (found,), checks = _operands(scope, argument)
+        (found,), checks = checked(scope, argument)
         code = f"({found} if {' and '.join(checks) or 'True'} else {code})"
     return code
 
@@ -493,8 +318,8 @@ def _convert(scope: Scope, e: x.Convert) -> str:
     ):
         return value(scope, e.operand)
     if to.name == "double" and (is_integral(source_type) or source_type.name == "float"):
-        (operand,), checks = _operands(scope, e.operand)
-        return _guarded(checks, f"float({operand})")
+        (operand,), checks = checked(scope, e.operand)
+        return guarded(checks, f"float({operand})")
     function = support.convert_unknown if source_type.name in ("object", "map") else support.convert
     operand = value(scope, e.operand)
     if to.name == "string":
@@ -530,46 +355,48 @@ def _period(scope: Scope, e: x.Period) -> str:
     return "0" if e.millis is None else value(scope, e.millis)
 
 
-_VALUES: dict[type, Callable[..., str]] = {
-    x.Const: _const,
-    x.Prop: _prop,
-    x.EventOf: _event,
-    x.EventType: _event_type,
-    x.Member: _member,
-    x.Index: _index,
-    x.ContextProp: _context_prop,
-    x.Variable: _variable,
-    x.TableRead: _table_read,
-    x.CurrentTimestamp: lambda scope, e: scope.now,
-    x.Prev: _of_row,
-    x.Prior: _of_row,
-    x.InsertStream: _of_row,
-    x.Grouping: _of_row,
-    x.WindowValue: _window_value,
-    x.OutputCounter: lambda scope, e: f"C.{e.name}",
-    x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
-    x.KeyRef: lambda scope, e: scope.keys[e.index],
-    x.SubqueryRef: _subquery,
-    x.Parameter: lambda scope, e: scope.parameters[e.index],
-    x.Arith: _arith,
-    x.Negate: _negate,
-    x.Concat: _concat,
-    x.Compare: _compare,
-    x.Is: _is,
-    x.Logic: _logic,
-    x.Not: _not,
-    x.Between: _between,
-    x.InList: _in,
-    x.Like: _like,
-    x.Case: _case,
-    x.Call: _call,
-    x.UserCall: _user_call,
-    x.Convert: _convert,
-    x.ArrayOf: _array,
-    x.StructOf: _struct,
-    x.TypeTest: _type_test,
-    x.Period: _period,
-}
+VALUES.update(
+    {
+        x.Const: _const,
+        x.Prop: _prop,
+        x.EventOf: _event,
+        x.EventType: _event_type,
+        x.Member: _member,
+        x.Index: _index,
+        x.ContextProp: _context_prop,
+        x.Variable: _variable,
+        x.TableRead: _table_read,
+        x.CurrentTimestamp: lambda scope, e: scope.now,
+        x.Prev: _of_row,
+        x.Prior: _of_row,
+        x.InsertStream: _of_row,
+        x.Grouping: _of_row,
+        x.WindowValue: _window_value,
+        x.OutputCounter: lambda scope, e: f"C.{e.name}",
+        x.AggregateRef: lambda scope, e: scope.aggregates[e.index],
+        x.KeyRef: lambda scope, e: scope.keys[e.index],
+        x.SubqueryRef: _subquery,
+        x.Parameter: lambda scope, e: scope.parameters[e.index],
+        x.Arith: arithmetic.arith,
+        x.Negate: arithmetic.negate,
+        x.Concat: _concat,
+        x.Compare: _compare,
+        x.Is: _is,
+        x.Logic: _logic,
+        x.Not: _not,
+        x.Between: _between,
+        x.InList: _in,
+        x.Like: _like,
+        x.Case: _case,
+        x.Call: _call,
+        x.UserCall: _user_call,
+        x.Convert: _convert,
+        x.ArrayOf: _array,
+        x.StructOf: _struct,
+        x.TypeTest: _type_test,
+        x.Period: _period,
+    }
+)
 
 
 def properties(*exprs: x.Expr | None, at: int = 0) -> list[str]:

@@ -1,0 +1,123 @@
+"""Where generated expressions stand, and how each kind of expression finds its code.
+
+`VALUES` has a function for each class of bound expressions: code of its value from the scope and the expression. The
+table is filled in `cepbook.engine.rows.expr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from cepbook.engine.rows.source import Source
+from cepbook.errors import Refusal
+from cepbook.lang import expr as x
+
+
+class Cell(Protocol):
+    """What holds a variable: generated code reads `value` at each evaluation; `listeners` are told of each change."""
+
+    value: Any
+    listeners: list[Callable[..., None]]
+    name: str
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the value is that of a context partition."""
+
+
+Place = tuple[int, str]  # (input of the statement, property)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the parts of an expression are found at the place that the code is written for.
+
+    `props` maps (input, property) to code: two inputs with a property of one name never meet. `events` are the whole
+    events, by input, `aggregates` and `keys` hold the code of aggregate values and group keys, `partition`
+    the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
+    values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
+    code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
+    units of the clock a second has. `subqueries` are the functions that look up what the statement's subqueries give,
+    `state` is the statement's state, which has theirs, and `parameters` are, in one, the values from around it.
+    """
+
+    source: Source
+    props: Mapping[Place, str]
+    events: Mapping[int, str] = field(default_factory=dict)
+    aggregates: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    partition: str = "S[0]"
+    now: str = "clock.now"
+    integer_division: bool = False
+    division_by_zero_null: bool = False
+    compensated_sums: bool = False
+    second: int = 1000
+    user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
+    variables: Mapping[str, Cell] = field(default_factory=dict)
+    assigned: Mapping[str, str] = field(default_factory=dict)
+    window: Mapping[str, str] = field(default_factory=dict)
+    row: Callable[[x.Expr], str] | None = None
+    subqueries: Sequence[str] = ()
+    state: str = "S"
+    parameters: Sequence[str] = ()
+
+    def at(self, **changes: object) -> Scope:
+        """The same scope with other places."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+# The scope of what is written into a source: no properties yet, but the engine's clock, rules and functions
+ScopeIn = Callable[[Source], Scope]
+
+
+def support_name(scope: Scope, function: Callable[..., object]) -> str:
+    """The name under which generated code calls one of `support`'s functions."""
+    return scope.source.bind(f"_{function.__name__}", function)
+
+
+def value(scope: Scope, e: x.Expr) -> str:
+    """A Python expression with the value of `e`."""
+    lower = VALUES.get(type(e))
+    if lower is None:
+        raise Refusal("no-lowering", f"the row engine has no code for {type(e).__name__}")
+    return lower(scope, e)
+
+
+VALUES: dict[type, Callable[..., str]] = {}
+
+
+# ------------------------------------------------------------------ null checks
+def nullable(e: x.Expr) -> bool:
+    """Whether the value can be null."""
+    if isinstance(e, x.Const):
+        return e.value is None
+    if isinstance(e, (x.Concat, x.Negate, x.Compare)):
+        return any(nullable(c) for c in x.children(e))
+    if isinstance(e, x.Arith):
+        return e.op in "/%" or nullable(e.right) or nullable(e.left)
+    return not isinstance(e, (x.CurrentTimestamp, x.Is, x.Between, x.ArrayOf, x.StructOf, x.TypeTest))
+
+
+def checked(scope: Scope, *exprs: x.Expr) -> tuple[list[str], list[str]]:
+    """Code for each operand that may be repeated after its check, and the null checks in evaluation order."""
+    codes: list[str] = []
+    checks: list[str] = []
+    for e in exprs:
+        code = value(scope, e)
+        if not nullable(e) and not x.children(e):
+            codes.append(code)
+        elif code.isidentifier():
+            codes.append(code)
+            if f"{code} is not None" not in checks:
+                checks.append(f"{code} is not None")
+        else:
+            temporary = scope.source.temporary()
+            codes.append(temporary)
+            checks.append(f"({temporary} := {code}) is not None")
+    return codes, checks
+
+
+def guarded(checks: list[str], code: str) -> str:
+    return code if not checks else f"({code} if {' and '.join(checks)} else None)"
