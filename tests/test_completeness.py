@@ -14,12 +14,13 @@ from cepbook.errors import BindError
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.dialects import epl
 from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.methods import METHODS
 from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = [
     pytest.param(row, id=f"{kind}-{row.name}")
-    for kind, registry in (("window", WINDOWS), ("aggregate", AGGREGATES), ("function", FUNCTIONS))
+    for kind, registry in (("window", WINDOWS), ("aggregate", AGGREGATES), ("function", FUNCTIONS), ("method", METHODS))
     for row in registry.values()
 ]
 WITHOUT_MODULE = {"groupwin", "merge"}  # they keep no events of their own but begin and end groups of windows
@@ -44,7 +45,9 @@ def corpus() -> str:
     )
 
 
-@pytest.mark.parametrize("registry", [WINDOWS, AGGREGATES, FUNCTIONS], ids=["windows", "aggregates", "functions"])
+@pytest.mark.parametrize(
+    "registry", [WINDOWS, AGGREGATES, FUNCTIONS, METHODS], ids=["windows", "aggregates", "functions", "methods"]
+)
 def test_keys_are_the_names(registry: dict[str, Any]) -> None:
     assert registry
     assert all(key == row.name for key, row in registry.items())
@@ -89,3 +92,8 @@ def test_window_has_a_module_and_a_case(row: Any) -> None:
 )
 def test_aggregate_has_a_case(row: Any) -> None:
     assert re.search(rf"\b{re.escape(row.name)}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in METHODS.values()])
+def test_method_has_a_case(row: Any) -> None:
+    assert re.search(rf"\.{row.short}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"

@@ -422,6 +422,11 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.Case: _case,
     x.Call: _call,
     x.UserCall: _call,
+    x.MethodCall: lambda e, show, calls: (
+        f"{show(e.receiver)}.{e.name.partition('.')[2]}({', '.join(map(show, e.args))})"
+    ),
+    x.Lambda: lambda e, show, calls: f"({', '.join(f'{role}{e.level}' for role in e.roles)}) => {show(e.body)}",
+    x.Local: lambda e, show, calls: f"{e.role}{e.level}",
     x.Convert: lambda e, show, calls: f"cast({show(e.operand)}, {e.type})",
     x.ArrayOf: lambda e, show, calls: f"{{{', '.join(show(o) for o in e.elements)}}}",
     x.StructOf: lambda e, show, calls: f"new {{{', '.join(f'{n} = {show(v)}' for n, v in e.columns)}}}",

@@ -305,6 +305,37 @@ class Call(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class MethodCall(Expr):
+    """``receiver.method(…)``: a row of `methods.METHODS`, by name. Null for a null receiver."""
+
+    name: str
+    receiver: Expr
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expr):
+    """``(x, i) => body`` as an argument of a method; `type` is that of the body.
+
+    Its parameters are the `Local`s of its `level` (how many lambdas stand around it) with these `roles`. With
+    `backwards` the method calls it from the last element to the first.
+    """
+
+    level: int
+    roles: tuple[str, ...]
+    body: Expr
+    backwards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Expr):
+    """A parameter of the lambda of `level`: its element, index or size, or the result so far, by its `role`."""
+
+    level: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class UserCall(Expr):
     """A function registered with ``Runtime.register_function``."""
 

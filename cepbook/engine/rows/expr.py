@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cepbook.engine.rows import arithmetic, support
+from cepbook.engine.rows import arithmetic, methods, support
 from cepbook.engine.rows.arrived import event_type
 from cepbook.engine.rows.frozen import is_hashable, key_code
 from cepbook.engine.rows.scope import VALUES, Place, checked, guarded
@@ -390,6 +390,8 @@ VALUES.update(
         x.Case: _case,
         x.Call: _call,
         x.UserCall: _user_call,
+        x.MethodCall: methods.call,
+        x.Local: methods.local,
         x.Convert: _convert,
         x.ArrayOf: _array,
         x.StructOf: _struct,
@@ -411,13 +413,17 @@ def placed(names: Mapping[str, str], at: int = 0) -> dict[Place, str]:
 
 
 def may_fail(*exprs: x.Expr | None) -> bool:
-    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers, subqueries."""
+    """Whether an expression may raise at run time: functions from Python, texts parsed as numbers, subqueries,
+    methods that compare what only run time knows.
+    """
     return any(_fails(part) for e in exprs if e is not None for part in x.walk(e))
 
 
 def _fails(e: x.Expr) -> bool:
     if isinstance(e, x.Convert):
         return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
+    if isinstance(e, x.MethodCall):
+        return methods.may_fail(e)
     return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 

@@ -13,6 +13,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.aggregates import AggregateRow
 from cepbook.lang.bind.arguments import Binder, how_many, whole_event
+from cepbook.lang.bind.lambdas import refuse_locals
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.period import seconds
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, coerce
@@ -43,6 +44,7 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     if scope.no_aggregates is not None:
         scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
     parts = _arguments(row, step, scope, bind)
+    refuse_locals(parts.all(), f"`{row.name}`", scope)
     _check_window(row, parts, step, scope)
     if not row.supported:
         scope.problems.unsupported(f"the aggregate {row.name}", step.span)

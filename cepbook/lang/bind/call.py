@@ -16,6 +16,7 @@ from cepbook.lang.bind.typing import TEXTUAL, coerce, common
 from cepbook.lang.bind.variant import part, variant_of
 from cepbook.lang.catalog import TYPE
 from cepbook.lang.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
+from cepbook.lang.methods import METHODS
 from cepbook.lang.types import Type
 
 UNSUPPORTED = frozenset(("transpose", "current_evaluation_context", "event_identity_equals"))
@@ -28,7 +29,7 @@ BUILT_IN = frozenset(
 )
 
 # How hints name what a method is called on
-RECEIVERS = {"string": "text", "array": "events", "sorted": "sorted(key)"}
+RECEIVERS = {"string": "text", "array": "events", "map": "map", "sorted": "sorted(key)"}
 
 SYNONYMS = {
     "average": "avg",
@@ -75,7 +76,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
 
 def _hint(name: str, registered: Iterable[str]) -> str | None:
     """What an unknown function called `name` was probably meant to be: also ``Math.abs``, ``text.length()``."""
-    for known in FUNCTIONS:
+    for known in (*FUNCTIONS, *METHODS):
         owner, _, short = known.rpartition(".")
         if owner and short.lower() == name:
             receiver = RECEIVERS.get(owner)

@@ -11,6 +11,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind import call
 from cepbook.lang.bind.access import bind_access
 from cepbook.lang.bind.declared import declared
+from cepbook.lang.bind.methods import bind_method, method_hint
 from cepbook.lang.bind.names import ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
 from cepbook.lang.bind.variant import looked_up, looked_up_anywhere
 from cepbook.lang.catalog import ContextType, VariableType
@@ -19,11 +20,6 @@ from cepbook.lang.types import Type
 
 Binder = Callable[[ast.Expr, Scope], x.Expr]
 
-ENUMERATION_METHODS = frozenset(
-    "aggregate allOf anyOf arrayOf average countOf distinctOf except firstOf groupBy intersect lastOf leastFrequent max"
-    " maxBy min minBy mostFrequent orderBy orderByDesc reverse selectFrom sequenceEqual sumOf take takeLast takeWhile"
-    " takeWhileLast toMap union where".split()
-)
 DATETIME_METHODS = frozenset(
     "after before between coincides during finishedBy finishes format get getDayOfMonth getDayOfWeek getDayOfYear"
     " getEra getHourOfDay getMillisOfSecond getMinuteOfHour getMonthOfYear getSecondOfMinute getWeekyear getYear"
@@ -35,7 +31,7 @@ DATETIME_METHODS = frozenset(
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     """The value of a chain; raises Refused (reported) when a name in it is unknown."""
     first, *rest = _without_package(node.steps, scope)
-    found = declared(first, bool(rest), scope, bind)
+    found = declared(first, rest, scope, bind)
     if found is not None:
         return apply_steps(_indexed(found, first, scope, bind), rest, scope, bind)
     store = scope.module.catalog.stores.get(first.name) if first.args is None and not first.wildcard else None
@@ -80,7 +76,7 @@ def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr | None:
     if outside is None or first.index is not None or _property(first, scope) is not None:
         return None
     around = outside.scope
-    if around.params is not None and first.name in around.params:
+    if first.name in (around.params or ()) or first.name in around.locals:
         return outside.parameter(bind_chain(node, around, bind))
     if _stream_named(first.name, around) is None:
         tag = _property(first, around) if len(node.steps) > 1 else None
@@ -428,13 +424,11 @@ def _method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x
     row = FUNCTIONS.get(f"string.{step.name}") if target.type in (t.STRING, t.CHAR) else None
     if row is not None:
         return _indexed(call.bind_function(row, step, scope, bind, receiver=target), step, scope, bind)
-    row = FUNCTIONS.get(f"array.{step.name}") if target.type.of is not None and not step.args else None
-    if row is not None:
-        return call.bind_function(row, step, scope, bind, receiver=target)
-    if step.name in ENUMERATION_METHODS and target.type.of is not None:
-        scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
+    found = bind_method(target, step, scope, bind)
+    if found is not None:
+        return _indexed(found, step, scope, bind)
     if step.name in DATETIME_METHODS and (target.type in (t.LONG, t.TIMESTAMP) or target.type.event is not None):
         scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
-    methods = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
-    hint = did_you_mean(step.name, methods) if target.type == t.STRING else None
+    texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
+    hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
     scope.problems.fail("unknown-function", f"no method `{step.name}` for {describe(target.type)}", step.span, hint)

@@ -19,6 +19,7 @@ from cepbook.lang.ast.node import Node
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.names import ERROR, Module, Problems, Scope, error_at
 from cepbook.lang.catalog import DeclaredExpression
+from cepbook.lang.methods import enumerates
 
 Binder = Callable[[ast.Expr, Scope], x.Expr]
 
@@ -64,8 +65,13 @@ def _declaration(node: ast.ExpressionDecl, module: Module) -> DeclaredExpression
     return DeclaredExpression(node.name, node.params, node.body, node.alias, module.source)
 
 
-def declared(step: ast.NameStep, more: bool, scope: Scope, bind: Binder) -> x.Expr | None:
-    """What the first `step` of a chain is as a parameter, or a use of a declared expression; None for other names."""
+def declared(step: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.Expr | None:
+    """What the first `step` of a chain is as a parameter, or a use of a declared expression; None for other names.
+
+    Of a subquery as its body a method of arrays in the `rest` of the chain gets all rows.
+    """
+    if step.args is None and step.name in scope.locals:
+        return replace(scope.locals[step.name], span=step.span)
     if scope.params is not None and step.args is None and step.name in scope.params:
         return scope.params[step.name]
     module = scope.module
@@ -74,15 +80,15 @@ def declared(step: ast.NameStep, more: bool, scope: Scope, bind: Binder) -> x.Ex
         found = module.catalog.expressions.get(step.name)
         if found is None:
             return None
-        if step.args is None and not step.wildcard and (found.params or more):
+        if step.args is None and not step.wildcard and (found.params or rest):
             return None
         module.need("expression", step.name)
     if step.args is None and not step.wildcard:
-        return _expanded(found, (), step, scope, bind) if found.alias or not found.params else None
+        return _expanded(found, (), step, rest, scope, bind) if found.alias or not found.params else None
     if found.alias:
         hint = f"write `{step.name}`, without brackets"
         module.problems.fail("wrong-parameter", f"the alias `{step.name}` takes no parameters", step.span, hint)
-    return _expanded(found, _arguments(step, scope, bind), step, scope, bind)
+    return _expanded(found, _arguments(step, scope, bind), step, rest, scope, bind)
 
 
 def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.Expr, ...]:
@@ -98,7 +104,12 @@ def _arguments(step: ast.NameStep, scope: Scope, bind: Binder) -> tuple[x.Expr, 
 
 
 def _expanded(
-    found: DeclaredExpression, args: tuple[x.Expr, ...], step: ast.NameStep, scope: Scope, bind: Binder
+    found: DeclaredExpression,
+    args: tuple[x.Expr, ...],
+    step: ast.NameStep,
+    rest: Sequence[ast.NameStep],
+    scope: Scope,
+    bind: Binder,
 ) -> x.Expr:
     """The body with `args` for its parameters."""
     module = scope.module
@@ -112,12 +123,27 @@ def _expanded(
         module.problems.fail("wrong-parameter", f"expression `{found.name}` uses itself", step.span)
     module.expanding.append(found)
     try:
-        own = scope if found.alias else replace(scope, params=dict(zip(found.params, args, strict=True)), aliases={})
+        params = dict(zip(found.params, args, strict=True))
+        own = scope if found.alias else replace(scope, params=params, aliases={}, locals={})
+        listed = bool(rest) and rest[0].args is not None and enumerates(rest[0].name)
+        whole = _rows() if listed and isinstance(found.body, ast.Subquery) and not found.body.exists else bind
         if found.source is module.source:
-            return bind(found.body, own)
-        return _from_elsewhere(found, own, step.span, bind)
+            return whole(found.body, own)
+        return _from_elsewhere(found, own, step.span, whole)
     finally:
         module.expanding.pop()
+
+
+def _rows() -> Binder:
+    """Binds a subquery as an array of all its rows."""
+
+    def rows(node: ast.Expr, scope: Scope) -> x.Expr:
+        assert isinstance(node, ast.Subquery)
+        ask = scope.module.subquery
+        assert ask is not None
+        return ask(node.select, "list", None, "", node.span, scope)
+
+    return rows
 
 
 def _from_elsewhere(found: DeclaredExpression, scope: Scope, span: Span, bind: Binder) -> x.Expr:

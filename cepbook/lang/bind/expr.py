@@ -17,6 +17,7 @@ from cepbook.lang.bind import chain
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, resolve_type, simple_type
 from cepbook.lang.bind.period import bind_period
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, alike, coerce, common, comparable, ordered
+from cepbook.lang.methods import enumerates
 from cepbook.lang.plan import SubqueryForm
 from cepbook.lang.rewrite.expressions import fold_node
 from cepbook.lang.types import Type
@@ -381,7 +382,7 @@ def _chain(node: ast.Chain, scope: Scope) -> x.Expr:
 
 def _member(node: ast.Member, scope: Scope) -> x.Expr:
     first = node.steps[0]
-    if isinstance(node.target, ast.Subquery) and first.args is not None and first.name in chain.ENUMERATION_METHODS:
+    if isinstance(node.target, ast.Subquery) and first.args is not None and enumerates(first.name):
         target = _asked(node.target.select, "list", None, "", node.target.span, scope)
     else:
         target = bind_expr(node.target, scope)
@@ -417,6 +418,11 @@ def _star(node: ast.Star, scope: Scope) -> x.Expr:
     scope.problems.fail("wrong-parameter", "`*` is not an expression", node.span)
 
 
+def _lambda(node: ast.Lambda, scope: Scope) -> x.Expr:
+    hint = "methods of arrays take one, such as where(x => x.price > 10)"
+    scope.problems.fail("wrong-parameter", "a lambda stands here where a value is needed", node.span, hint)
+
+
 _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
     ast.Literal: _literal,
     ast.Chain: _chain,
@@ -435,7 +441,7 @@ _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
     ast.NewInstance: _unsupported("new with a type name"),
     ast.Cast: _cast,
     ast.TypeTest: _type_test,
-    ast.Lambda: _unsupported("lambda expressions"),
+    ast.Lambda: _lambda,
     ast.TimePeriod: _period,
     ast.Subquery: _subquery,
     ast.InSubquery: _in_subquery,

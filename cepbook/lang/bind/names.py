@@ -152,7 +152,7 @@ class Scope:
     `grouping_keys` are the group by keys of a clause with grouping sets. `correlated` are names of what began the
     context partition, for the conditions that end it; properties and streams come first. `no_subqueries` names a place
     that allows no subquery; in one, `outside` is what stands around it. In the body of a declared expression there are
-    only `params`, not the names of streams.
+    only `params`, not the names of streams. `locals` are the parameters of the lambdas around, `depth` in number.
     """
 
     module: Module
@@ -171,6 +171,8 @@ class Scope:
     no_subqueries: str | None = None
     outside: Outside | None = None
     params: Mapping[str, x.Expr] | None = None
+    locals: Mapping[str, x.Expr] = field(default_factory=dict)
+    depth: int = 0
 
     @property
     def problems(self) -> Problems:

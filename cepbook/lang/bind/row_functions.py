@@ -12,6 +12,7 @@ from dataclasses import replace
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.bind.lambdas import refuse_locals
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import Type
@@ -105,6 +106,7 @@ def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
     if isinstance(node, ast.Star):
         node = _event(name, node, scope)
     value = bind(node, _plain(name, scope))
+    refuse_locals([value], f"`{name}`", scope)
     if value.type != ERROR and not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(value)):
         scope.problems.fail("wrong-parameter", f"`{name}` needs a property of the event", node.span)
     return value

@@ -1,0 +1,50 @@
+"""Methods of values as Python source: a call of the row's function, lambdas as functions that are mapped over elements.
+
+::
+
+    f3(t1, map(lambda element0: …, t1))                          xs.where(x => …)
+    f3(t1, map(lambda element0, index0: …, t1, count()))         xs.where((x, i) => …)
+    f4(t1, 0, (lambda result0, element0: …, t1))                 xs.aggregate(0, (r, x) => …)
+"""
+
+from __future__ import annotations
+
+from itertools import count, repeat
+
+from cepbook.engine.rows.scope import Scope, checked, guarded, value
+from cepbook.lang import expr as x
+from cepbook.lang.methods import METHODS
+
+
+def call(scope: Scope, e: x.MethodCall) -> str:
+    """``receiver.method(…)``; null for a null receiver."""
+    row = METHODS[e.name]
+    (receiver,), checks = checked(scope, e.receiver)
+    args = [_lambda(scope, arg, receiver) if isinstance(arg, x.Lambda) else value(scope, arg) for arg in e.args]
+    if row.typed:
+        args.append(scope.source.const((e.args[-1] if e.args else e).type, "type"))
+    return guarded(checks, f"{scope.source.const(row.py, 'f')}({', '.join([receiver, *args])})")
+
+
+def local(scope: Scope, e: x.Local) -> str:
+    """A parameter of a lambda."""
+    return f"{e.role}{e.level}"
+
+
+def _lambda(scope: Scope, e: x.Lambda, receiver: str) -> str:
+    """What is handed to the row's function for a lambda, see `methods.row.MethodRow`."""
+    columns = [f"{receiver}[::-1]" if e.backwards else receiver]
+    if "index" in e.roles:
+        columns.append(f"{scope.source.bind('_count', count)}()")
+    if "size" in e.roles:
+        columns.append(f"{scope.source.bind('_repeat', repeat)}(len({receiver}))")
+    function = f"lambda {', '.join(f'{role}{e.level}' for role in e.roles)}: {value(scope, e.body)}"
+    if "result" in e.roles:
+        return f"({', '.join([function, *columns])})"
+    return f"map({', '.join([function, *columns])})"
+
+
+def may_fail(e: x.MethodCall) -> bool:
+    """Whether elements or keys are of types that only run time knows, so that they may not compare."""
+    types = [e.receiver.type.of, *(arg.type for arg in e.args)]
+    return any(type_ is not None and type_.name in ("object", "map") for type_ in types)

@@ -1,0 +1,159 @@
+"""Calls of methods by the registry: which form is meant, its lambdas bound, its parameters checked.
+
+Esper reference, chapter "EPL Reference: Enumeration Methods". A lambda's parameters are names of their own, which hide
+those of lambdas around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import Binder, how_many
+from cepbook.lang.bind.lambdas import bind_lambda
+from cepbook.lang.bind.names import ERROR, Scope, describe, did_you_mean, error_at
+from cepbook.lang.bind.typing import LOOSE, TEXTUAL, assignable, coerce, comparable
+from cepbook.lang.methods import MethodRow, named, of
+from cepbook.lang.methods.row import Form, Given, Kind, Parameter, Receiver
+from cepbook.lang.types import Type
+
+_NAMES: dict[Kind, str] = {
+    "number": "a number",
+    "integer": "an int",
+    "ordered": "a value with an order",
+    "boolean": "boolean",
+    "collection": "an array",
+}
+_OWNERS: dict[Receiver, str] = {"events": "arrays", "values": "arrays", "map": "maps"}
+
+
+def bind_method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr | None:
+    """``target.step(…)``; None when values of its type have no method of that name. Raises Refused (reported)."""
+    kinds = _kinds(target.type)
+    for row in named(step.name):
+        forms = [form for form in row.forms if any(kind in form.receivers for kind in kinds)]
+        if forms:
+            return _bound(row, forms, target, step, scope, bind)
+    return None
+
+
+def method_hint(target: x.Expr, step: ast.NameStep) -> str | None:
+    """What an unknown method was probably meant to be."""
+    owners = [_OWNERS[form.receivers[0]] for row in named(step.name) for form in row.forms]
+    if owners:
+        return f"it is a method of {owners[0]}"
+    return did_you_mean(step.name, of(_kinds(target.type)))
+
+
+def _kinds(type_: Type) -> tuple[Receiver, ...]:
+    """What a value of the type is for methods."""
+    if type_.of is not None:
+        return ("events",) if type_.of.event is not None or type_.of.fields is not None else ("values",)
+    return ("map",) if type_ == t.MAP else ()
+
+
+def _bound(
+    row: MethodRow, forms: Sequence[Form], target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder
+) -> x.Expr:
+    if step.wildcard or step.distinct or step.named:
+        scope.problems.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
+    element = target.type.of or t.OBJECT
+    form = _form(row, forms, step, scope)
+    args: list[x.Expr] = []
+    for parameter, node in zip(form.parameters, step.args or (), strict=True):
+        if isinstance(node, ast.Lambda):
+            bound = bind_lambda(node, parameter, row.short, element, args, scope, bind)
+        else:
+            bound = bind(node, scope)
+        if bound.type == ERROR:
+            return error_at(step.span)
+        args.append(_checked(bound, parameter, row, element, args, scope))
+    if not _fits(form.elements, element):
+        wanted = "numbers" if form.elements == "number" else "values with an order"
+        hint = f"give it a lambda, such as {_shape(row)}"
+        fact = f"`{row.short}` without a lambda needs {wanted}, found {describe(element)}"
+        scope.problems.fail("type-mismatch", fact, step.span, hint)
+    type_ = row.result(Given(target.type, element, tuple(arg.type for arg in args)))
+    return x.MethodCall(type_, row.name, target, tuple(args), span=target.span.to(step.span))
+
+
+# ---------------------------------------------------------------- which form
+def _form(row: MethodRow, forms: Sequence[Form], step: ast.NameStep, scope: Scope) -> Form:
+    """The form that has lambdas and values where they are written."""
+    given = step.args or ()
+    for form in forms:
+        if len(form.parameters) == len(given) and all(map(_in_shape, form.parameters, given)):
+            return form
+    counts = [len(form.parameters) for form in forms]
+    if len(given) not in counts:
+        fact = f"`{row.short}` takes {how_many(min(counts), max(counts))}, found {len(given)}"
+        scope.problems.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
+    form = next(form for form in forms if len(form.parameters) == len(given))
+    at, node = next(
+        (i, arg) for i, (p, arg) in enumerate(zip(form.parameters, given, strict=True), 1) if not _in_shape(p, arg)
+    )
+    wanted = "a value" if isinstance(node, ast.Lambda) else "a lambda"
+    fact = f"parameter {at} of `{row.short}` must be {wanted}"
+    scope.problems.fail("wrong-parameter", fact, node.span, f"such as {_shape(row)}")
+
+
+def _in_shape(parameter: Parameter, node: ast.Expr) -> bool:
+    return (parameter.shape != "value") == isinstance(node, ast.Lambda)
+
+
+def _shape(row: MethodRow) -> str:
+    """The call in the row's example."""
+    return row.example[row.example.rindex(f".{row.short}(") + 1 :]
+
+
+# ---------------------------------------------------------------- parameters
+def _checked(
+    bound: x.Expr, parameter: Parameter, row: MethodRow, element: Type, before: Sequence[x.Expr], scope: Scope
+) -> x.Expr:
+    """An argument that its parameter takes."""
+    what = f"the {parameter.name} of `{row.short}`"
+    span = bound.body.span if isinstance(bound, x.Lambda) else bound.span
+    if parameter.shape == "fold":
+        return _next_result(bound, before[-1], what, scope)
+    if parameter.kind == "collection":
+        of_ = bound.type.of
+        if bound.type not in LOOSE and (of_ is None or not comparable(of_, element)):
+            wanted = f"an array of {describe(element)}"
+            scope.problems.fail("type-mismatch", f"{what} must be {wanted}, found {describe(bound.type)}", span)
+        return bound
+    untyped = isinstance(bound, x.Lambda) and isinstance(bound.body, x.UserCall) and bound.type == t.OBJECT
+    if not _fits(parameter.kind, bound.type) and not untyped:
+        wanted = _NAMES[parameter.kind]
+        scope.problems.fail("type-mismatch", f"{what} must be {wanted}, found {describe(bound.type)}", span)
+    return bound
+
+
+def _next_result(bound: x.Expr, start_value: x.Expr, what: str, scope: Scope) -> x.Expr:
+    """The lambda of aggregate, whose result is of the type of the start value."""
+    assert isinstance(bound, x.Lambda)
+    start = start_value.type
+    if start == t.NULL:
+        scope.problems.fail(
+            "type-mismatch", "the start value of `aggregate` has no type", start_value.span, "such as cast(null, int)"
+        )
+    if not assignable(bound.type, start):
+        hint = "begin with 0.0" if t.is_numeric(start) and t.is_numeric(bound.type) else None
+        fact = f"{what} must be {describe(start)}, as the start value is, found {describe(bound.type)}"
+        scope.problems.fail("type-mismatch", fact, bound.body.span, hint)
+    return replace(bound, type=start, body=coerce(bound.body, start))
+
+
+def _fits(kind: Kind, type_: Type) -> bool:
+    match kind:
+        case "number":
+            return t.is_numeric(type_)
+        case "integer":
+            return type_ in (t.BYTE, t.SHORT, t.INT)
+        case "boolean":
+            return type_ == t.BOOLEAN
+        case "ordered":
+            return t.is_numeric(type_) or type_ in (*TEXTUAL, *LOOSE, t.BOOLEAN, t.TIMESTAMP)
+    return True

@@ -1,0 +1,40 @@
+"""Every method that is called on a value, ``receiver.method(…)``, by its owner and name: ``array.where``.
+
+A new one is a row here, with the function that calculates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cepbook.lang.methods.container import CONTAINERS
+from cepbook.lang.methods.enumeration import ENUMERATION
+from cepbook.lang.methods.row import MethodRow, Receiver
+
+METHODS: dict[str, MethodRow] = {row.name: row for row in (*ENUMERATION, *CONTAINERS)}
+
+_BY_SHORT: dict[str, tuple[MethodRow, ...]] = {}
+for _row in METHODS.values():
+    _BY_SHORT[_row.short.lower()] = (*_BY_SHORT.get(_row.short.lower(), ()), _row)
+
+_ENUMERATING = frozenset(row.short.lower() for row in ENUMERATION)
+
+
+def named(name: str) -> tuple[MethodRow, ...]:
+    """The methods of a name, in any case of letters, whatever they are called on."""
+    return _BY_SHORT.get(name.lower(), ())
+
+
+def enumerates(name: str) -> bool:
+    """Whether a method of this name takes an array: a subquery before it gives all its rows."""
+    return name.lower() in _ENUMERATING
+
+
+def of(kinds: Collection[Receiver]) -> list[str]:
+    """The names of the methods of receivers of these kinds."""
+    return [
+        row.short for row in METHODS.values() if any(kind in form.receivers for form in row.forms for kind in kinds)
+    ]
+
+
+__all__ = ["METHODS", "MethodRow", "enumerates", "named", "of"]
