@@ -19,9 +19,9 @@ endif
 help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-lab: env-lab  ## open JupyterLab at the first notebook (more options: LAB_ARGS="--no-browser --port 8900")
-	@echo "cepbook: opening JupyterLab at $(FIRST); Ctrl-C stops it"
-	@$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.default_url=/lab/tree/$(FIRST) $(LAB_ARGS)
+lab: env-lab  ## open JupyterLab at a copy of the first notebook (more options: LAB_ARGS="--no-browser --port 8900")
+	@copy=$$($(VENV_PYTHON) tools/scratch.py $(FIRST)) && echo "cepbook: opening JupyterLab at $$copy; Ctrl-C stops it" && \
+		$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.default_url=/lab/tree/$$copy $(LAB_ARGS)
 
 test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
 	@$(VENV_PYTHON) tools/check.py $(STAGES)

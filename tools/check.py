@@ -29,6 +29,11 @@ STAGES = {
 }
 # What is worth running after every change; `make test` runs it as a part of "unit".
 QUICK = {"quick": [*PYTEST, "tests", "-m", "not spark and not browser and not histories"]}
+NO_BROWSER = """
+    NOTHING WAS TESTED IN A BROWSER: no Chromium or Chrome was found.
+    Install one (`apt-get install chromium`, or `.venv/bin/python -m playwright install chromium`), or set
+    CEPBOOK_CHROMIUM to the path of yours, and run `make test STAGES=browser`.
+"""
 CLOSING = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+|no tests ran) in [\d.]+s.*?=*$")
 
 
@@ -94,6 +99,8 @@ def main(names: list[str]) -> int:
     for name, (passed, closing, seconds, worked) in results.items():
         print(f"{name:10} {'ok' if passed else 'FAILED':7} {seconds:6.1f} s  {worked:6.1f} CPU s  {closing}")
         total += count(closing, passed)
+    if "browser" in results and "skipped" in results["browser"][1]:
+        print(NO_BROWSER)
     print(f"{'total':10} {'':7} {sum(seconds for _, _, seconds, _ in results.values()):6.1f} s")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped", flush=True)
     return 0 if all(passed for passed, _, _, _ in results.values()) else 1

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepbook.errors import UsageError
+from cepbook.widgets.theme import printed, themed
 
 if TYPE_CHECKING:
     import altair as alt
@@ -78,7 +79,7 @@ def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callab
 
 def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
     """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made."""
-    as_v5 = {**spec, "$schema": SCHEMA}
+    as_v5 = themed({**spec, "$schema": SCHEMA})
     bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
     png = _png(as_v5)
     if png is not None:
@@ -92,7 +93,7 @@ def _png(spec: dict[str, Any]) -> str | None:
     except ImportError:
         return None
     try:
-        png = vl_convert.vegalite_to_png(_drawable(spec), vl_version="5.21", scale=1)
+        png = vl_convert.vegalite_to_png(_drawable(printed(spec)), vl_version="5.21", scale=1)
     except ValueError:  # what vl_convert raises for a specification that it cannot draw; the live chart remains
         return None
     return b64encode(_deflated(png)).decode("ascii")

@@ -14,6 +14,7 @@ from cepbook.session.marble import Marble
 from cepbook.session.rerun import Arrival, Bar
 from cepbook.widgets.charts import YEAR_MS, offline_altair, show_as_chart
 from cepbook.widgets.encode import text_of, time_text
+from cepbook.widgets.theme import FAINT, INK
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,7 +28,6 @@ MOST_ROWS = 8  # rows of one delivery that are drawn apart
 LABEL_LIMIT = 16  # characters
 CHARACTER = 5.6  # pixels, about
 POINT = 13
-INK, FAINT = "#57606a", "#d0d7de"
 WINDOW, INSERT, REMOVE = "#0969da", "#2da44e", "#cf222e"
 FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
 
@@ -106,9 +106,7 @@ def chart(marble: Marble) -> alt.LayerChart:
     made: alt.LayerChart = altair.layer(*layers).properties(
         width=WIDTH,
         height=height,
-        title=altair.TitleParams(
-            marble.name, subtitle=[*subtitle, *marble.notes], anchor="start", subtitleColor=INK, subtitleFontSize=11
-        ),
+        title=altair.TitleParams(marble.name, subtitle=[*subtitle, *marble.notes], anchor="start", subtitleFontSize=11),
         description=repr(marble).replace("\n ", ";"),
     )
     framed: alt.LayerChart = made.configure_view(stroke=None)
@@ -266,9 +264,7 @@ class _Draw:
         shape: dict[str, Any] = {"format": next((f for span, f in FORMATS if axis.span < span), "%m-%d %H:%M")}
         if not temporal:
             shape = {"format": "~f"}
-        shown = self._alt.Axis(
-            title=None if temporal else f"time ({axis.unit})", tickCount=7, gridColor="#eaeef2", **shape
-        )
+        shown = self._alt.Axis(title=None if temporal else f"time ({axis.unit})", tickCount=7, **shape)
         return self._alt.X("time", type="temporal" if temporal else "quantitative", scale=scale, axis=shown)
 
     def _y(self) -> Any:

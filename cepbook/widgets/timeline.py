@@ -11,6 +11,7 @@ from cepbook.session.timeline import Timeline
 from cepbook.widgets.charts import YEAR_MS, offline_altair, show_as_chart
 from cepbook.widgets.encode import text_of, time_text
 from cepbook.widgets.marble import FORMATS
+from cepbook.widgets.theme import FAINT
 
 if TYPE_CHECKING:
     import altair as alt
@@ -21,7 +22,6 @@ LABELLED = 40
 COUNTS = 70  # pixels, of how many lived
 FEW = 4  # at most so many at once: each number is written beside the axis
 LABEL_LIMIT = 28  # characters
-INK, FAINT = "#57606a", "#d0d7de"
 LIFE, BORN, DIED = "#0969da", "#2da44e", "#cf222e"
 _TIMES = ("startTime", "endTime")
 
@@ -36,7 +36,6 @@ def chart(timeline: Timeline) -> alt.VConcatChart:
             timeline.context,
             subtitle=[" ".join(timeline.epl.split()), *timeline.notes],
             anchor="start",
-            subtitleColor=INK,
             subtitleFontSize=11,
         ),
         description=repr(timeline).replace("\n ", ";"),

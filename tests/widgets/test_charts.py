@@ -13,6 +13,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.widgets import charts
+from cepbook.widgets.theme import CONFIG, printed, themed
 
 START = 1_357_016_400_000
 
@@ -169,6 +170,7 @@ def test_a_picture_of_text_that_xml_cannot_hold() -> None:
     pytest.importorskip("vl_convert")
     program = """
 from cepbook.widgets import charts
+from cepbook.widgets.theme import CONFIG, printed, themed
 odd = [*range(32), 127, 0x85, 0xd800, 0xdfff, 0xfffe, 0xffff, 0x1f600]
 for text in ["".join(map(chr, odd)), *(f"a{chr(code)}b" for code in odd)]:
     values = [{"x": 1, "s": text}]
@@ -178,3 +180,15 @@ for text in ["".join(map(chr, odd)), *(f"a{chr(code)}b" for code in odd)]:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_charts_have_the_colours_of_the_page_and_pictures_light_ones() -> None:
+    spec = {"mark": "point", "encoding": {}, "config": {"axis": {"gridColor": "red"}, "view": {"stroke": None}}}
+    shown = themed(spec)
+    assert (
+        shown["config"]["axis"] == CONFIG["axis"] | {"gridColor": "red"} and shown["config"]["view"]["stroke"] is None
+    )
+    assert "var(--jp-" in shown["config"]["text"]["color"] and shown["usermeta"]["embedOptions"]["renderer"] == "svg"
+    plain = printed(shown)
+    assert "var(" not in str(plain) and plain["background"] == "white"
+    assert plain["config"]["text"]["color"] == "#57606a"
