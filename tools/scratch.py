@@ -1,4 +1,4 @@
-"""Copies the notebooks to `scratch/`, where JupyterLab may save what it likes; prints where the copy of the named one is.
+"""Copies the notebooks to `scratch/`, where JupyterLab may save what it likes; prints where that of the named one is.
 
 A notebook that is there already stays as it is: it is the user's. The folder is not tracked; without it, all are new.
 """
