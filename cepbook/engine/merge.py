@@ -56,10 +56,15 @@ class MergeCode:
         self.filter_scope = scope.at(props=lower.placed(self.event), events={0: "e"}, partition="S[0]")
         self.access = access_by_columns(plan.predicate, 0, (1,))
         self._insert = 0
+        changes = [change for action in actions for change in action.changes]
+        self.resets = any(change.reset for change in changes)
+        assigned = {change.name for change in changes if change.index is None}
+        # a changed element shows in the former row, too: both have the one array (recorded: ts_update_array_elements)
+        self.shared = {change.name for change in changes if change.index is not None} - assigned
 
     def write(self) -> None:
         source, plan = self.source, self.plan
-        for name in ("route", "target", "contents", "by_key", "within", "move"):
+        for name in ("route", "target", "contents", "by_key", "within", "move", "blank", "renew"):
             source.bind(name, None)  # of the running statement
         write_takers(plan, self.event, self.filter_scope, self._body)
         with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
@@ -75,6 +80,8 @@ class MergeCode:
         source.line("now = clock.now")
         source.line("T = target(S)")
         source.line("old, new, made = [], [], []")
+        if self.resets:
+            source.line("emptied = []")
         unmatched = [branch for branch in plan.branches if branch.matched is False]
         matched = [branch for branch in plan.branches if branch.matched is True]
         always = [branch for branch in plan.branches if branch.matched is None]
@@ -90,7 +97,13 @@ class MergeCode:
         for branch in always:
             self._actions(branch)
         with source.block("if old or new:"):
+            if self.shared:
+                with source.block("for r, i in new:"):
+                    names = source.const(tuple(sorted(self.shared)), "names")
+                    source.line(f"if i is not None: i[-1].update((n, r[n]) for n in {names})")
             source.line("move(T, old, new, now)", plan.span)
+            if self.resets:
+                source.line("for i, names in emptied: renew(i, names)")
             with source.block("if push:"):
                 rows, made = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
                 source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
@@ -162,6 +175,9 @@ class MergeCode:
         elif action.kind == "update":
             source.line("r = {**r}")
             for change in action.changes:
+                if change.reset:
+                    self._reset(change)
+                    continue
                 code = lower.value(self.scope, change.value)
                 if change.index is not None:
                     with_one = source.bind("_with_element", with_element)
@@ -181,6 +197,13 @@ class MergeCode:
             else:
                 source.line(f"made.append(({self._insert}, {row}))", action.span)
                 self._insert += 1
+
+    def _reset(self, change: p.Change) -> None:
+        source, name = self.source, self.source.const(change.name, "n")
+        source.line(f"blank(r, ({name},))", change.span)
+        source.line(f"emptied.append((i, ({name},)))")
+        if change.name in self.row:
+            source.line(f"{self.row[change.name]} = r[{name}]")
 
 
 def compile_rows(plan: p.InsertRows, scope_in: ScopeIn) -> Callable[[], list[dict[str, Any]]]:

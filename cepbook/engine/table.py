@@ -6,7 +6,8 @@ column keeps its value there up to date.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cepbook.engine.delta import Row
@@ -55,6 +56,12 @@ class Table(Store):
         item = self._state(partition)[1].items.get(key)
         return None if item is None else item[1][-1][column]
 
+    def held(self, partition: Any, key: Any, column: str) -> Any:
+        """What the events of a column are held in, of the row under `key`; null if there is none."""
+        item = self._state(partition)[1].items.get(key)
+        place = list(self.type.calls).index(column)
+        return None if item is None else self._program["held"](item[1][place], place)
+
     def row(self, partition: Any, key: Any) -> Row:
         """The row under `key`, or one of nulls."""
         item = self._state(partition)[1].items.get(key)
@@ -87,6 +94,21 @@ class Table(Store):
         """The cells of a new row."""
         made: list[Any] = self._program["new_cells"](row)
         return made
+
+    def blank(self, row: Row, names: Sequence[str]) -> None:
+        """Give aggregation columns of a row the values that they begin with."""
+        begin = self.fresh({})[-1]
+        row.update((name, begin[name]) for name in names)
+
+    def renew(self, item: Item, names: Sequence[str]) -> None:
+        """Aggregation columns of a row begin anew."""
+        begin = self.fresh({})
+        for place, name in enumerate(self.type.calls):
+            if name in names:
+                item[1][place] = begin[place]
+
+    def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
+        return {**super().functions(partition_of), "blank": self.blank, "renew": self.renew}
 
     def _put(self, state: Any, key: Any, row: Row) -> Item:
         cells = self.fresh(row)
@@ -136,8 +158,10 @@ class Table(Store):
             if key in after or (key in items and key not in gone):
                 raise ValueError(self._taken(row))
             after.add(key)
+        stays = {self.key(row) for row in changed.values()}  # in its place
         for item in old:
-            del items[self.key(item[-1])]
+            if self.key(item[-1]) not in stays:
+                del items[self.key(item[-1])]
             if state[2] is not None:
                 state[2].leave(item)
         for row, origin in new:
@@ -173,6 +197,18 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Pro
             source.line(f"r[{source.const(name, 'n')}] = {made.values[0]}")
             lists.append(f"l{number}")
         source.line(f"return [{', '.join([*lists, 'r'])}]")
+    with source.block("def held(cells, place):"):
+        source.line("return HELD[place](cells)")
+    readers = []
+    for number, call in enumerate(plan.store.calls.values()):
+        assert isinstance(call, p.AggregateCall)
+        if call.name in ("window", "sorted"):
+            readers.append(f"{number}: held{number}")
+            made = Aggregates(scope, [replace(call, reference=True)], Leaving.ANYHOW, False, f"c{number}_")
+            with source.block(f"def held{number}(cells):"):
+                made.load("cells")
+                source.line(f"return {made.values[0]}")
+    source.line(f"HELD = {{{', '.join(readers)}}}")
     with source.block("def key_of(r):"):
         codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]
         source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")

@@ -154,6 +154,8 @@ def _update(statement: plan.UpdateStatement) -> list[str]:
 
 
 def show_change(change: plan.Change) -> str:
+    if change.reset:
+        return f"{change.name} begins anew"
     element = "" if change.index is None else f"[{show_expr(change.index)}]"
     return f"{change.name}{element} = {show_expr(change.value)}"
 

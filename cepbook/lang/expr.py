@@ -235,7 +235,8 @@ class Logic(Expr):
 class TableRead(Expr):
     """What table `table` has now under `keys`: a `column`, null where there is no row; without one the row as a map.
 
-    With `all_keys` it is the array of all keys. `inside`: of the table of the context partition.
+    With `all_keys` it is the array of all keys. `inside`: of the table of the context partition. `held`: what the
+    column's aggregate holds its events in, for a method of it, in place of the value.
     """
 
     table: str
@@ -243,6 +244,12 @@ class TableRead(Expr):
     column: str | None
     all_keys: bool
     inside: bool
+    held: bool = False
+
+    @property
+    def how(self) -> str:
+        """What of the table is asked for: its `keys`, a whole `row`, the value of a column, or what that holds."""
+        return "keys" if self.all_keys else "row" if self.column is None else "held" if self.held else "read"
 
 
 @dataclass(frozen=True, slots=True)

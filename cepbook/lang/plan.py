@@ -423,11 +423,15 @@ class SplitStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class Change(PlanNode):
-    """``property = value`` of ``update istream``; with an `index` the value of that element of an array."""
+    """``property = value`` of ``update istream``; with an `index` the value of that element of an array.
+
+    With `reset` it is an aggregation column of a table that begins anew, and the value is null.
+    """
 
     name: str
     value: Expr
     index: Expr | None = None
+    reset: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ def told(failure: Exception) -> None:
     raise failure
 
 
-def clock_with(*names: str) -> tuple[Clock, dict[str, Timers]]:
-    clock = Clock(0)
+def clock_with(*names: str, by_time: bool = False) -> tuple[Clock, dict[str, Timers]]:
+    clock = Clock(0, (lambda order: order) if by_time else None)
     timers = {name: Timers((0, place), lambda now, entries: None, told) for place, name in enumerate(names)}
     for each in timers.values():
         each.attach(clock)
@@ -52,7 +52,7 @@ def test_the_timers_of_one_owner_come_by_time() -> None:
 
 
 def test_one_that_leads_stands_at_its_time_between_the_others() -> None:
-    clock, timers = clock_with("a", "b")
+    clock, timers = clock_with("a", "b", by_time=True)
     context = Timers((0, -1), lambda now, entries: None, told, leads=True)
     context.attach(clock)
     context.arm("end", 15)
@@ -64,6 +64,15 @@ def test_one_that_leads_stands_at_its_time_between_the_others() -> None:
         (timers["a"], [(20, 20)]),
         (timers["b"], [(15, 15)]),
     ]
+
+
+def test_one_that_leads_has_its_own_place_where_owners_come_by_their_order() -> None:
+    clock, timers = clock_with("a", "b")
+    context = Timers((0, -1), lambda now, entries: None, told, leads=True)
+    context.attach(clock)
+    context.arm("end", 15)
+    timers["a"].arm("w", 10)
+    assert due(clock, 20) == [(context, [(15, "end")]), (timers["a"], [(10, "w")])]
 
 
 def test_a_path_is_due_at_one_time() -> None:

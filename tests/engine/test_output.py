@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -179,7 +179,7 @@ class Model:
             passed = self.opens(None, step.time, len(step.entered), len(step.left))
             if not passed or not (step.ins or step.rem):
                 return []
-            self.shut(None, step.time)
+            self.shut(None, step.time, [len(step.entered), len(step.left)])
             return [(step.time, step.ins or None, step.rem or None)]
         sides: list[Rows] = [[], []]
         passed_keys: set[Any] = set()
@@ -201,13 +201,16 @@ class Model:
             return True
         if self.number is None:
             return bool(time >= silence)
+        before = max(silence)
         silence[0] += entered
         silence[1] += left
+        if not self.kind.endswith("grouped"):  # what comes with the n-th event does not pass
+            return bool(before >= self.number)
         return bool(max(silence) >= self.number)
 
-    def shut(self, key: Any, time: int) -> None:
+    def shut(self, key: Any, time: int, counted: Sequence[int] = (0, 0)) -> None:
         if self.number is not None:
-            self.silent[key] = [0, 0]
+            self.silent[key] = list(counted)
         elif self.kind.endswith("grouped"):
             self.silent[key] = time + PERIOD
         else:

@@ -32,13 +32,14 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`own` lies between `low` and `high`; None: no bound on that side."""
+    """`own` lies between `low` and `high`; None: no bound on that side. `either`: the bounds may be swapped."""
 
     own: x.Expr
     low: x.Expr | None = None
     high: x.Expr | None = None
     with_low: bool = True
     with_high: bool = True
+    either: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,9 @@ def _merged(own: x.Expr, parts: Iterable[tuple[x.Expr, Range]]) -> tuple[Range, 
     """One range of several over the same value, and the conditions that it does not hold."""
     found, left = Range(own), []
     for condition, part in parts:
+        if part.either and found == Range(own):
+            found = part
+            continue
         if (part.low is not None and found.low is not None) or (part.high is not None and found.high is not None):
             left.append(condition)
             continue
@@ -129,10 +133,10 @@ def _range(e: x.Expr, target: int, known: Container[int]) -> Range | None:
                 if op in ("<", "<="):
                     return Range(own, high=other, with_high=op == "<=")
                 return Range(own, low=other, with_low=op == ">=")
-    if not isinstance(e, x.Between) or e.negated or not e.ordered or e.operand.type.name not in _ORDERED:
+    if not isinstance(e, x.Between) or e.negated or e.operand.type.name not in _ORDERED:
         return None
     if _is_key(e.operand, target) and _is_known(e.low, target, known) and _is_known(e.high, target, known):
-        return Range(e.operand, e.low, e.high, e.include_low, e.include_high)
+        return Range(e.operand, e.low, e.high, e.include_low, e.include_high, not e.ordered)
     return None
 
 

@@ -52,9 +52,11 @@ def write_lookup(found: Access, scope: Scope) -> None:
             source.line(f"k{number} = {lower.value(scope, e)}", e.span)
         low = "k0" if found.range.low is not None else "None"
         high = f"k{len(bounds) - 1}" if found.range.high is not None else "None"
+        needed = [f"k{number} is not None" for number in range(len(bounds))]
+        if found.range.either:
+            source.line(f"if {' and '.join(needed)} and k0 > k1: k0, k1 = k1, k0")
         column = source.const(found.range.own.name, "n")
         look = f"within(T, {column}, {low}, {high}, {found.range.with_low}, {found.range.with_high})"
-        needed = [f"k{number} is not None" for number in range(len(bounds))]
         source.line(f"items = {look} if {' and '.join(needed)} else ()")
     else:
         source.line("items = contents(T)")

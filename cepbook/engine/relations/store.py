@@ -206,8 +206,9 @@ class Store:
             view.discard(item)
         entered: list[Item] = []
         left: list[Item] = []
-        for row, _ in new:
-            change = self.owner.program["arrive"](row, state, now)
+        posted = [view.thinned(now)] if old else []
+        posted += [self.owner.program["arrive"](row, state, now) for row, _ in new]
+        for change in posted:
             if change is not None:
                 entered += change[0]
                 left += change[1]

@@ -221,6 +221,8 @@ class Aggregates:
 
     def _window(self, call: AggregateCall, argument: Argument) -> str:
         name, in_order = self._held(argument)
+        if call.reference:
+            return name
         return f"([*{name}{'' if in_order else '.values()'}] or None)"
 
     def _nth(self, call: AggregateCall, argument: Argument) -> str:

@@ -142,7 +142,7 @@ def _table_read(scope: Scope, e: x.TableRead) -> str:
         codes = [key_code(scope.source, value(scope, key), key.type) for key in e.keys]
         given.append(codes[0] if len(codes) == 1 else f"({', '.join(codes)})")
     given += [] if e.column is None else [scope.source.const(e.column, "n")]
-    return f"{table}.{'keys' if e.all_keys else 'row' if e.column is None else 'read'}({', '.join(given)})"
+    return f"{table}.{e.how}({', '.join(given)})"
 
 
 def _variable(scope: Scope, e: x.Variable) -> str:

@@ -78,7 +78,7 @@ def _of_select(plan: p.SelectStatement) -> Steps:
     found.row = Row(plan.root, having, plan.kind)
     found.pace = None if plan.output is None else Pace(plan.output)
     if isinstance(node, p.Join):
-        _join(found, node)
+        _join(found, node, found.selects is not None)
     elif isinstance(node, (p.Windowed, p.Derived, p.Source)):
         by_ordinal = found.placed or found.owns is not None
         _keep(found, _views(node), after_window(found), found.projection.wildcard, by_ordinal)
@@ -92,12 +92,15 @@ def _views(node: p.StreamNode) -> list[p.Windowed | p.Derived]:
     return [each for each in p.chain(node) if isinstance(each, (p.Windowed, p.Derived))]
 
 
-def _join(found: Steps, node: p.Join) -> None:
-    """Each input keeps what the join, and all that comes after it, reads of its events."""
+def _join(found: Steps, node: p.Join, triggered: bool) -> None:
+    """Each input keeps what the join, and all that comes after it, reads of its events.
+
+    `triggered`: it joins what sets an on-trigger off with the rows of a store, whose ranges may have swapped bounds.
+    """
     join = Join(node, ())
     if join.inner:
         parts = [part for each in node.inputs for part in x.conjuncts(each.on)]
-        where = [each for part in x.conjuncts(found.where) for each in _in_order(part)]
+        where = [each for part in x.conjuncts(found.where) for each in ([part] if triggered else _in_order(part))]
         early = [part for part in where if not any(isinstance(e, _OF_PLACE) for e in x.walk(part))]
         late = [part for part in where if part not in early]
         join = Join(node, (*parts, *early))

@@ -64,6 +64,11 @@ def _bounds(within: Range, scope: Scope) -> tuple[str, Sequence[str]]:
             continue
         codes.append(_local(name, bound, scope))
         checks += _checks(codes[-1], bound)
+    if within.either:
+        low, high = codes
+        swapped = " and ".join([*checks, f"{low} > {high}"])
+        scope.source.line(f"low, high = ({high}, {low}) if {swapped} else ({low}, {high})")
+        codes = ["low", "high"]
     return ", ".join(codes), checks
 
 

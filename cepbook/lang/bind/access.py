@@ -52,6 +52,21 @@ def bind_access(
     return x.Call(type_, row.name, (reference, *args), span=found.span.to(step.span)), rest
 
 
+def bind_column_method(
+    read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: Binder
+) -> x.Expr | None:
+    """A method of a table's column that holds events, such as ``T.s.firstEvent()``; None where `step` is none."""
+    row = FUNCTIONS.get(f"{call.name}.{step.name}") if call.name in ("sorted", "window") else None
+    if row is None or step.args is None:
+        return None
+    args = [bind(arg, scope) for arg in step.args]
+    if any(arg.type == ERROR for arg in args):
+        return error_at(step.span)
+    _check_arguments(row, call, args, step, scope)
+    type_ = row.result((call.type, _key_type(call)))
+    return x.Call(type_, row.name, (replace(read, held=True), *args), span=read.span.to(step.span))
+
+
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
     if step.name and scope.unwindowed and call.name in ("first", "last") and isinstance(call.args[0], x.EventOf):
         scope.problems.fail(

@@ -162,10 +162,43 @@ def bind_changes(nodes: Sequence[ast.Assignment], target: Target, scope: Scope) 
     changes: list[plan.Change] = []
     for node in nodes:
         try:
-            changes.append(bind_change(node, target.stream, own))
+            changes += _reset(node, target, own) or (bind_change(node, target.stream, own),)
+            _check_plain(changes[-1], target, own)
         except Refused:
             pass  # reported
     return tuple(changes)
+
+
+def _reset(node: ast.Assignment, target: Target, scope: Scope) -> tuple[plan.Change, ...]:
+    """What ``T.column.reset()`` and ``T.reset()`` do to the aggregation columns of a table; nothing for other nodes."""
+    steps = node.value.steps if node.target is None and isinstance(node.value, ast.Chain) else ()
+    if not steps or steps[-1].name != "reset" or steps[-1].args is None:
+        return ()
+    names = [step.name for step in steps[:-1]]
+    if names and target.stream.answers_to(names[0]) and (len(names) == 1 or names[0] not in target.store.calls):
+        names = names[1:]
+    calls, at = target.store.calls, node.span
+    if steps[-1].args or len(names) > 1 or any(step.args is not None or step.index for step in steps[:-1]):
+        scope.problems.fail("wrong-parameter", "write `column.reset()`, or the name of the table and `.reset()`", at)
+    if not names and len(steps) == 1:
+        name = target.alias or target.store.name
+        scope.problems.fail("wrong-parameter", "`reset()` of what", at, f"write {name}.reset()")
+    if not calls:
+        fact = f"`{target.store.name}` has no aggregation columns to be reset"
+        scope.problems.fail("wrong-parameter", fact, at)
+    if names and names[0] not in calls:
+        fact = f"no aggregation column `{names[0]}` in `{target.store.name}`"
+        scope.problems.fail("unknown-property", fact, at, did_you_mean(names[0], calls))
+    types = target.event_type.properties
+    wanted = names or calls
+    return tuple(plan.Change(n, x.Const(types[n], None, span=at), reset=True, span=at) for n in wanted)
+
+
+def _check_plain(change: plan.Change, target: Target, scope: Scope) -> None:
+    if change.name in target.store.calls and not change.reset:
+        fact = f"column `{change.name}` of `{target.store.name}` is an aggregate, it cannot be assigned"
+        hint = f"into table feeds it; {target.alias or target.store.name}.{change.name}.reset() begins anew"
+        scope.problems.fail("wrong-parameter", fact, change.span, hint)
 
 
 def _insert(

@@ -79,6 +79,11 @@ def _from(node: ast.Select, around: Scope, outside: Outside) -> tuple[plan.Strea
         module.problems.fail("wrong-parameter", "a subquery of this form", source.span, _FORM)
     event_type = module.event_type(source.stream.type_name, source.stream.span)
     store = store_read(source, module)
+    own_context = None if around.context is None else around.context.name
+    if store is not None and store.context not in (None, own_context):
+        kind = "named window" if store.kind == "window" else "table"
+        fact, hint = f"{kind} `{store.name}` is in context `{store.context}`", f"begin with `context {store.context}`"
+        module.problems.fail("wrong-context", fact, source.stream.span, hint)
     arriving = Stream(source.alias, event_type, source.stream.type_name)
     scope = Scope(
         module,

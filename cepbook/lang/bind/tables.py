@@ -9,6 +9,7 @@ from cepbook.errors import Span
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.bind.access import bind_column_method
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import add_columns
 from cepbook.lang.bind.expr import bind_expr
@@ -222,7 +223,24 @@ def bind_table(
     if column.index is not None:
         rest = [replace(column, name="", args=None), *rest[1:]]
         return found, rest
+    call = store.calls.get(column.name)
+    if len(rest) > 1 and isinstance(call, plan.AggregateCall) and isinstance(found, x.TableRead):
+        method = bind_column_method(found, call, rest[1], scope, bind)
+        if method is not None:
+            return method, rest[2:]
+        if call.ever and call.criteria and rest[1].args is None:
+            # recorded: tb_maxby_minby_ever_columns
+            return x.Const(_property(found, rest[1], scope), None, span=span.to(rest[1].span)), rest[2:]
     return found, rest[1:]
+
+
+def _property(read: x.TableRead, step: ast.NameStep, scope: Scope) -> Type:
+    """The type of a property of the event in a column."""
+    known = scope.module.catalog.event_types.get(read.type.event or "")
+    if known is None or step.name not in known.properties:
+        near = None if known is None else did_you_mean(step.name, known.properties)
+        scope.problems.fail("unknown-property", f"no property `{step.name}` in {describe(read.type)}", step.span, near)
+    return known.properties[step.name]
 
 
 def _keys(

@@ -10,7 +10,7 @@ from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean
-from cepbook.lang.bind.variables import fitted
+from cepbook.lang.bind.variables import fitted, refuse_bare
 from cepbook.lang.catalog import EventType
 
 
@@ -76,7 +76,7 @@ def bind_change(node: ast.Assignment, stream: Stream, scope: Scope) -> plan.Chan
 def _target(node: ast.Assignment, stream: Stream, scope: Scope) -> ast.NameStep:
     """The one property that is assigned, maybe with an index, maybe behind the name of the stream."""
     if node.target is None:
-        scope.problems.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
+        refuse_bare(node, scope)
     if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
         first, *rest = node.target.steps
         steps = rest if rest and first.index is None and stream.answers_to(first.name) else [first, *rest]

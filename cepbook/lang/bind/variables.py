@@ -145,12 +145,21 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
 def _target(node: ast.Assignment, scope: Scope) -> ast.NameStep:
     """The one name that is assigned, maybe with an index."""
     if node.target is None:
-        scope.problems.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
+        refuse_bare(node, scope)
     if isinstance(node.target, ast.Chain) and len(node.target.steps) == 1 and node.target.steps[0].args is None:
         return node.target.steps[0]
     if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
         scope.problems.fail("not-supported-yet", "not supported yet: assigning a part of a variable", node.target.span)
     scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
+
+
+def refuse_bare(node: ast.Assignment, scope: Scope) -> NoReturn:
+    """Report an expression that stands in place of an assignment."""
+    called = isinstance(node.value, ast.Chain) and node.value.steps[-1].args is not None
+    if called:
+        scope.problems.fail("not-supported-yet", "not supported yet: a call in place of an assignment", node.span)
+    shown = scope.module.text(node.span) if node.span is not None else ""
+    scope.problems.fail("wrong-parameter", "here must be an assignment", node.span, f"write {shown} = and a value")
 
 
 def fitted(value: x.Expr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.Expr:

@@ -1,7 +1,8 @@
-"""Methods of the aggregate ``sorted``, by its order (Esper reference, section "Access Aggregation Functions").
+"""Methods of the aggregate ``sorted``, by its order, and of a table's column ``window(*)``.
 
-They read the ordered events themselves (`plan.AggregateCall.reference`), an object with the methods that the templates
-call. A key is the value of the sort criterion; with several criteria it is the array of their values.
+Esper reference, section "Access Aggregation Functions". They read the events themselves
+(`plan.AggregateCall.reference`), an object with the methods that the templates call. A key is the value of the sort
+criterion; with several criteria it is the array of their values.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ def _finding() -> list[FunctionRow]:
     return rows
 
 
+def _of_window(name: str, result: ResultRule, doc: str, py: str) -> FunctionRow:
+    return FunctionRow(f"window.{name}", ("any",), result, "propagate", doc, f"window(*).{name}()", py)
+
+
 # The types that `result` goes by are those of the ordered events and of a key.
 ACCESS = (
     *_finding(),
@@ -64,4 +69,11 @@ ACCESS = (
         "{0}.between({1}, {2}, {3}, {4})",
         ("any", "boolean", "any", "boolean"),
     ),
+    _row("sorted", _events, "the events in order", "{0}.all()"),
+    _row("listReference", _events, "the events in order", "{0}.all()"),
+    # of the events of a window, by ordinal
+    _of_window("first", _event, "the event that arrived first", "next(iter({0}.values()), None)"),
+    _of_window("last", _event, "the event that arrived last", "next(reversed({0}.values()), None)"),
+    _of_window("countEvents", always(t.INT), "number of events", "len({0})"),
+    _of_window("listReference", _events, "the events in order of arrival", "([*{0}.values()] or None)"),
 )

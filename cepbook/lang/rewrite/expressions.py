@@ -183,8 +183,9 @@ def _logic(e: x.Expr) -> x.Expr:
             kept.append(operand)
     if not kept:
         return _const(e, not deciding)
-    if len(kept) == 1:
+    if len(kept) == 1 and not (deciding and isinstance(kept[0], x.Between)):
         return kept[0]
+    # a range that stands in an `or` stays there: a join accepts its bounds in either order then, and only then
     return e if tuple(kept) == e.operands else replace(e, operands=tuple(kept))
 
 

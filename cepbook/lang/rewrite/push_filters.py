@@ -14,7 +14,7 @@ from cepbook.lang import plan
 from cepbook.lang.types import BOOLEAN
 
 # What is not known before the statement takes the event
-_OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef)
+_OF_ROWS = (x.Prior, x.Prev, x.InsertStream, x.SubqueryRef, x.TableRead)
 
 
 def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:

@@ -18,8 +18,8 @@ class Gate(Protocol):
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         """Events entered or left. Whether rows may pass now."""
 
-    def shut(self, now: int) -> None:
-        """Rows passed."""
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
+        """Rows passed, of events that entered or left."""
 
 
 class CountGate(State):
@@ -36,13 +36,36 @@ class CountGate(State):
         if not self._open:
             self._in += n_in
             self._out += n_out
-            number = self._number()
-            self._open = number is not None and (self._in >= number or self._out >= number)
+            self._look()
         return self._open
 
-    def shut(self, now: int) -> None:
+    def _look(self) -> None:
+        number = self._number()
+        self._open = number is not None and (self._in >= number or self._out >= number)
+
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
         self._open = False
         self._in = self._out = 0
+
+
+class StimulusGate(CountGate):
+    """Opens behind the n-th event, counted from the one that shut it.
+
+    What comes together with the n-th one does not pass (recorded: output_first_every_events).
+    """
+
+    __slots__ = ()
+
+    def arrived(self, now: int, n_in: int, n_out: int) -> bool:
+        if not self._open:
+            self._look()
+            self._in += n_in
+            self._out += n_out
+        return self._open
+
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
+        self._open = False
+        self._in, self._out = n_in, n_out
 
 
 class UntilGate(State):
@@ -57,7 +80,7 @@ class UntilGate(State):
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return self._until is None or now >= self._until
 
-    def shut(self, now: int) -> None:
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
         self._until = self._point_after(now)
 
 
@@ -74,7 +97,7 @@ class PeriodGate(State):
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return self._until is None or now > self._until or (now == self._until and not self._within)
 
-    def shut(self, now: int) -> None:
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
         self._until = end_of(self._period(), now)
 
 
@@ -93,7 +116,7 @@ class GridGate(State):
             self._origin = now
         return self._until is None or now >= self._until
 
-    def shut(self, now: int) -> None:
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
         assert self._origin is not None
         self._until = next_point(now, self._origin, self._period())
 
@@ -109,7 +132,7 @@ class OnceGate(State):
     def arrived(self, now: int, n_in: int, n_out: int) -> bool:
         return self._open
 
-    def shut(self, now: int) -> None:
+    def shut(self, now: int, n_in: int, n_out: int) -> None:
         self._open = False
 
     def open(self) -> None:
@@ -135,7 +158,7 @@ class First(State):
         is_open = self._gate.arrived(now, n_in, n_out)
         if not (is_open and (rem if self._form.selector == "rstream" else ins or rem)):
             return None
-        self._gate.shut(now)
+        self._gate.shut(now, n_in, n_out)
         return ins, rem
 
     def reopen(self) -> None:
@@ -197,7 +220,7 @@ class FirstOfGroups(State):
             if len(self._gates) >= self._most:
                 self._forget(now)
             gate = self._gates[key] = copy(self._fresh)
-        gate.shut(now)
+        gate.shut(now, entering, 1 - entering)
         return True
 
     def _forget(self, now: int) -> None:

@@ -16,6 +16,7 @@ from cepbook.engine.rows.output.first import (
     GridGate,
     OnceGate,
     PeriodGate,
+    StimulusGate,
     UntilGate,
     end_of,
 )
@@ -238,7 +239,8 @@ def _trigger(form: Form, partition: Any, counters: Counters) -> Trigger:
 def _gate(form: Form, partition: Any) -> Gate:
     match form.output.kind:
         case "events":
-            return CountGate(Known(Bound(form, "output_rate", (partition,))))
+            counts = CountGate if form.rows.grouped else StimulusGate
+            return counts(Known(Bound(form, "output_rate", (partition,))))
         case "time":
             period = Bound(form, "output_rate", (partition,))
             on_grid = not (form.rows.grouped or form.rows.having or form.rows.releases)

@@ -50,6 +50,10 @@ class ExprBatch(OverCondition, Collecting):
         self.condition.restart()
         return self.post()
 
+    def thinned(self, now: int) -> Change | None:
+        """The condition is looked at again (recorded: delete_expr_batch)."""
+        return self.advance(now) if len(self) else None
+
     def advance(self, now: int) -> Change | None:
         self.due = NEVER
         newest = self.items[-1] if self.items else None

@@ -50,6 +50,10 @@ class View(State):
     def reevaluate(self, now: int) -> None:
         """A variable that the window's condition reads has changed: ask to be advanced at once."""
 
+    def thinned(self, now: int) -> Change | None:
+        """Statements have deleted items: the change that this posts."""
+        return None
+
     def discard(self, item: Item) -> None:
         """Forget an item that left through another window: once, unless it left here as well."""
         raise NotImplementedError
