@@ -126,7 +126,11 @@ def _other(expr: ast.Expr, functions: Collection[str]) -> str:
     match expr:
         case ast.Star(stream):
             return "*" if stream is None else f"{stream}.*"
-        case ast.ArrayLiteral(elements):
+        case ast.Parameter(name):
+            return f":{name}" if isinstance(name, str) else "?"
+        case ast.ArrayLiteral(elements, written):
+            if written:
+                return written
             return f"{{{_list(elements, functions)}}}"
         case ast.Tuple_(elements):
             return f"({_list(elements, functions)})"
@@ -254,6 +258,8 @@ def _named(named: tuple[tuple[str, tuple[ast.Expr, ...]], ...], functions: Colle
 
 def _literal(literal: ast.Literal) -> str:
     value = literal.value
+    if literal.written:
+        return literal.written
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -61,7 +61,9 @@ def run_cell(host: Host, line: str, cell: str) -> object:
 
     The cell is known by ``--name``, else by the id that the front end sends, else (nbval, a terminal) by the names that
     it declares. Raises ParseError or BindError with the place in the cell, UsageError when others stand in the way.
-    With ``--on spark`` the Spark run is set up before anything is deployed: when it is refused, nothing has changed.
+    ``:name`` in the cell is the value that the Python variable of that name has when the cell runs; a later one counts
+    when the cell is run again. With ``--on spark`` the Spark run is set up before anything is deployed: when it is
+    refused, nothing has changed.
     """
     options = CELL_OPTIONS.parse(line)
     key = options.name or host.cell_id
@@ -71,9 +73,9 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     else:
         run_on_spark = _on_spark(host, options, "%%epl --on spark")
         rehearsal = host.workbench.rehearsal()
-        tried = rehearsal.run(cell, cell=key)
+        tried = rehearsal.run(cell, cell=key, parameters=host.shell.user_ns)
         found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
-    result = host.workbench.run(cell, cell=key)
+    result = host.workbench.run(cell, cell=key, parameters=host.shell.user_ns)
     if not options.quiet:
         host.show(shown_result(result, host))
     return _kept(host, options, found) if options.on is not None else None
@@ -291,5 +293,7 @@ COMMAND = Command(
     line=run_line,
     cell=run_cell,
     details="With `--on spark` the cell is deployed only after Spark has accepted the run: when an option, a frame or a"
-    "\ncolumn is wrong, what ran before runs on as it was. The rows are computed when the result is first asked for.",
+    "\ncolumn is wrong, what ran before runs on as it was. The rows are computed when the result is first asked for."
+    "\n\n`:name` where a value may stand is the Python variable of that name, as it is when the cell runs: numbers,"
+    "\ntexts, truth values, dates (as long) and lists of these. To use its next value run the cell again.",
 )

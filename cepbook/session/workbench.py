@@ -18,7 +18,6 @@ from cepbook.errors import BindError, EventError, StatementError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
-from cepbook.lang.text import Text
 from cepbook.lang.types import OBJECT, Type
 from cepbook.session import clock as clocks
 from cepbook.session.clock import ClockTime, Moment, to_time
@@ -26,6 +25,7 @@ from cepbook.session.define import event_types_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, remaining, target_of
+from cepbook.session.parameters import with_settings
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.query import query
@@ -86,7 +86,8 @@ class Workbench:
         """Compile and deploy a module of one or several statements, all or nothing.
 
         `dialect` is the language (`lang.dialects.DIALECTS`), `settings` what it takes beside the text: the ``name`` of
-        the statement, and what else the dialect's row lists.
+        the statement, and what else the dialect's row lists; for EPL ``parameters``, the values of ``?`` and ``:name``
+        in the text as a list or by name (`session.parameters`), which stay what they are now.
 
         What the same `cell` deployed before is replaced, and statements that depend on it are deployed anew. Without
         a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
@@ -95,7 +96,7 @@ class Workbench:
         if not isinstance(epl, str):
             raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
         if dialect != "epl" or settings:
-            epl = Text(epl, dialect, settings)
+            epl = with_settings(epl, dialect, settings, self._config.second)
         with self._lock, not_too_deep(), self._stage.undisturbed():
             names = declared(epl)
             target = target_of(names, epl, cell, self._owned)

@@ -12,7 +12,7 @@ from cepbook.engine.queries import ask
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import Refusal, UsageError
 from cepbook.lang.dialects import DIALECTS
-from cepbook.lang.text import Text
+from cepbook.lang.text import EPL, Text
 from cepbook.lang.types import INT, STRING
 from cepbook.testing.engine import OnDelivery, OnFailure, OpenEngine
 from cepbook.testing.functions import compute_hash, concat_str
@@ -35,7 +35,9 @@ class RowsEngine:
         return None if found is None else found.properties
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
-        statements = self.runtime.deploy(epl, deployment_id=deployment_id).statements
+        given = {key: self._settings[key] for key in DIALECTS[EPL].settings if key in self._settings}
+        text = Text(epl, EPL, given) if given else epl
+        statements = self.runtime.deploy(text, deployment_id=deployment_id).statements
         self._statements.update((statement.name, statement) for statement in statements)
         return [statement.name for statement in statements]
 

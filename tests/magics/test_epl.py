@@ -326,3 +326,21 @@ def test_mistakes_with_variables(trades: Notebook, line: str, message: str) -> N
     trades.run("%%epl\ncreate variable int low = 5; create constant variable int TOP = 1")
     assert message in trades.error(line)
     assert trades.cep.get("low") == 5
+
+
+def test_a_cell_names_python_variables(trades: Notebook) -> None:
+    """``:limit`` is the value that the variable has when the cell runs; running the cell again takes its next one."""
+    cell = "%%epl\n@name('big') select volume from Trade(volume > :limit)#keepall"
+    assert "`:limit` has no value" in trades.error(cell, "c1")
+    trades.shell.user_ns["limits"] = 1
+    assert "did you mean `limits`?" in trades.error(cell, "c1")
+    trades.shell.user_ns["limit"] = [trades]
+    assert "of type Notebook, which EPL has no type for" in trades.error(cell, "c1")
+    trades.shell.user_ns["limit"] = 100
+    assert trades.run(cell, "c1").startswith("deployed big")
+    trades.shell.user_ns["limit"] = 1
+    trades.cep.send("Trade", volume=50)
+    assert trades.cep.iterate("big") == []
+    assert trades.run(cell, "c1").startswith("replaced big")
+    trades.cep.send("Trade", volume=50)
+    assert [row["volume"] for row in trades.cep.iterate("big")] == [50]

@@ -19,10 +19,22 @@ class Expr(Node):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """`type` is one of byte int long float double string boolean null (by form: 0x10, 5, 5L, 5f, 5.0, 1e3)."""
+    """`type` is one of byte int long float double string boolean null (by form: 0x10, 5, 5L, 5f, 5.0, 1e3).
+
+    The value of a parameter may also be of type biginteger or bigdecimal; `written` is then how it stands in the text.
+    """
 
     value: object
     type: str
+    written: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """``:name``, ``?:name``, ``?:name:int``: a value that is given when the module is compiled; ``?`` by its number."""
+
+    name: str | int
+    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +160,10 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class ArrayLiteral(Expr):
-    """``{1, 2, 3}``"""
+    """``{1, 2, 3}``, or an array that was given for a parameter, which is `written` so."""
 
     elements: tuple[Expr, ...]
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from cepbook.errors import NOWHERE, Span
 
@@ -22,6 +23,22 @@ def walk(value: object) -> Iterator[Node]:
         yield value
         for one in fields(value):
             yield from walk(getattr(value, one.name))
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree with `change` applied to all its nodes, children first; what does not change is kept as it is."""
+    if isinstance(value, tuple):
+        made = tuple(mapped(item, change) for item in value)
+        return value if all(a is b for a, b in zip(made, value, strict=True)) else made
+    if not isinstance(value, Node):
+        return value
+    parts = {}
+    for one in fields(value):
+        part = getattr(value, one.name)
+        new = mapped(part, change)
+        if new is not part:
+            parts[one.name] = new
+    return change(replace(value, **parts) if parts else value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ Expression, Alias or Script", and chapter Expressions, "User-Defined Expressions
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.ast.node import Node
+from cepbook.lang.ast.node import mapped
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.names import ERROR, Module, Problems, Scope, error_at
 from cepbook.lang.catalog import DeclaredExpression
@@ -152,18 +151,8 @@ def _from_elsewhere(found: DeclaredExpression, scope: Scope, span: Span, bind: B
     problems = module.problems
     module.problems = Problems()
     try:
-        return bind(_moved(found.body, span), scope)
+        return bind(mapped(found.body, lambda node: replace(node, span=span)), scope)
     finally:
         told, module.problems = module.problems.found, problems
         for each in told:
             problems.add(each.code, f"{each.message} (in expression `{found.name}`)", each.span, each.hint)
-
-
-def _moved(value: Any, span: Span) -> Any:
-    """A tree that stands at `span`."""
-    if isinstance(value, tuple):
-        return tuple(_moved(item, span) for item in value)
-    if not isinstance(value, Node):
-        return value
-    parts = {f.name: _moved(getattr(value, f.name), span) for f in fields(value) if f.name != "span"}
-    return replace(value, **parts, span=span)

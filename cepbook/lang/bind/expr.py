@@ -61,6 +61,11 @@ def _literal(node: ast.Literal, scope: Scope) -> x.Expr:
     return x.Const(t.NULL if node.type == "null" else t.BY_NAME[node.type], node.value, span=node.span)
 
 
+def _parameter(node: ast.Parameter, scope: Scope) -> x.Expr:
+    shown = f"`:{node.name}`" if isinstance(node.name, str) else "the parameter `?`"
+    scope.problems.fail("unknown-parameter", f"{shown} has no value", node.span, "give it one: parameters={…}")
+
+
 def _unary(node: ast.Unary, scope: Scope) -> x.Expr:
     operand = bind_expr(node.operand, scope)
     if node.op == "not":
@@ -425,6 +430,7 @@ def _lambda(node: ast.Lambda, scope: Scope) -> x.Expr:
 
 _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
     ast.Literal: _literal,
+    ast.Parameter: _parameter,
     ast.Chain: _chain,
     ast.Member: _member,
     ast.Unary: _unary,

@@ -10,6 +10,7 @@ from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import epl
 from cepbook.lang.dialects.dialect import Dialect
+from cepbook.lang.dialects.parameters import with_values
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.text import dialect_of, settings_of
 
@@ -19,7 +20,7 @@ _CREATES = (ast.CreateSchema, ast.CreateContext, ast.CreateWindow, ast.CreateTab
 
 
 def _epl(text: str, catalog: Catalog, names: Collection[str], options: Options) -> ModulePlan:
-    return bind(epl.parse(text), catalog, text, names, options)
+    return bind(with_values(epl.parse(text), settings_of(text).get("parameters"), text), catalog, text, names, options)
 
 
 def _declared_in_epl(text: str) -> frozenset[str]:
@@ -36,7 +37,17 @@ def _declared_in_epl(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-_ROWS = (Dialect("epl", "EPL, the event processing language of Esper", _epl, _declared_in_epl, "epl"),)
+_PARAMETERS = {"parameters": "values of the parameters, by name or number, see `lang.dialects.parameters`"}
+_ROWS = (
+    Dialect(
+        "epl",
+        "EPL, the event processing language of Esper",
+        _epl,
+        _declared_in_epl,
+        "epl",
+        settings=_PARAMETERS,
+    ),
+)
 
 DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}
 

@@ -28,7 +28,7 @@ OPERATORS = {
     "**": "EPL has no power operator; use Math.pow(x, y)",
     "++": "EPL has no ++; in a set clause write v = v + 1",
     "~": "EPL has no ~ operator",
-    "?": "not supported yet: substitution parameters; write the value",
+    "?": "a parameter ? stands where a value may stand",
     "\\": "a backslash stands only inside strings and before a dot in a name",
     ";": "a semicolon ends a statement",
     "%": "* and / and % stand between two values",

@@ -86,6 +86,15 @@ class ExpressionReader:
     def number(self, node: Node) -> ast.Literal:
         return _literal(str(node.children[0]), node)
 
+    def parameter(self, node: Node) -> ast.Parameter:
+        """``?`` is numbered by `epl.parse`, which knows those before it."""
+        question, _, rest = str(node.children[0]).partition(":")
+        name, _, type_name = rest.partition(":") if question else (rest, "", "")
+        return ast.Parameter(name or 0, type_name or None, span=span_of(node))
+
+    def minus_parameter(self, node: Node) -> ast.Unary:
+        return ast.Unary("-", self.parameter(node), span=span_of(node))
+
     def string(self, node: Node) -> ast.Literal:
         return ast.Literal(unquote(node.children[0]), "string", span=span_of(node))
 

@@ -19,6 +19,7 @@ from lark.lexer import Lexer, LexerState
 from lark.parsers.lalr_analysis import Shift
 
 from cepbook.errors import Diagnostic, Span
+from cepbook.lang.types import BY_NAME
 
 UNITS: dict[str, str] = {
     **{u: u for u in ("year", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")},
@@ -233,6 +234,10 @@ class EplLexer(Lexer):
                 name, value = "IDENT", raw.text
             elif kind == "NUMBER" or kind == "STRING" or kind == "SCRIPT" or kind == "RAW":
                 name, value = kind, raw.text
+            elif kind in "?:" and "PARAMETER" in accepts and signs[kind] not in accepts:
+                name, taken = _parameter(tokens, i)
+                end = tokens[i + taken - 1].end
+                value = "".join(token.text for token in tokens[i : i + taken])
             else:
                 name, value = signs.get(kind, "UNKNOWN"), raw.text
                 colon = kind == "." and i + 2 < count and tokens[i + 2].kind == ":"
@@ -305,6 +310,29 @@ def _shifts(parser_state: Any, terminal: str) -> bool:
         if rule.expansion:
             del stack[-len(rule.expansion) :]
         stack.append(states[stack[-1]][rule.origin.name][1])
+
+
+def _parameter(tokens: tuple[Raw, ...], i: int) -> tuple[str, int]:
+    """What ``?`` or ``:`` begins where a value may stand, and of how many tokens: ``?``, ``?:name``, ``?:name:type``,
+    ``?::type``, ``:name``. Blanks may not stand in it; a name behind a second colon counts only if it is a type.
+    """
+
+    def follows(*kinds: str) -> bool:
+        at = i + taken
+        return [t.kind for t in tokens[at : at + len(kinds)]] == list(kinds) and all(
+            tokens[k].start == tokens[k - 1].end for k in range(at, at + len(kinds))
+        )
+
+    taken = 1
+    if tokens[i].kind == ":":
+        return ("PARAMETER", 2) if follows("word") else ("UNKNOWN", 1)
+    if follows(":", "word"):
+        taken += 2
+    elif follows(":", ":", "word"):
+        taken += 1
+    if taken > 1 and follows(":", "word") and tokens[i + taken + 1].text.lower() in BY_NAME:
+        taken += 2
+    return "PARAMETER", taken
 
 
 def _opens_context(tokens: tuple[Raw, ...], i: int) -> bool:

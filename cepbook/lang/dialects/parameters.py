@@ -1,0 +1,118 @@
+"""Parameters of EPL modules: ``?``, ``?:name``, ``?:name:type`` and ``:name`` stand for values given beside the text.
+
+The values are plain data, which is saved with the module: true, false, null, numbers, texts, arrays of these, and
+``{"bigdecimal": "1.50"}``, ``{"double": "inf"}``, ``{"long": 5}`` where the type of a number does not show. In the tree
+they become the literals that one could have written (a whole number is int if it fits, else long, else biginteger), so
+a statement with parameters means exactly what it means with these literals. Esper reference, chapter "Compiler",
+section "Substitution Parameters".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
+from typing import Any
+
+from cepbook.errors import BindError, Diagnostic, did_you_mean
+from cepbook.lang import ast
+from cepbook.lang import types as t
+from cepbook.lang.ast.node import mapped, walk
+from cepbook.lang.bind.typing import assignable
+
+_MARKED: dict[str, Callable[[Any], Any]] = {"bigdecimal": Decimal, "double": float, "long": int}
+
+
+class Unfit(Exception):
+    """A value that no literal has."""
+
+
+def uses(module: ast.Module) -> list[tuple[ast.Parameter, str]]:
+    """The parameters of a module in the order of its text, with their keys: their names, or their numbers from 1."""
+    found = {node.span: node for node in walk(module) if isinstance(node, ast.Parameter)}
+    keys: list[tuple[ast.Parameter, str]] = []
+    unnamed = 0
+    for node in sorted(found.values(), key=lambda each: each.span.start):
+        unnamed += not isinstance(node.name, str)
+        keys.append((node, node.name if isinstance(node.name, str) else str(unnamed)))
+    return keys
+
+
+def no_value(node: ast.Parameter, key: str, known: Collection[str]) -> Diagnostic:
+    """What is said of a parameter that has no value."""
+    named = isinstance(node.name, str)
+    near = did_you_mean(key, [name for name in known if not name.startswith("_")]) if named else None
+    shown = f"`:{key}`" if named else f"parameter {key}"
+    give = f"parameters={{'{key}': …}}" if named else "parameters=[…]"
+    return Diagnostic("unknown-parameter", f"{shown} has no value", node.span, near or f"give it one: {give}")
+
+
+def with_values(module: ast.Module, values: Mapping[str, Any] | None, text: str) -> ast.Module:
+    """The module with literals for its parameters. Errors: BindError for those without a value, or with a wrong one."""
+    found = uses(module)
+    if not found:
+        return module
+    literals: dict[Any, ast.Expr] = {}
+    problems: list[Diagnostic] = []
+    for node, key in found:
+        if key not in (values or {}):
+            problems.append(no_value(node, key, values or ()))
+            continue
+        try:
+            literals[node.span] = _typed(_literal((values or {})[key], node), node)
+        except Unfit as unfit:
+            shown = f"`:{key}`" if isinstance(node.name, str) else f"parameter {key}"
+            problems.append(Diagnostic("type-mismatch", f"{shown} {unfit}", node.span))
+    if problems:
+        raise BindError(tuple(problems), text)
+    made: ast.Module = mapped(module, lambda n: literals[n.span] if isinstance(n, ast.Parameter) else n)
+    return made
+
+
+def _literal(value: Any, node: ast.Parameter) -> ast.Expr:
+    written = f":{node.name}" if isinstance(node.name, str) else "?"
+    if isinstance(value, list):
+        elements = tuple(_literal(each, node) for each in value)
+        if any(isinstance(each, ast.ArrayLiteral) for each in elements):
+            raise Unfit("is an array of arrays")
+        return ast.ArrayLiteral(elements, written, span=node.span)
+    if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in _MARKED:
+        ((type_name, shown),) = value.items()
+        return ast.Literal(_MARKED[type_name](shown), type_name, written, span=node.span)
+    return ast.Literal(value, _type_name(value), written, span=node.span)
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        half = 1 << 31
+        return "int" if -half <= value < half else "long" if -half << 32 <= value < half << 32 else "biginteger"
+    if isinstance(value, (float, str)):
+        return "double" if isinstance(value, float) else "string"
+    raise Unfit(f"is of a kind that EPL does not have: {type(value).__name__}")
+
+
+def _typed(literal: ast.Expr, node: ast.Parameter) -> ast.Expr:
+    """The literal of the type that the parameter is declared to have: its own, or a wider one of numbers."""
+    if node.type_name is None:
+        return literal
+    wanted = t.BY_NAME[node.type_name.lower()]
+    if not isinstance(literal, ast.Literal):
+        raise Unfit(f"is declared as {wanted}, found an array")
+    found = t.NULL if literal.type == "null" else t.BY_NAME[literal.type]
+    fits = assignable(found, wanted)
+    if not fits and t.is_integral(wanted) and isinstance(literal.value, int) and not isinstance(literal.value, bool):
+        half = 1 << (t.BITS.get(wanted.name, 64) - 1)
+        fits = -half <= literal.value < half
+    if not fits:
+        raise Unfit(f"is declared as {wanted}, found {found}")
+    if found == wanted or found == t.NULL or wanted in (t.OBJECT, t.MAP):
+        return literal
+    value: Any = literal.value
+    if wanted in (t.FLOAT, t.DOUBLE):
+        value = float(value)
+    elif wanted == t.BIGDECIMAL:
+        value = Decimal(str(value))
+    return ast.Literal(value, wanted.name, literal.written, span=literal.span)
