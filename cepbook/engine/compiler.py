@@ -70,6 +70,7 @@ def options_of(config: Config) -> Options:
         default_selector=config.default_stream_selector,
         integer_division=config.integer_division,
         microseconds=config.microseconds,
+        time_zone=config.time_zone,
     )
 
 

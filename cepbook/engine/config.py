@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cepbook.lang.dates.zone import zone_of
 from cepbook.lang.plan import Selector
 
 
@@ -19,6 +20,8 @@ class Config:
     infinity, NaN or overflow has left; slower, and unlike the reference, where such a sum stays infinite or NaN until
     its window is empty. `pattern_limit`: how many partial matches of a pattern may be open in one statement or context
     partition. `self_subselect_preeval`: subqueries have the event in their windows that their statement takes.
+    `time_zone`: a name of the tz database, in whose local time date-time methods read moments and months are added.
+    Errors: ValueError for an unknown time zone.
     """
 
     integer_division: bool = False
@@ -30,6 +33,10 @@ class Config:
     compensated_sums: bool = False
     pattern_limit: int = 1_000_000
     self_subselect_preeval: bool = True
+    time_zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        zone_of(self.time_zone)
 
     @property
     def second(self) -> int:

@@ -2,7 +2,7 @@
 
 Values are plain Python: ``int`` for byte, short, int, long and biginteger; ``float`` for float and double;
 ``decimal.Decimal`` for bigdecimal; ``str`` for string and char; ``bool``; ``list`` for arrays; ``dict`` for
-nested events and maps; ``None`` for null in every type.
+nested events and maps; ``datetime``, ``date`` and ``time`` for dates and times; ``None`` for null in every type.
 """
 
 from __future__ import annotations
@@ -45,7 +45,15 @@ CHAR = Type("char")
 OBJECT = Type("object")
 MAP = Type("map")
 NULL = Type("null")  # the type of the literal null: fits everywhere
-TIMESTAMP = Type("timestamp")  # a date-time object (datetime.datetime); plain EPL timestamps are LONG
+TIMESTAMP = Type("timestamp")  # a moment (datetime.datetime); plain EPL timestamps are LONG
+CALENDAR = Type("calendar")  # a moment as calendar and clock of its time zone show it
+ZONEDDATETIME = Type("zoneddatetime")  # the same, as java.time has it
+LOCALDATETIME = Type("localdatetime")  # a datetime without time zone
+LOCALDATE = Type("localdate")  # a datetime.date
+LOCALTIME = Type("localtime")  # a datetime.time
+
+# What date-time methods work on, besides LONG
+DATETIMES = (TIMESTAMP, CALENDAR, ZONEDDATETIME, LOCALDATETIME)
 
 # Narrow to wide. Binary numeric promotion takes the wider one, but see `promote`.
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
@@ -53,7 +61,7 @@ INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 BY_NAME: dict[str, Type] = {
-    **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, TIMESTAMP)},
+    **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, *DATETIMES, LOCALDATE, LOCALTIME)},
     "integer": INT,
     "character": CHAR,
     "bool": BOOLEAN,
@@ -64,7 +72,6 @@ BY_NAME: dict[str, Type] = {
     "java.util.map": MAP,
     "java.lang.object": OBJECT,
     "date": TIMESTAMP,
-    "calendar": TIMESTAMP,
 }
 
 

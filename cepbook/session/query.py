@@ -56,7 +56,7 @@ def query(
         scratch.define(needed)
     for of in types:
         scratch.define(replace(of, time_property=None, end_time_property=None))
-    options = Options(integer_division=config.integer_division, microseconds=config.microseconds)
+    options = options_of(config)
     deployment = scratch.deploy(rewrite(bind(ast.Module((select,)), scratch.catalog, epl, options=options)))
     for name in names:
         send = scratch.sender(name)

@@ -26,12 +26,14 @@ ERROR = Type("error")  # of expressions that were reported already: whatever use
 class Options:
     """Configuration that decides what statements mean, see `engine.runtime.Config`.
 
-    `microseconds`: the engine's clock counts microseconds, so periods are bound in them.
+    `microseconds`: the engine's clock counts microseconds, so periods are bound in them. `time_zone` is that in which
+    date-time methods read moments.
     """
 
     default_selector: Selector = "istream"
     integer_division: bool = False
     microseconds: bool = False
+    time_zone: str = "UTC"
 
 
 class Refused(Exception):
@@ -221,8 +223,7 @@ def _check_listed(context: ContextType, names: Sequence[str], span: Span, module
         _check_listed(level, names, span, module)
 
 
-_DATE_TYPES = ("localdate", "localdatetime", "localtime", "zoneddatetime", "offsetdatetime")
-_JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.")
+_JAVA_PREFIXES = ("java.lang.", "java.math.", "java.util.", "java.time.")
 
 
 def simple_type(name: str) -> Type | None:
@@ -251,9 +252,6 @@ def resolve_type(name: str, module: Module, span: Span, *, events: bool = True) 
     if name == "null":  # a column that is always null
         return t.NULL
     if name in module.dropped:
-        return ERROR
-    if name.lower().rpartition(".")[2] in _DATE_TYPES:
-        module.problems.unsupported(f"the type {name}", span)
         return ERROR
     known: Collection[str] = [*t.BY_NAME, *(module.catalog.event_types if events else ())]
     module.problems.add("unknown-type", f"no type `{name}`", module.word(name, span), did_you_mean(name, known))
