@@ -6,8 +6,11 @@ import math
 import operator
 import struct
 from collections.abc import Callable
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
+
+from cepbook.lang.dates.text import date_text
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -63,6 +66,8 @@ def text(value: Any) -> str:
         return "[" + ", ".join(text(v) for v in value) + "]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}={text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, date | time):
+        return date_text(value)
     return "null" if value is None else str(value)
 
 

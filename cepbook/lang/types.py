@@ -52,6 +52,8 @@ LOCALDATETIME = Type("localdatetime")  # a datetime without time zone
 LOCALDATE = Type("localdate")  # a datetime.date
 LOCALTIME = Type("localtime")  # a datetime.time
 
+CHRONOLOGY = Type("chronology")  # of constants that tell date-time methods how to read a value
+
 # What date-time methods work on, besides LONG
 DATETIMES = (TIMESTAMP, CALENDAR, ZONEDDATETIME, LOCALDATETIME)
 

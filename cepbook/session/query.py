@@ -13,12 +13,13 @@ from typing import Any
 
 import pandas as pd
 
+from cepbook.engine.compiler import options_of
 from cepbook.engine.contexts import selectors as engine
 from cepbook.engine.queries import ask
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
-from cepbook.lang.bind import Options, bind
+from cepbook.lang.bind import bind
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.rewrite import rewrite

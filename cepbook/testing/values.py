@@ -19,6 +19,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cepbook.lang.dates.reading import ISO, Format
+from cepbook.lang.dates.text import local_text
 from cepbook.lang.java import shortest, single
 from cepbook.lang.types import Type
 
@@ -112,6 +114,8 @@ def format_value(value: Any) -> str:
         return "{" + ", ".join(f"{_quoted(key)}: {format_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Iterable):
         return "[" + ", ".join(format_value(item) for item in value) + "]"
+    if isinstance(value, datetime.datetime) and value.tzinfo is datetime.UTC:
+        return str(_milliseconds(value))
     return _quoted(_text_of_object(value))
 
 
@@ -126,7 +130,7 @@ def _not_finite_text(value: float) -> str:
 
 
 def _text_of_object(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime.date | datetime.time) else str(value)
+    return local_text(value) if isinstance(value, datetime.date | datetime.time) else str(value)
 
 
 def same_value(expected: Any, actual: Any) -> bool:
@@ -267,7 +271,19 @@ def _to_timestamp(value: Any) -> Any:
         return value  # text in another notation is for the engine to judge
 
 
+def _local(target: str) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        try:
+            return Format(target).read(value, ISO) if isinstance(value, str) else value
+        except ValueError:
+            return value
+
+    return convert
+
+
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    **{name: _local(name) for name in ("zoneddatetime", "localdatetime", "localdate", "localtime")},
+    "calendar": _to_timestamp,
     "float": _to_single,
     "double": _to_float,
     "bigdecimal": _to_decimal,

@@ -424,6 +424,8 @@ def _fails(e: x.Expr) -> bool:
         return e.operand.type.name in ("string", "char", "object", "map") and e.type.name not in ("string", "object")
     if isinstance(e, x.MethodCall):
         return methods.may_fail(e)
+    if isinstance(e, x.Call):
+        return FUNCTIONS[e.name].fails
     return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 

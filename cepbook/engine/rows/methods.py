@@ -13,6 +13,7 @@ from itertools import count, repeat
 
 from cepbook.engine.rows.scope import Scope, checked, guarded, value
 from cepbook.lang import expr as x
+from cepbook.lang.dates.chronology import Chronology, Numbers
 from cepbook.lang.methods import METHODS
 
 
@@ -45,6 +46,13 @@ def _lambda(scope: Scope, e: x.Lambda, receiver: str) -> str:
 
 
 def may_fail(e: x.MethodCall) -> bool:
-    """Whether elements or keys are of types that only run time knows, so that they may not compare."""
+    """Whether elements or keys are of types that only run time knows, so that they may not compare; or dates, which
+    may get out of the range of years, or have a pattern that only run time knows.
+    """
+    known = (arg.value for arg in e.args if isinstance(arg, x.Const))
+    if any(isinstance(value, Chronology) and not isinstance(value, Numbers) for value in known):
+        return True
+    if e.name == "datetime.format" and not isinstance(e.args[-1], x.Const):
+        return True
     types = [e.receiver.type.of, *(arg.type for arg in e.args)]
     return any(type_ is not None and type_.name in ("object", "map") for type_ in types)

@@ -10,6 +10,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import call
 from cepbook.lang.bind.access import bind_access
+from cepbook.lang.bind.dates import bind_date_method, event_type_of
 from cepbook.lang.bind.declared import declared
 from cepbook.lang.bind.methods import bind_method, method_hint
 from cepbook.lang.bind.names import ERROR, SOURCELESS, Scope, Stream, describe, did_you_mean, error_at
@@ -19,13 +20,6 @@ from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.types import Type
 
 Binder = Callable[[ast.Expr, Scope], x.Expr]
-
-DATETIME_METHODS = frozenset(
-    "after before between coincides during finishedBy finishes format get getDayOfMonth getDayOfWeek getDayOfYear"
-    " getEra getHourOfDay getMillisOfSecond getMinuteOfHour getMonthOfYear getSecondOfMinute getWeekyear getYear"
-    " includes meets metBy minus overlappedBy overlaps plus roundCeiling roundFloor roundHalf set startedBy starts"
-    " toCalendar toDate toMillisec withDate withMax withMin withTime".split()
-)
 
 
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
@@ -347,13 +341,15 @@ def _context_hint(name: str, context: ContextType) -> str:
 
 def apply_steps(target: x.Expr, steps: Sequence[ast.NameStep], scope: Scope, bind: Binder) -> x.Expr:
     """`target` followed by members and methods."""
+    length: x.Expr | None = None  # of the interval that an event with timestamps is
     for step in steps:
         if target.type == ERROR:
             return target
         if not step.name:
             target = _indexed(target, step, scope, bind)
         elif step.args is not None:
-            target = _method(target, step, scope, bind)
+            dated = bind_date_method(target, length, step, scope, bind)
+            target, length = dated if dated is not None else (_method(target, step, scope, bind), None)
         else:
             target = _indexed(_member(target, step, scope), step, scope, bind)
     return target
@@ -362,10 +358,7 @@ def apply_steps(target: x.Expr, steps: Sequence[ast.NameStep], scope: Scope, bin
 def _members(type_: Type, scope: Scope) -> Mapping[str, Type] | None:
     """The known members of a type; None if it has none."""
     if type_.event is not None:
-        found = scope.module.catalog.event_types.get(type_.event)
-        for stream in scope.streams:  # derived events are not in the catalog
-            if stream.event_type is not None and stream.event_type.name == type_.event:
-                found = stream.event_type
+        found = event_type_of(type_, scope)
         return found.properties if found is not None else None
     return dict(type_.fields) if type_.fields is not None else None
 
@@ -427,8 +420,6 @@ def _method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x
     found = bind_method(target, step, scope, bind)
     if found is not None:
         return _indexed(found, step, scope, bind)
-    if step.name in DATETIME_METHODS and (target.type in (t.LONG, t.TIMESTAMP) or target.type.event is not None):
-        scope.problems.fail("not-supported-yet", f"not supported yet: the method {step.name}", step.span)
     texts = [name.removeprefix("string.") for name in FUNCTIONS if name.startswith("string.")]
     hint = did_you_mean(step.name, texts) if target.type == t.STRING else method_hint(target, step)
     scope.problems.fail("unknown-function", f"no method `{step.name}` for {describe(target.type)}", step.span, hint)

@@ -51,6 +51,9 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
     add_columns(node.columns, properties, module)
     start = _time_property(node.start_timestamp, properties, node.span, module) or times[0]
     end = _time_property(node.end_timestamp, properties, node.span, module) or times[1]
+    if end is not None and start is None:
+        hint = "write starttimestamp NAME, too"
+        module.problems.add("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
     found_type = EventType(node.name, properties, tuple(supertypes), start, end)
     if node.name not in module.dropped:
         module.catalog.event_types[node.name] = found_type
@@ -94,9 +97,11 @@ def _time_property(name: str | None, properties: dict[str, Type], span: Span, mo
         return None
     type_ = properties.get(name)
     if type_ is None:
-        module.problems.add("unknown-property", f"no property `{name}`", span, did_you_mean(name, properties))
-    elif type_ not in (t.LONG, t.TIMESTAMP, ERROR):
-        module.problems.add("type-mismatch", f"the timestamp `{name}` must be long, found {type_}", span)
+        hint = did_you_mean(name, properties)
+        module.problems.add("unknown-property", f"no property `{name}`", module.word(name, span), hint)
+    elif type_ not in (t.LONG, *t.DATETIMES, ERROR):
+        fact = f"the timestamp `{name}` must be a long or a date-time, found {type_}"
+        module.problems.add("type-mismatch", fact, module.word(name, span))
     return name
 
 

@@ -14,7 +14,8 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import chain
-from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, resolve_type, simple_type
+from cepbook.lang.bind.cast import bind_cast, bind_type_name
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, simple_type
 from cepbook.lang.bind.period import bind_period
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, alike, coerce, common, comparable, ordered
 from cepbook.lang.methods import enumerates
@@ -47,14 +48,6 @@ def bind_condition(node: ast.Expr, scope: Scope, where: str) -> x.Expr:
 
 def _untyped_call(e: x.Expr) -> bool:
     return isinstance(e, x.UserCall) and e.type == t.OBJECT
-
-
-def bind_type_name(name: str, scope: Scope, span: Span) -> Type:
-    """The type in ``cast(x, type)``; reported and left when unknown."""
-    found = resolve_type(name, scope.module, span)
-    if found == ERROR:
-        raise Refused(name)
-    return found
 
 
 def _literal(node: ast.Literal, scope: Scope) -> x.Expr:
@@ -323,27 +316,7 @@ def _struct(node: ast.NewStruct, scope: Scope) -> x.Expr:
 
 
 def _cast(node: ast.Cast, scope: Scope) -> x.Expr:
-    operand = bind_expr(node.operand, scope)
-    target = bind_type_name(node.type_name, scope, node.span)
-    if node.named:
-        scope.problems.fail("not-supported-yet", f"not supported yet: cast with {node.named[0][0]}", node.span)
-    if target == t.TIMESTAMP and operand.type != t.TIMESTAMP:
-        scope.problems.fail("not-supported-yet", "not supported yet: cast to date", node.span)
-    if operand.type == ERROR:
-        return x.Const(target, None, span=node.span)
-    if not _castable(operand.type, target):
-        scope.problems.fail(
-            "type-mismatch", f"{describe(operand.type)} cannot be cast to {describe(target)}", node.span
-        )
-    return fold_node(x.Convert(target, operand, span=node.span))
-
-
-def _castable(source: Type, target: Type) -> bool:
-    if source == target or source in LOOSE or target in (t.STRING, t.OBJECT):
-        return True
-    if t.is_numeric(target) or target == t.BOOLEAN:
-        return source == t.STRING or (t.is_numeric(source) and t.is_numeric(target))
-    return source == t.STRING and target == t.CHAR
+    return bind_cast(node, scope, bind_expr)
 
 
 # What of EPL's types a class or interface of Java stands for

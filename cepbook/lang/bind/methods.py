@@ -27,7 +27,7 @@ _NAMES: dict[Kind, str] = {
     "boolean": "boolean",
     "collection": "an array",
 }
-_OWNERS: dict[Receiver, str] = {"events": "arrays", "values": "arrays", "map": "maps"}
+_OWNERS: dict[Receiver, str] = {"events": "arrays", "values": "arrays", "map": "maps", "date": "long and date-times"}
 
 
 def bind_method(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr | None:
@@ -44,7 +44,8 @@ def method_hint(target: x.Expr, step: ast.NameStep) -> str | None:
     """What an unknown method was probably meant to be."""
     owners = [_OWNERS[form.receivers[0]] for row in named(step.name) for form in row.forms]
     if owners:
-        return f"it is a method of {owners[0]}"
+        cast = ": cast it" if t.is_numeric(target.type) and owners[0] == _OWNERS["date"] else ""
+        return f"it is a method of {owners[0]}{cast}"
     return did_you_mean(step.name, of(_kinds(target.type)))
 
 
@@ -52,6 +53,8 @@ def _kinds(type_: Type) -> tuple[Receiver, ...]:
     """What a value of the type is for methods."""
     if type_.of is not None:
         return ("events",) if type_.of.event is not None or type_.of.fields is not None else ("values",)
+    if type_ in (t.LONG, *t.DATETIMES):
+        return ("date",)
     return ("map",) if type_ == t.MAP else ()
 
 
@@ -61,7 +64,7 @@ def _bound(
     if step.wildcard or step.distinct or step.named:
         scope.problems.fail("wrong-parameter", f"`{row.short}` takes plain values only", step.span)
     element = target.type.of or t.OBJECT
-    form = _form(row, forms, step, scope)
+    form = form_of(row, forms, step, scope)
     args: list[x.Expr] = []
     for parameter, node in zip(form.parameters, step.args or (), strict=True):
         if isinstance(node, ast.Lambda):
@@ -81,15 +84,19 @@ def _bound(
 
 
 # ---------------------------------------------------------------- which form
-def _form(row: MethodRow, forms: Sequence[Form], step: ast.NameStep, scope: Scope) -> Form:
-    """The form that has lambdas and values where they are written."""
+def form_of(row: MethodRow, forms: Sequence[Form], step: ast.NameStep, scope: Scope) -> Form:
+    """The form that has lambdas and values where they are written. Raises Refused (reported) for none."""
     given = step.args or ()
     for form in forms:
         if len(form.parameters) == len(given) and all(map(_in_shape, form.parameters, given)):
             return form
     counts = [len(form.parameters) for form in forms]
     if len(given) not in counts:
-        fact = f"`{row.short}` takes {how_many(min(counts), max(counts))}, found {len(given)}"
+        gaps = len(set(counts)) <= max(counts) - min(counts)
+        takes = how_many(min(counts), max(counts))
+        if gaps:
+            takes = f"{', '.join(map(str, counts[:-1]))} or {counts[-1]} parameters"
+        fact = f"`{row.short}` takes {takes}, found {len(given)}"
         scope.problems.fail("wrong-parameter", fact, step.span, f"such as {_shape(row)}")
     form = next(form for form in forms if len(form.parameters) == len(given))
     at, node = next(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from cepbook.lang.dates.zone import offset_at, offset_of_local, zone_of
@@ -20,13 +20,14 @@ _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 class Chronology:
     """A type of date-time values. Local times are counted in units of which a second has `second`.
 
-    With `iso` they behave as those of `java.time`: months count from 1, fields out of range are errors, a day beyond its
-    month is the last one, weeks count from 1 January. Without, as those of `java.util.Calendar`: months count from 0,
-    what is too large runs on into the next field, weeks begin on Sunday.
+    With `iso` they behave as those of `java.time`: months count from 1, fields out of range are errors, a day beyond
+    its month is the last one, weeks count from 1 January. Without, as those of `java.util.Calendar`: months count from
+    0, what is too large runs on into the next field, weeks begin on Sunday. `zone` is that of values without one.
     """
 
     second: int = 1_000_000
     iso: bool = False
+    zone: str = "UTC"
 
     @property
     def day(self) -> int:
@@ -58,12 +59,14 @@ class Chronology:
         """The zone of `value` and the seconds that it is ahead of UTC."""
         raise NotImplementedError
 
+    def __str__(self) -> str:
+        return self.zone
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers(Chronology):
     """Whole numbers: milliseconds, or units of the engine's clock, since 1970 UTC, read in `zone`."""
 
-    zone: str = "UTC"
     _zone: tzinfo = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -90,8 +93,6 @@ class Numbers(Chronology):
 @dataclass(frozen=True, slots=True)
 class Locals(Chronology):
     """Date-times without a zone (``localdatetime``); as moments they are those of `zone`."""
-
-    zone: str = "UTC"
 
     def wall(self, value: datetime) -> Wall:
         return divmod((value.replace(tzinfo=None) - _EPOCH) // _MICRO, self.day)
@@ -138,8 +139,6 @@ class Zoned(Chronology):
 class Dates(Chronology):
     """Moments (``date``), read in `zone`."""
 
-    zone: str = "UTC"
-
     def wall(self, value: datetime) -> Wall:
         return divmod((_aware(value).astimezone(zone_of(self.zone)).replace(tzinfo=None) - _EPOCH) // _MICRO, self.day)
 
@@ -177,20 +176,3 @@ def in_zone(units: int, zone: tzinfo) -> datetime:
         return (_EPOCH_UTC + timedelta(microseconds=units)).astimezone(zone)
     except OverflowError:
         raise ValueError("the date is not in the years 1 to 9999") from None
-
-
-def local_text(value: datetime | date | time) -> str:
-    """As `java.time` prints it: ``2024-03-04T10:20``, ``10:20:30.456``, ``…-05:00[America/New_York]``, ``…Z``."""
-    if not isinstance(value, (datetime, time)):
-        return value.isoformat()
-    fine = "minutes" if not value.second and not value.microsecond else "seconds"
-    if value.microsecond:
-        fine = "microseconds" if value.microsecond % 1000 else "milliseconds"
-    if isinstance(value, time):
-        return value.isoformat(fine)
-    text = value.replace(tzinfo=None).isoformat(timespec=fine)
-    if value.tzinfo is None:
-        return text
-    ahead = value.isoformat(timespec="minutes")[16:]
-    key = getattr(value.tzinfo, "key", None)
-    return text + ("Z" if ahead == "+00:00" else ahead) + (f"[{key}]" if key is not None else "")

@@ -51,7 +51,7 @@ def weekday(days: int) -> int:
 
 
 def us_week(days: int, year: int) -> tuple[int, int]:
-    """(year of weeks, week), where weeks begin on Sunday and that of 1 January is the first. `year` is that of the day."""
+    """(year of weeks, week) of a day in `year`: weeks begin on Sunday, that of 1 January is the first."""
     saturday = days - (days + 4) % 7 + 6
     following = days_of(year + 1, 1, 1)
     if saturday >= following:

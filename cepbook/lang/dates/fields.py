@@ -130,8 +130,7 @@ def with_time(value: Any, of: Chronology, *parts: int | None) -> Any:
 
 def with_max(value: Any, of: Chronology, field: str) -> Any:
     """`value` with the greatest number that the field can have there."""
-    days, rest = of.wall(value)
-    year, month, _ = date_of(days, of.iso)
+    year, month, _ = date_of(of.wall(value)[0], of.iso)
     if field in _OF_DAY:
         number = _SIZES[field] - 1
     elif field == "day":
@@ -150,17 +149,25 @@ def with_min(value: Any, of: Chronology, field: str) -> Any:
 
 # ------------------------------------------------------------------ adding
 def add(value: Any, of: Chronology, sign: int, units: tuple[str, ...], *amounts: float | None) -> Any:
-    """`value` moved by a time period, `units` from large to small; null with any null. Fractions are cut, each alone."""
+    """`value` moved by a time period, `units` from large to small; null with any null. Fractions are cut, each alone.
+
+    The unit ``number`` is milliseconds, without a name in the text.
+    """
+    if None in amounts:
+        return None
     for unit, amount in zip(units, amounts, strict=True):
-        if amount is None:
-            return None
-        value = _added(value, of, unit, sign * int(amount))
+        value = _added(value, of, unit, sign * _whole(amount))
     return value
 
 
-def add_number(value: Any, of: Chronology, sign: int, milliseconds: float) -> Any:
-    """`value` moved by an exact span of milliseconds, of which a fraction is cut."""
-    return of.later(value, sign * int(milliseconds) * (of.second // 1000))
+def _whole(amount: float | None) -> int:
+    """As Java makes a long of a number."""
+    if isinstance(amount, float) and not -_LARGEST < amount < _LARGEST:
+        return 0 if amount != amount else _LARGEST if amount > 0 else -_LARGEST
+    return int(amount or 0)
+
+
+_LARGEST = (1 << 63) - 1
 
 
 def _added(value: Any, of: Chronology, unit: str, amount: int) -> Any:
@@ -171,7 +178,14 @@ def _added(value: Any, of: Chronology, unit: str, amount: int) -> Any:
     return of.at(_moved(of, days, unit, amount), rest, value)
 
 
-_EXACT = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
+_EXACT = {
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1000,
+    "microsecond": 1,
+    "number": 1000,
+}
 _MONTHS = {"year": 12, "month": 1}
 
 
@@ -221,13 +235,3 @@ def _upper_half(value: Any, of: Chronology, field: str) -> bool:
     if field == "year":
         return month - 1 > 5
     return day - 1 > (month_length(year, month, of.iso) - 1) // 2
-
-
-def between(value: int, low: int, high: int) -> bool:
-    """Whether a moment lies between two others, both included, in whatever order they are."""
-    return low <= value <= high or high <= value <= low
-
-
-def between_open(value: int, low: int, high: int, with_low: bool, with_high: bool) -> bool:
-    """Whether it lies from `low` to `high`, with each end or without; never where `high` is before `low`."""
-    return (low < value or (with_low and low == value)) and (value < high or (with_high and value == high))

@@ -1,4 +1,5 @@
-"""Relations of two intervals (Allen's algebra), by their ends in units of the clock (Esper reference, Interval Algebra).
+"""Relations of two intervals (Allen's algebra), by their ends in units of the clock (Esper reference, section
+"Interval Algebra").
 
 A moment is an interval of length zero. All take (start, end) of the one, (start, end) of the other, then thresholds.
 """
@@ -7,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Relation = Callable[..., bool]
+Relation = Callable[..., bool | None]
+
+
+def between(value: int, low: int, high: int, with_low: bool | None = None, with_high: bool | None = None) -> bool:
+    """Whether a moment lies from the one to the other, both included, in whatever order they are.
+
+    With flags it is told which of them counts, and none lies between them where `high` is before `low`.
+    """
+    if with_low is None:
+        return low <= value <= high or high <= value <= low
+    return (low < value or (with_low and low == value)) and (value < high or (bool(with_high) and value == high))
 
 
 def _in_order(low: int, high: int | None) -> tuple[int, int | None]:

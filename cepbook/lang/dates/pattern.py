@@ -112,14 +112,24 @@ def _quoted(pattern: str, start: int) -> tuple[str, int]:
     raise PatternError("the quote is not closed", start)
 
 
-_MOST = {**dict.fromkeys("dhHkKmsQqEeMLGcwZXx", 5), **dict.fromkeys("dhHkKms", 2), "D": 3, "w": 2, "W": 1, "F": 1, "a": 1}
+_MOST = {
+    **dict.fromkeys("dhHkKmsQqEeMLGcwZXx", 5),
+    **dict.fromkeys("dhHkKms", 2),
+    "D": 3,
+    "w": 2,
+    "W": 1,
+    "F": 1,
+    "a": 1,
+}
 
 
 def _field(letter: str, count: int, at: int, iso: bool) -> Field:
     if letter not in (ISO_LETTERS if iso else SIMPLE_LETTERS):
         raise PatternError(f"`{letter}` is no letter of date patterns", at)
     if iso:
-        wrong = (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)) or (letter == "c" and count == 2)
+        wrong = (
+            (letter == "V" and count != 2) or (letter == "O" and count not in (1, 4)) or (letter == "c" and count == 2)
+        )
         if wrong or count > _MOST.get(letter, 19):
             raise PatternError(f"`{letter * count}` is no form of `{letter}`", at)
     elif letter == "X" and count > 3:

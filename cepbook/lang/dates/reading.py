@@ -11,7 +11,7 @@ from typing import Any
 from cepbook.lang.dates.chronology import Numbers, in_zone
 from cepbook.lang.dates.civil import days_of, in_us_week, month_length
 from cepbook.lang.dates.pattern import Field, Optional, Part, Parts, parts_of
-from cepbook.lang.dates.writing import DAYS, MONTHS
+from cepbook.lang.dates.text import DAYS, MONTHS
 from cepbook.lang.dates.zone import offset_of_local, zone_of
 
 ISO = "iso"
@@ -132,7 +132,7 @@ _ISO = re.compile(
 
 def _iso_fields(text: str) -> Found:
     found = _ISO.fullmatch(text.strip())
-    if found is None or (found[1] is None) == (found[4] is None) and found[1] is None:
+    if found is None or (found[1] is None and found[4] is None):
         raise Unreadable
     fields: dict[str, int] = {}
     for letter, group in zip("yMdHms", found.groups(), strict=False):
@@ -145,7 +145,7 @@ def _iso_fields(text: str) -> Found:
     if found[7] is not None:
         fields["n"] = int(found[7].ljust(9, "0"))
         fields["S"] = fields["n"] // 1_000_000
-    zone = None if found[8] is None else _offset(found[8])
+    zone: tzinfo | None = None if found[8] is None else _offset(found[8])
     if zone is not None:
         fields["ahead"] = (zone.utcoffset(None) or timedelta()) // timedelta(seconds=1)
     if found[9] is not None:
@@ -220,7 +220,7 @@ def _digits(text: str, at: int, most: int) -> int:
 
 
 def _widths(part: Field, after: Parts, text: str, at: int, iso: bool) -> tuple[int, int]:
-    """How many digits a number has, at least and at most: where others follow without a text between, as its letters."""
+    """How many digits a number has, at least and at most; as many as letters where others follow at once."""
     adjacent: list[int] = []
     for each in after:
         if not isinstance(each, Field) or not each.numeric:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from cepbook.lang.dates.chronology import Chronology, local_text
+from cepbook.lang.dates.chronology import Chronology
 from cepbook.lang.dates.civil import date_of, days_of, us_week, weekday
 from cepbook.lang.dates.pattern import Field, Optional, Parts, parts_of
-
-MONTHS = "January February March April May June July August September October November December".split()
-DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+from cepbook.lang.dates.text import DAYS, MONTHS, local_text
 
 
 @dataclass(frozen=True, slots=True)

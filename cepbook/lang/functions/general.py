@@ -23,6 +23,11 @@ JAVA_NAMES = {
     "char": "Character",
     "map": "Map",
     "timestamp": "Date",
+    "calendar": "GregorianCalendar",
+    "zoneddatetime": "ZonedDateTime",
+    "localdatetime": "LocalDateTime",
+    "localdate": "LocalDate",
+    "localtime": "LocalTime",
 }
 
 

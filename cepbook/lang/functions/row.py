@@ -20,7 +20,8 @@ class FunctionRow:
     `parameters` are the kinds of its parameters; `at_least` of them must be given and, with `repeats`, the last kind
     holds for any number more. Methods (``s.length()``) have names such as ``string.length`` and take their receiver
     first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one) or ``handled`` (`py`
-    sees nulls). `py` is a Python expression template (``abs({0})``) or a callable over the argument values.
+    sees nulls). `py` is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it
+    raises ValueError for some.
     """
 
     name: str
@@ -32,6 +33,7 @@ class FunctionRow:
     py: str | Callable[..., object]
     at_least: int = -1
     repeats: bool = False
+    fails: bool = False
 
     @property
     def minimum(self) -> int:

@@ -105,4 +105,14 @@ TEXT = (
         "Double.parseDouble('5.5')",
         "float({0})",
     ),
+    FunctionRow(
+        "cast of a date",
+        ("string", "string", "any"),
+        always(t.TIMESTAMP),
+        "propagate",
+        "a text as a date of the form that dateformat gives",
+        "cast('2024-03-04', date, dateformat: 'yyyy-MM-dd')",
+        lambda text, pattern, form: form.read(text, pattern),
+        fails=True,
+    ),
 )

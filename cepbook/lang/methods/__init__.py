@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from cepbook.lang.methods.container import CONTAINERS
+from cepbook.lang.methods.datetime import DATETIME
 from cepbook.lang.methods.enumeration import ENUMERATION
 from cepbook.lang.methods.row import MethodRow, Receiver
 
-METHODS: dict[str, MethodRow] = {row.name: row for row in (*ENUMERATION, *CONTAINERS)}
+METHODS: dict[str, MethodRow] = {row.name: row for row in (*ENUMERATION, *CONTAINERS, *DATETIME)}
 
 _BY_SHORT: dict[str, tuple[MethodRow, ...]] = {}
 for _row in METHODS.values():

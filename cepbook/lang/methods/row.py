@@ -13,10 +13,16 @@ from typing import Literal
 from cepbook.lang import types as t
 from cepbook.lang.types import Type
 
-# What a method is called on: an array of events or of rows of columns, an array of other values, a map
-Receiver = Literal["events", "values", "map"]
-# What a value, the result of a lambda or the elements of an array must be
-Kind = Literal["any", "number", "integer", "ordered", "boolean", "collection"]
+# What a method is called on: an array of events or of rows of columns, an array of other values, a map, a date-time or
+# an event with timestamps
+Receiver = Literal["events", "values", "map", "date"]
+# What a value, the result of a lambda or the elements of an array must be. Of date-time methods: the name of a field, a
+# whole number, a pattern of dates, a time period or milliseconds, a moment, a moment or an event, the same as a span of
+# time in units of the clock.
+Kind = Literal[
+    "any", "number", "integer", "ordered", "boolean", "collection",
+    "field", "whole", "pattern", "period", "moment", "interval", "span",
+]  # fmt: skip
 # A value; a lambda of each element; one of the result so far and each element
 Shape = Literal["value", "each", "fold"]
 

@@ -1,0 +1,92 @@
+"""``cast(value, type)``, of texts also with the form of a date (Esper reference, section "The Cast Function")."""
+
+from __future__ import annotations
+
+from cepbook.errors import Span
+from cepbook.lang import ast
+from cepbook.lang import expr as x
+from cepbook.lang import types as t
+from cepbook.lang.bind.arguments import Binder
+from cepbook.lang.bind.dates import check_pattern
+from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, resolve_type
+from cepbook.lang.bind.typing import LOOSE
+from cepbook.lang.dates.reading import ISO, Format, Unreadable
+from cepbook.lang.rewrite.expressions import fold_node
+from cepbook.lang.types import Type
+
+_READ = (*t.DATETIMES, t.LOCALDATE, t.LOCALTIME)  # what texts are read as, beside long
+_LOCAL = (t.ZONEDDATETIME, t.LOCALDATETIME, t.LOCALDATE, t.LOCALTIME)
+
+
+def bind_type_name(name: str, scope: Scope, span: Span) -> Type:
+    """The type in ``cast(x, type)``; reported and left when unknown."""
+    found = resolve_type(name, scope.module, span)
+    if found == ERROR:
+        raise Refused(name)
+    return found
+
+
+def bind_cast(node: ast.Cast, scope: Scope, bind: Binder) -> x.Expr:
+    """The cast; raises Refused (reported)."""
+    operand = bind(node.operand, scope)
+    target = bind_type_name(node.type_name, scope, node.span)
+    form: x.Expr | None = None
+    for name, values in node.named:
+        if name.lower() != "dateformat":
+            hint = did_you_mean(name.lower(), ["dateformat"]) or "there is only dateformat"
+            scope.problems.fail("wrong-parameter", f"`cast` has no parameter `{name}`", node.span, hint)
+        if len(values) != 1 or form is not None:
+            scope.problems.fail("wrong-parameter", "`cast` takes one dateformat", node.span)
+        form = bind(values[0], scope)
+    if operand.type == ERROR or (form is not None and form.type == ERROR):
+        return x.Const(target, None, span=node.span)
+    if form is not None:
+        return _read(operand, form, target, node.span, scope)
+    if not _castable(operand.type, target):
+        fact = f"{describe(operand.type)} cannot be cast to {describe(target)}"
+        scope.problems.fail("type-mismatch", fact, node.span, _hint(operand.type, target))
+    return fold_node(x.Convert(target, operand, span=node.span))
+
+
+def _castable(source: Type, target: Type) -> bool:
+    if source == target or source in LOOSE or target in (t.STRING, t.OBJECT):
+        return True
+    if t.is_numeric(target) or target == t.BOOLEAN:
+        return source == t.STRING or (t.is_numeric(source) and t.is_numeric(target))
+    return source == t.STRING and target == t.CHAR
+
+
+def _hint(source: Type, target: Type) -> str | None:
+    if source == t.STRING and target in _READ:
+        form = "HH:mm" if target == t.LOCALTIME else "yyyy-MM-dd"
+        name = "date" if target == t.TIMESTAMP else target
+        return f"say how it is written: cast(…, {name}, dateformat: '{form}')"
+    methods = {t.TIMESTAMP: "toDate", t.CALENDAR: "toCalendar", t.LONG: "toMillisec"}
+    if source in (t.LONG, *t.DATETIMES) and target in methods:
+        return f"write ….{methods[target]}()"
+    return None
+
+
+def _read(operand: x.Expr, form: x.Expr, target: Type, span: Span, scope: Scope) -> x.Expr:
+    """A text as a date of the given form."""
+    if target not in (t.LONG, *_READ):
+        fact = f"a dateformat is for dates and long, not for {describe(target)}"
+        scope.problems.fail("wrong-parameter", fact, span)
+    if operand.type not in (t.STRING, t.NULL, t.OBJECT):
+        fact = f"with a dateformat a string is cast, found {describe(operand.type)}"
+        scope.problems.fail("type-mismatch", fact, operand.span)
+    if not (isinstance(form, x.Const) and isinstance(form.value, str) and form.value.lower() == ISO):
+        check_pattern(form, "the dateformat", target in _LOCAL, scope)
+    options = scope.module.options
+    second = 1_000_000 if options.microseconds else 1000
+    reader = Format("date" if target == t.TIMESTAMP else target.name, options.time_zone, second)
+    if operand.type == t.OBJECT:
+        operand = x.Convert(t.STRING, operand, span=operand.span)
+    if not (isinstance(operand, x.Const) and isinstance(form, x.Const)):
+        return x.Call(target, "cast of a date", (operand, form, x.Const(t.CHRONOLOGY, reader)), span=span)
+    if operand.value is None or form.value is None:
+        return x.Const(target, None, span=span)
+    try:
+        return x.Const(target, reader.read(str(operand.value), str(form.value)), span=span)
+    except Unreadable as error:
+        scope.problems.fail("wrong-parameter", str(error), operand.span)
