@@ -115,7 +115,7 @@ def test_printing_values_that_json_does_not_know() -> None:
         "1.50",
         '"NaN"',
         '"-Infinity"',
-        '1709510400000',
+        "1709510400000",
         "[1, 2]",
     ]
 
