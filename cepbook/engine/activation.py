@@ -13,10 +13,10 @@ something is due at or before the present time) is run again, in a further activ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
-from typing import Protocol
+from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
 
@@ -36,15 +36,25 @@ class Part(Protocol):
         """It failed; the others are run all the same."""
 
 
+class Reader(Protocol):
+    """What takes the rows that statements insert in an activation, all together."""
+
+    def put(self, number: int, rows: list[Any]) -> None:
+        """Rows for the input `number`."""
+
+
 class Activations:
     """Who is to be run, and at which instant. `waits` makes the round look when the present event was seen.
 
     Nothing here is state: between two rounds nothing waits, and what is due later stands in the timers of the parts.
     """
 
+    PASSING = ("_gathering", "_heap", "_now", "_woken")
+
     def __init__(self, clock: Clock, waits: Callable[[], None]) -> None:
         self._clock = clock
         self._waits = waits
+        self.readers: dict[str, list[tuple[Reader, int]]] = {}  # of lots, by the type that they are inserted into
         self._gathering = False
         self._heap: list[tuple[int, Order]] = []
         self._woken: dict[tuple[int, Order], Part] = {}
@@ -70,6 +80,19 @@ class Activations:
             self._waits()
         self._woken[key] = part
         heappush(self._heap, key)
+
+    def read(self, reader: Reader, inputs: Iterable[tuple[str, int]]) -> None:
+        """Give `reader` what is inserted into these types, each for one of its inputs."""
+        for type_name, number in inputs:
+            self.readers.setdefault(type_name, []).append((reader, number))
+
+    def leave(self, reader: Reader) -> None:
+        """Give it no more."""
+        self.readers = {
+            name: kept
+            for name, found in self.readers.items()
+            if (kept := [each for each in found if each[0] is not reader])
+        }
 
     @contextmanager
     def gathering(self) -> Iterator[None]:

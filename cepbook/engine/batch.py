@@ -199,6 +199,8 @@ class Batch:
         context = statement.context
         if context is not None and context.columnar is None:
             return f"context `{context.name}` has conditions that begin and end partitions between the events"
+        if statement.steps.lots:
+            return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
         if statement.steps.inputs:
             return f"`{statement.name}` joins several streams, whose events must come in order"
         if statement.steps.matches and context is not None:

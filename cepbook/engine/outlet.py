@@ -36,6 +36,7 @@ class Outlet:
         self._host = host
         self._inserts = steps.apply.insert
         self._shown, self._fed = steps.shown, steps.fed
+        self._at_once = steps.lots  # its activation is one delivery, whose rows others wait for
         self._wire = wire
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
@@ -110,7 +111,7 @@ class Outlet:
     # -------------------------------------------------------------- rounds
     def hold(self, holds: bool) -> None:
         """Keep rows until all statements have seen the event, and deliver them together; or deliver as they come."""
-        kept = holds and self._target is not None
+        kept = holds and self._target is not None and not self._at_once
         self._connect(self._holding() if kept else self._target)
 
     def _holding(self) -> Ports:

@@ -382,6 +382,8 @@ class Runtime:
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""
+        for reader, number in self.activations.readers.get(type_name, ()):
+            reader.put(number, rows)
         store = self.stores.get(type_name)
         if store is None or store.type.kind == "window":
             self._queue.append((type_name, rows))

@@ -85,6 +85,10 @@ class Schedule(Timers):
         self._inner[path] = state
         self.arm(path, due)
 
+    def arm_view(self, due: int, state: Any) -> None:
+        """The windows of `state` are due, and at no other time."""
+        self._arm_part(due, state, None, WINDOW)
+
     def arm_pattern(self, number: int, due: int, state: Any) -> None:
         """The pattern `number` of `state` is due."""
         self._arm_part(due, state, None, PATTERN + number)

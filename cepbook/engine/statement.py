@@ -17,6 +17,7 @@ from cepbook.engine.inner import Inner, ignoring_state, indexable
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
+from cepbook.engine.lots import Lots
 from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
@@ -77,6 +78,7 @@ class Statement:
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = Watching(program, self._states_in, runtime.clock, self.failed)
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
+        self.lots = Lots(self, program, self.timed, runtime.activations) if program.steps.lots else None
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace["state_of"] = self.state_of
         program.namespace.pop("stopped", None)
@@ -123,6 +125,8 @@ class Statement:
         else:
             self.program.namespace["slot"] = context.join(self)
         self._watching.begin()
+        if self.lots is not None:
+            self.lots.start()
         self.outlet.rewire()
         self._attach()
         for matching in self._matchings.values() if context is None else ():
@@ -167,6 +171,8 @@ class Statement:
         """Forget all state, timers and listeners; what is forgotten already, or was never there, does not matter."""
         self.timed.detach()
         self._watching.end()
+        if self.lots is not None:
+            self.lots.stop()
         if self.context is not None and self in self.context.statements:
             self.context.part(self)
         for store in self.stores.values():
@@ -446,7 +452,9 @@ class Statement:
         late = self.steps.waits
         drops = self.timed.drops
         condition = self.condition(type_name)
-        if self.steps.inputs:
+        if self.lots is not None:
+            take = self.lots.taker(self._types(type_name))
+        elif self.steps.inputs:
             take = joined_taker(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
         elif not self._matchings:
             on_event, on_match = self.program["on_event"], self.program["on_match"]
@@ -467,7 +475,7 @@ class Statement:
             return []
         checked, matched, condition, drops, read, late = reading
         order = ahead(self.order, self.plan.annotations) if drops else self.order
-        if not self.steps.inputs and not self._matchings and alone:
+        if not self.steps.inputs and not self._matchings and alone and self.lots is None:
             return [Subscriber(order, condition, checked, matched, drops, read, late=late)]
         checked, matched = _in_state(checked, self.state), _in_state(matched, self.state)
         found = [Subscriber(order, condition, checked, matched, drops, read, late=late)]

@@ -74,6 +74,8 @@ class Source(PlanNode):
     With a `store` it is not events that are read but the named window or table: what enters and what leaves it.
 
     With `contained` it is the events within those of `event_type` that everything above refers to.
+
+    With `lot` the rows that a statement inserts into `event_type` in one activation come in together.
     """
 
     event_type: str
@@ -82,6 +84,7 @@ class Source(PlanNode):
     pattern: Pattern | None = None
     store: StoreType | None = None
     contained: tuple[Contained, ...] = ()
+    lot: bool = False
 
     @property
     def nothing(self) -> bool:

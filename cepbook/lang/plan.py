@@ -219,7 +219,11 @@ class IntoTable(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement(StatementPlan):
-    """A continuous query. `output_type` lists the columns; its name is the insert-into target or ``<name>``."""
+    """A continuous query. `output_type` lists the columns; its name is the insert-into target or ``<name>``.
+
+    With `lots` it takes part in activations (`engine.activation`): all that comes in there is one change, in which what
+    entered and left again is nothing, and what it inserts goes on together.
+    """
 
     root: Projection
     selector: Selector
@@ -231,6 +235,7 @@ class SelectStatement(StatementPlan):
     drop: bool = False  # @Drop: statements of lower priority do not see the event
     output: Output | None = None
     into: IntoTable | None = None
+    lots: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -52,8 +52,10 @@ class WindowRow:
     events apart by their number. `runs_ahead`: its clock starts when it is made, not with an event. `due_moves_back`:
     events that other windows take away may make it due at once. `per_group`: of each group it holds what it would hold
     if there were no other groups, and nobody sees the order among groups. `counts`: a batch that need not know of its
-    events more than how many came and when. `sweeps`: what leaves by time may be dropped
-    later, when somebody looks, if nobody is told of it.
+    events more than how many came and when. `sweeps`: what leaves by time may be dropped later, when somebody looks, if
+    nobody is told of it. `gates`: it holds events back, so that an arrival may make several enter. `passing`: it holds
+    events only while the change is made that they come with. `hides`: it stands behind other windows and shows some of
+    what they hold.
     """
 
     name: str
@@ -72,6 +74,9 @@ class WindowRow:
     per_group: bool = False
     sweeps: bool = False
     counts: bool = False
+    gates: bool = False
+    passing: bool = False
+    hides: bool = False
     supported: bool = True
 
     def __post_init__(self) -> None:
@@ -334,6 +339,53 @@ _ROWS = (
         "select * from Tick#expr_batch(current_count > 5)",
         leaves="in order",
         by_ordinal=True,
+    ),
+    WindowRow(
+        "gated_time",
+        "win",
+        "window",
+        (_PERIOD, Parameter("gate", "duration"), Parameter("size", "size", optional=True)),
+        "keeps the events of the last `period` (and `size`); they enter and leave every `gate` only, on a grid "
+        "from the statement's beginning",
+        "select * from Tick#gated_time(1.5 sec, 1 sec)",
+        leaves="in order",
+        timed=True,
+        keeps_time=True,
+        by_ordinal=True,
+        runs_ahead=True,
+        gates=True,
+    ),
+    WindowRow(
+        "gated_length",
+        "win",
+        "window",
+        (_SIZE, Parameter("gate", "size")),
+        "keeps the last `size` events; events enter when `gate` of them have come",
+        "select * from Tick#gated_length(3, 2)",
+        leaves="in order",
+        gates=True,
+    ),
+    WindowRow(
+        "newest",
+        "std",
+        "window",
+        (_KEYS,),
+        "shows the last event of each key of what the windows before it hold; what it hides takes its place there",
+        "select * from Tick#length(5)#newest(symbol)",
+        leaves="anyhow",
+        operands=1,
+        by_ordinal=True,
+        hides=True,
+    ),
+    WindowRow(
+        "lot",
+        "win",
+        "window",
+        (),
+        "holds the events that arrive together, while what they change is worked out; aggregates begin anew each time",
+        "select sum(price) from Tick#lot",
+        leaves="never",
+        passing=True,
     ),
     WindowRow(
         "uni",

@@ -416,9 +416,24 @@ class ChangeCode:
         else:
             self._move_groups(touch)
         if steps.wants_insert:
-            with source.block("for k in touched:"):
+            with source.block(f"for k in {self._touched()}:"):
                 code.load_group_or_fresh(emptied=True)
                 self.append_row("ins", self.q)
+
+    def _touched(self) -> str:
+        """Code of the groups that changed; with lots in the order in which they appeared, a forgotten one anew."""
+        source, steps = self.code.source, self.code.steps
+        if not steps.lots or steps.resets:
+            return "touched"
+        appeared = self.code.slot("{}")
+        source.line(f"appeared = {appeared}")
+        with source.block("for k in touched:"):
+            source.line("appeared.setdefault(k, S[3])")
+            source.line("S[3] += 1")
+        source.line("touched = sorted(touched, key=appeared.__getitem__)")
+        with source.block("for k in touched:"), source.block("if k not in groups:"):
+            source.line("del appeared[k]")
+        return "touched"
 
     def _one_touched_group(self, q: Scope) -> None:
         """Only the arriving event's group changes; what leaves is of the same group."""

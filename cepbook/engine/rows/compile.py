@@ -21,6 +21,7 @@ from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
+from cepbook.engine.rows.lots import write_lots
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
@@ -135,7 +136,9 @@ class _Writer:
         self.contextual = steps.context is not None
 
     def write(self) -> None:
-        if self.body.joins is not None:
+        if self.steps.lots:
+            write_lots(self.body)
+        elif self.body.joins is not None:
             self._on_inputs(self.body.joins)
         elif self.steps.consumes:
             write_consumer(self.body)

@@ -34,7 +34,8 @@ class JoinForm:
     `arrive` takes the events of inputs that are streams; `find` is there for those that are `active`: their events make
     rows. `keeps`: it has windows, so its events are there for others. `leaving`: somebody looks at what leaves.
     `tables` gives the present items of the inputs that are tables, by their states. `ordinals` are the places of the
-    inputs' ordinals in a combination; that of a missing event is `MISSING`.
+    inputs' ordinals in a combination; that of a missing event is `MISSING`. What comes to the inputs `passing` is there
+    for the one change only.
     """
 
     arrive: Mapping[int, Arrive]
@@ -45,6 +46,7 @@ class JoinForm:
     leaving: bool
     ordinals: tuple[int, ...]
     tables: tuple[tuple[int, Callable[[Any], Sequence[Item]]], ...] = ()
+    passing: tuple[int, ...] = ()
 
 
 class Joined(View):
@@ -81,6 +83,26 @@ class Joined(View):
                 changes.append((number, change))
         self._look()
         return self._all_changed(changes)
+
+    def take_lots(self, lots: Sequence[Sequence[Item]], now: int) -> Change | None:
+        """What the items of an activation, input by input, and the time `now` change, in the order of arrival."""
+        changes = []
+        for number, state in enumerate(self.states):
+            change = state[1].take(lots[number], now)
+            if change is not None:
+                changes.append((number, change))
+        self._look()
+        found = self._all_changed(changes)
+        for number, (entered, _) in changes:
+            if number in self.form.passing:
+                self.relations[number].change((), entered)
+        if found is None:
+            return None
+        batch, former = found
+        return sorted(batch, key=self._place), sorted(former, key=self._place)
+
+    def _place(self, item: Item) -> tuple[int, ...]:
+        return tuple(item[place] for place in self.form.ordinals)
 
     def advance(self, now: int) -> Change | None:
         changes = []

@@ -164,10 +164,9 @@ class JoinPipeline(Pipeline):
 
     def form(self, namespace: Mapping[str, object]) -> JoinForm:
         """What running joins are given."""
-        numbers = range(len(self.inputs))
-        steps = self.steps
+        numbers, steps = range(len(self.inputs)), self.steps
         return JoinForm(
-            {n: namespace[f"arrive{n}"] for n in self.streams},  # type: ignore[misc]
+            {n: namespace[f"arrive{n}"] for n in self.streams if not steps.lots},  # type: ignore[misc]
             {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
             namespace["joined_rows"],  # type: ignore[arg-type]
             self.join.active,
@@ -175,6 +174,7 @@ class JoinPipeline(Pipeline):
             bool(steps.wants_remove or steps.aggregation or steps.output) and not self.join.unidirectional,
             tuple(self.rows.place(n) for n in numbers),
             tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
+            tuple(n for n in numbers if self.steps.inputs[n].passing),
         )
 
     # -------------------------------------------------------------- combinations

@@ -64,6 +64,7 @@ def _of_select(plan: p.SelectStatement) -> Steps:
     having: Expr | None = None
     applied = Apply(plan.selector, plan.insert, plan.assigned, plan.drop)
     found = Steps(plan.span, plan.context, _scan(plan.source), applied)
+    found.lots = plan.lots
     if isinstance(plan, p.CreateWindowStatement):
         found.owns, found.fill = plan.store, plan.fill
     if isinstance(plan, p.OnSelectStatement):
@@ -80,7 +81,7 @@ def _of_select(plan: p.SelectStatement) -> Steps:
     if isinstance(node, p.Join):
         _join(found, node, found.selects is not None)
     elif isinstance(node, (p.Windowed, p.Derived, p.Source)):
-        by_ordinal = found.placed or found.owns is not None
+        by_ordinal = found.placed or found.owns is not None or found.lots
         _keep(found, _views(node), after_window(found), found.projection.wildcard, by_ordinal)
     else:
         raise Refusal("unknown-plan", f"a select over {type(node).__name__} has no code in the row engine")
@@ -110,7 +111,7 @@ def _join(found: Steps, node: p.Join, triggered: bool) -> None:
     inputs: list[Steps] = []
     for number, each in enumerate(node.inputs):
         source = p.source_of(each.stream)
-        steps = Steps(each.span, found.context, _scan(source), Apply("irstream"))
+        steps = Steps(each.span, found.context, _scan(source), Apply("irstream"), lots=found.lots)
         own = [None if e is None else of_input(e, number) for e in after]
         steps.row = Row(p.Projection(each.stream, ()), None, "unaggregated")
         _keep(steps, _views(each.stream), own, False, True)

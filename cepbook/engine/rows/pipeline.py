@@ -22,11 +22,14 @@ from cepbook.engine.rows.windows.derived import Derive
 from cepbook.engine.rows.windows.form import CHANGE, ENTERS, Fragment, Posted
 from cepbook.engine.rows.windows.gathered import Gathered
 from cepbook.engine.rows.windows.groupwin import GroupWin
+from cepbook.engine.rows.windows.newest import Newest
+from cepbook.engine.rows.windows.taking import Taking
 from cepbook.engine.rows.windows.unfold import Unfold as Unfolding
 from cepbook.engine.rows.windows.view import LastSeen, Unbound
 from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang.plan import Derived, WindowSpec
+from cepbook.lang.windows import WINDOWS
 
 Sweep = Callable[[str, str], None]  # writes a block, given its head and the code of the item that leaves in it
 
@@ -54,6 +57,8 @@ class Pipeline:
     def view(self) -> str:
         """Code of the statement's view; it reads ``S`` and ``now``."""
         found = self._stages()
+        if self.steps.lots:
+            return f"{self.source.bind('_Taking', Taking)}({found})"
         return f"{self.source.bind('_Gathered', Gathered)}({found})" if self.steps.gathers else found
 
     def _stages(self) -> str:
@@ -107,6 +112,9 @@ class Pipeline:
         return self.iterable_unbound and not self.steps.fully
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
+        if specs and WINDOWS[specs[-1].name].hides:
+            inner = self._combined(specs[:-1], union)
+            return f"{self.source.bind('_Newest', Newest)}({inner}, {self._place_of(specs[-1])})"
         views = [self._window(spec) for spec in specs]
         if not views:
             passing = LastSeen if self._remembers_last else Unbound
@@ -118,11 +126,16 @@ class Pipeline:
 
     def _window(self, spec: WindowSpec) -> str:
         window = WINDOW_FORMS[spec.name]
-        at = self.code.items.first_operand + len(self.operands)
-        self.operands += window.operands(self.code, spec)
+        at = self._place_of(spec)
         if self.steps.runs_along and window.along is not None:
             return window.along(self.code, spec, at)
         return window.make(self.code, spec, at)
+
+    def _place_of(self, spec: WindowSpec) -> int:
+        """Where the operands of a window stand in items."""
+        at = self.code.items.first_operand + len(self.operands)
+        self.operands += WINDOW_FORMS[spec.name].operands(self.code, spec)
+        return at
 
     def _operand(self, code: str) -> int:
         self.operands.append(code)

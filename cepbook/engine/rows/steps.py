@@ -183,6 +183,7 @@ class Steps:
     join: Join | None = None
     inputs: tuple[Steps, ...] = ()
     lookup: Lookup | None = None  # of a subquery
+    lots: bool = False  # all that comes in with an activation is one change
     subqueries: tuple[Steps, ...] = ()  # those of the statement
 
     @property
@@ -204,7 +205,8 @@ class Steps:
     @property
     def event_types(self) -> tuple[str, ...]:
         """The types of the events that it reads, each once; their subtypes are read, too."""
-        return tuple(dict.fromkeys(name for scan in self.scans for name in scan.source.event_types))
+        sources = [scan.source for scan in self.scans if not scan.source.lot]
+        return tuple(dict.fromkeys(name for source in sources for name in source.event_types))
 
     @property
     def waits(self) -> bool:
@@ -380,9 +382,10 @@ class Steps:
     @property
     def enters_alone(self) -> bool:
         """Whether an arrival that changes anything makes just the arriving event enter."""
-        if len(self.stages) > 1 or self.inputs or self.consumes or self.owns is not None or self.gathers:
+        if len(self.stages) > 1 or self.inputs or self.consumes or self.owns is not None or self.gathers or self.lots:
             return False
-        return not (self.stages[0].merged or self.posts_nothing)
+        several = self.posts_nothing or self.passing or any(row.gates or row.hides for row in self._rows)
+        return not (self.stages[0].merged or several)
 
     @property
     def gathers(self) -> bool:
@@ -406,7 +409,7 @@ class Steps:
     @property
     def lazy(self) -> bool:
         """A time window nobody sees expiring: swept on arrival, on inspection and once per period."""
-        only = None if self.lookup is not None or self.into is not None else self.only
+        only = None if self.lookup is not None or self.into is not None or self.lots else self.only
         if only is None or not WINDOWS[only.name].sweeps or self.wants_remove or self.fully or not self._steady:
             return False
         groups = next((w for w in self.stages[0].windows if _is(w, "groupwin")), None)
@@ -439,9 +442,18 @@ class Steps:
     @property
     def resets(self) -> bool:
         """Whether the aggregates of each batch are made anew: nothing of earlier ones shows."""
+        if self.passing:
+            return True
         if self.join is not None:
             return self.join.unidirectional
         return self.posts_whole and self._steady and self.lookup is None and self.into is None
+
+    @property
+    def passing(self) -> bool:
+        """Whether what its rows are made of is gone when they were made: of a join, the events of one input."""
+        if self.inputs:
+            return any(each.passing for each in self.inputs)
+        return any(WINDOWS[window.name].passing for window in self.stages[-1].windows)
 
     @property
     def runs_along(self) -> bool:

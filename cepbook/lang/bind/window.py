@@ -117,6 +117,15 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         elif _is_batch(node.name) and source.retain != "union" and any(map(_is_batch, _together(before))):
             fact = f"`{node.name}` behind another batch window: only one can say when events are released"
             scope.problems.add("wrong-parameter", fact, node.span)
+        elif _row_says(node.name, "hides") and not _in_order(before, behind, source.retain):
+            scope.problems.add(
+                "wrong-parameter",
+                f"`{node.name}` stands last, behind windows that drop the oldest event first",
+                node.span,
+                f"such as #length(5)#{node.name}(key)",
+            )
+        elif _row_says(node.name, "passing") and (before or behind):
+            scope.problems.add("wrong-parameter", f"`{node.name}` beside other windows", node.span)
         elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
             scope.problems.add(
                 "wrong-parameter",
@@ -126,6 +135,17 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
             )
         elif "merge" in before and node.name in WINDOWS and not any(map(_is_derived, [*before, node.name])):
             scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span)
+
+
+def _row_says(name: str, fact: str) -> bool:
+    return name in WINDOWS and bool(getattr(WINDOWS[name], fact))
+
+
+def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
+    """Whether windows drop what they hold in the order of arrival, so that what is hidden never comes back."""
+    rows = [WINDOWS[name] for name in before if name in WINDOWS and name not in GROUPING]
+    plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
+    return bool(rows) and plain and not behind and "merge" not in before and retain != "union"
 
 
 def _is_derived(name: str) -> bool:

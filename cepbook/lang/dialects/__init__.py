@@ -8,7 +8,7 @@ from cepbook.errors import UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects import epl
+from cepbook.lang.dialects import apama, epl
 from cepbook.lang.dialects.dialect import Dialect
 from cepbook.lang.dialects.parameters import with_values
 from cepbook.lang.plan import ModulePlan
@@ -47,6 +47,7 @@ _ROWS = (
         "epl",
         settings=_PARAMETERS,
     ),
+    apama.DIALECT,
 )
 
 DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}

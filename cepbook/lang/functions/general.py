@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from cepbook.lang import types as t
 from cepbook.lang.functions.row import FunctionRow, always, first, promoted
-from cepbook.lang.java import COMPARISONS, single
+from cepbook.lang.java import COMPARISONS, integer_divide, single
 
 JAVA_NAMES = {
     "boolean": "Boolean",
@@ -146,6 +146,15 @@ GENERAL = (
         "a number as a float holds it; stands implicitly where a float meets a double",
         "volume = 1.5f",
         single,
+    ),
+    FunctionRow(
+        "whole division",
+        ("integer", "integer"),
+        always(t.LONG),
+        "propagate",
+        "the quotient of whole numbers, truncated, where a dialect divides them so",
+        "volume / 2",
+        integer_divide,
     ),
     FunctionRow(
         "quantified any",

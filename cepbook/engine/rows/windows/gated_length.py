@@ -1,0 +1,54 @@
+"""``gated_length(n, m)``: the last n events; they enter when m of them have come, all m together.
+
+::
+
+    gated_length(3, 2)
+    arrivals   a   b   c   d     e   f
+    contents   -   ab  ab  bcd   bcd def
+    leaves                 a         bc
+
+With m above n the first m - n of each m never enter. (Apama's ``retain n every m``: Defining Batched Windows.)
+"""
+
+from __future__ import annotations
+
+from cepbook.engine.rows.windows.form import Window, size
+from cepbook.engine.rows.windows.view import Change, Item, Queue
+
+
+class GatedLength(Queue):
+    """The view of ``gated_length``."""
+
+    __slots__ = ("gate", "size", "waiting")
+
+    def __init__(self, size: int, gate: int) -> None:
+        super().__init__()
+        self.size = size
+        self.gate = gate
+        self.waiting: list[Item] = []
+
+    def arrive(self, item: Item, now: int) -> Change | None:
+        self.waiting.append(item)
+        if len(self.waiting) < self.gate:
+            return None
+        fresh = self.waiting[-self.size :]
+        self.waiting = []
+        left = [self.pop() for _ in range(len(self) + len(fresh) - self.size)]
+        self.items.extend(fresh)
+        return fresh, left
+
+    def discard(self, item: Item) -> None:
+        super().discard(item)
+        self.waiting = [each for each in self.waiting if each[0] != item[0]]
+
+    def clear(self) -> list[Item]:
+        self.waiting = []
+        return super().clear()
+
+    def retained(self) -> int:
+        return len(self) + len(self.waiting)
+
+
+WINDOW = Window(
+    lambda code, spec, at: f"{code.source.bind('_GatedLength', GatedLength)}({size(code, spec)}, {size(code, spec, 1)})"
+)

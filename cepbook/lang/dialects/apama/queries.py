@@ -1,0 +1,424 @@
+"""Apama programs as plans: a select statement for each query, which hand their rows on in lots.
+
+A stream variable is a statement of its own, called ``NAME.variable``, that inserts into an event type of that name; a
+query within a query is ``NAME.1`` and so on. Plain templates are no statements: who reads them reads the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from cepbook.errors import BindError, Span
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.lang import types as t
+from cepbook.lang.bind.grouping import Shape, shape
+from cepbook.lang.bind.names import Module, Options, Problems, Refused, did_you_mean
+from cepbook.lang.bind.names import Scope as EplScope
+from cepbook.lang.bind.typing import coerce
+from cepbook.lang.catalog import Catalog, EventType
+from cepbook.lang.dialects.apama import tree as a
+from cepbook.lang.dialects.apama.checks import check
+from cepbook.lang.dialects.apama.expressions import (
+    AGGREGATES,
+    SCALARS,
+    VALUE,
+    Item,
+    Scope,
+    bind,
+    compared,
+    condition,
+    constant,
+    kind,
+    plain,
+    shown,
+)
+from cepbook.lang.dialects.apama.reader import ORIGIN, parse
+from cepbook.lang.text import settings_of
+from cepbook.lang.types import Type
+
+
+def translate(text: str, catalog: Catalog, names: Collection[str], options: Options) -> plan.ModulePlan:
+    """The plan of an Apama text. Errors: ParseError, BindError."""
+    return _Binder(text, catalog.copy(), set(names), options).bound()
+
+
+def declares(text: str) -> frozenset[str]:
+    """The name of the statement, and of the event types that the text declares."""
+    name = settings_of(text).get("name")
+    events = [each.name for each in parse(text).declarations if isinstance(each, a.EventDeclaration)]
+    return frozenset([*events, *([str(name)] if name else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """What can be read: events of a type that pass `filter`, or with `lot` the rows of a statement."""
+
+    event_type: EventType
+    scalar: Type | None = None
+    filter: x.Expr | None = None
+    lot: bool = False
+
+
+_Windows = tuple[plan.WindowSpec, ...]
+
+
+@dataclass(slots=True)
+class _Binder:
+    text: str
+    catalog: Catalog
+    names: set[str]
+    options: Options
+    problems: Problems = field(default_factory=Problems)
+    streams: dict[str, _Stream] = field(default_factory=dict)
+    statements: list[plan.StatementPlan] = field(default_factory=list)
+    requires: dict[tuple[str, str], None] = field(default_factory=dict)
+    provides: dict[tuple[str, str], None] = field(default_factory=dict)
+    name: str = ""
+    nested: int = 0
+
+    # ------------------------------------------------------------ the whole
+    def bound(self) -> plan.ModulePlan:
+        program = parse(self.text)
+        self.name = self._statement_name(program.span)
+        for declaration in program.declarations:
+            try:
+                self._declare(declaration)
+            except Refused:
+                continue
+        try:
+            self._result(program.result)
+        except Refused:
+            pass
+        if self.problems.found:
+            raise BindError(tuple(self.problems.found), self.text, ORIGIN)
+        statements, requires = tuple(self.statements), tuple(self.requires)
+        return plan.ModulePlan(statements, self.text, requires, tuple(self.provides), span=program.span)
+
+    def _statement_name(self, span: Span) -> str:
+        given = settings_of(self.text).get("name")
+        if given is None:
+            return next(f"stmt_{n}" for n in range(1, len(self.names) + 2) if f"stmt_{n}" not in self.names)
+        if not isinstance(given, str) or not given.strip():
+            self.problems.add("wrong-name", "the name of the statement is no text", span)
+        if given in self.names:
+            fact = f"a statement named `{given}` exists already"
+            self.problems.add("duplicate-name", fact, span, "give the query another name")
+        return str(given)
+
+    def _result(self, node: a.Stream) -> None:
+        if not isinstance(node, a.Query):
+            item = a.Name("item", span=node.span)
+            inputs = (a.Input("item", node, None, span=node.span),)
+            node = a.Query(inputs, None, None, (), None, None, item, None, span=node.span)
+        self._query(node, self.name, None)
+
+    # ------------------------------------------------------------ declarations
+    def _declare(self, node: a.EventDeclaration | a.StreamDeclaration | a.Using) -> None:
+        match node:
+            case a.Using():
+                name = node.name.rpartition(".")[2]
+                if not node.name.startswith("com.apama.aggregates.") or name not in AGGREGATES:
+                    hint = did_you_mean(name, AGGREGATES)
+                    self.problems.fail("unknown-name", f"nothing known is called `{node.name}`", node.span, hint)
+            case a.EventDeclaration():
+                self._event(node)
+            case a.StreamDeclaration():
+                self._variable(node)
+
+    def _event(self, node: a.EventDeclaration) -> None:
+        fields: dict[str, Type] = {}
+        for type_, name in node.fields:
+            if name in fields:
+                self.problems.fail("duplicate-name", f"the field `{name}` twice", type_.span)
+            fields[name] = self._type(type_)
+        known = self.catalog.event_types.get(node.name)
+        if known is not None:
+            same = list(known.properties) == list(fields)
+            if not same or any(kind(of) != kind(fields[name]) for name, of in known.properties.items()):
+                fact = f"there is an event type `{node.name}` with other fields"
+                self.problems.fail("duplicate-name", fact, node.span, "give it another name")
+            self.requires["event type", node.name] = None
+            return
+        event_type = EventType(node.name, fields)
+        self.catalog.event_types[node.name] = event_type
+        self.provides["event type", node.name] = None
+        text, span = self._text(node.span), node.span
+        self.statements.append(
+            plan.CreateSchemaStatement(self._free(node.name), False, text, (), event_type, span=span)
+        )
+
+    def _free(self, name: str) -> str:
+        """A name for a statement that only declares something."""
+        taken = {*self.names, self.name, *(each.name for each in self.statements)}
+        return name if name not in taken else f"{self.name}.{name}"
+
+    def _type(self, node: a.TypeName) -> Type:
+        """The type of a field."""
+        if node.name in SCALARS and not node.of:
+            return SCALARS[node.name]
+        if node.name in self.catalog.event_types and not node.of:
+            self.problems.unsupported("events within events", node.span)
+            raise Refused(node.name)
+        if node.name in ("decimal", "location", "sequence", "dictionary", "chunk", "any", "optional", "context"):
+            hint = f"there are {', '.join(SCALARS)}"
+            self.problems.fail("unknown-type", f"fields of type {node.name} are no part of this", node.span, hint)
+        self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, did_you_mean(node.name, SCALARS))
+
+    def _variable(self, node: a.StreamDeclaration) -> None:
+        if node.name in self.streams:
+            self.problems.fail("duplicate-name", f"the stream `{node.name}` twice", node.span)
+        found = self._stream(node.value, f"{self.name}.{node.name}")
+        self.streams[node.name] = found
+        event = self.catalog.event_types.get(node.type.name)
+        wanted = SCALARS.get(node.type.name) or (None if event is None else t.event_of(event.name))
+        if wanted is None:
+            known = (*SCALARS, *self.catalog.event_types)
+            hint = did_you_mean(node.type.name, known)
+            self.problems.fail("unknown-type", f"no type `{node.type.name}`", node.type.span, hint)
+        given = t.event_of(found.event_type.name) if found.scalar is None else found.scalar
+        same = kind(given) == wanted if found.scalar is not None else self._is_event(found.event_type, wanted)
+        if not same:
+            fact = f"`{node.name}` is a stream of {node.type.name}, its items are {self._shown_item(found)}"
+            self.problems.fail("type-mismatch", fact, node.type.span)
+
+    def _is_event(self, found: EventType, wanted: Type) -> bool:
+        if wanted.event is None:
+            return False
+        return wanted.event == found.name or self.catalog.event_types[wanted.event].properties == found.properties
+
+    def _shown_item(self, stream: _Stream) -> str:
+        return "events of another type" if stream.scalar is None else f"of type {shown(stream.scalar)}"
+
+    # ------------------------------------------------------------ streams
+    def _stream(self, node: a.Stream, name: str) -> _Stream:
+        match node:
+            case a.StreamName():
+                if node.name in self.streams:
+                    return self.streams[node.name]
+                if node.name in self.catalog.event_types:
+                    return _Stream(self._event_type(node.name, node.span))
+                known = (*self.streams, *self.catalog.event_types)
+                hint = did_you_mean(node.name, known)
+                self.problems.fail("unknown-stream", f"no stream or event type `{node.name}`", node.span, hint)
+            case a.Template():
+                return self._template(node)
+            case a.Query():
+                return self._query(node, name, f"{name}")
+
+    def _event_type(self, name: str, span: Span) -> EventType:
+        found = self.catalog.event_types.get(name)
+        if found is None:
+            hint = did_you_mean(name, self.catalog.event_types)
+            self.problems.fail("unknown-type", f"no event type `{name}`", span, hint)
+        if ("event type", name) not in self.provides:
+            self.requires["event type", name] = None
+        return found
+
+    def _template(self, node: a.Template) -> _Stream:
+        """Esper calls this a filter."""
+        named = Span(node.span.start, node.span.end)
+        event_type = self._event_type(node.name, named)
+        fields = list(event_type.properties)
+        parts: list[x.Expr] = []
+        place = 0
+        for each in node.constraints:
+            name = each.name
+            if name is None:
+                if place >= len(fields):
+                    fact = f"`{node.name}` has {len(fields)} field{'s' * (len(fields) != 1)}"
+                    self.problems.fail("wrong-template", fact, each.span)
+                name = fields[place]
+                place += 1
+            elif name not in event_type.properties:
+                hint = did_you_mean(name, fields)
+                self.problems.fail("unknown-field", f"`{node.name}` has no field `{name}`", each.span, hint)
+            parts += self._constraint(each, x.Prop(event_type.properties[name], 0, name, span=each.span))
+        return _Stream(event_type, None, _conjunction(parts))
+
+    def _constraint(self, node: a.Constraint, target: x.Expr) -> list[x.Expr]:
+        if node.value is None:
+            return []
+        scope = Scope(self.problems, self.catalog, place="a template")
+        value = bind(node.value, scope)
+        if node.high is None:
+            return [compared(node.op, target, value, node.span, scope)]
+        high = bind(node.high, scope)
+        return [compared(">=", target, value, node.span, scope), compared("<=", target, high, node.span, scope)]
+
+    # ------------------------------------------------------------ queries
+    def _query(self, node: a.Query, name: str, target: str | None) -> _Stream:
+        """Adds the statement of a query, which with a `target` inserts into an event type of that name."""
+        check(node, self.problems)
+        bounds = [self._bounds(each.window) for each in node.inputs]
+        inputs = [self._input(each, name) for each in node.inputs]
+        items = {
+            each.item: Item(number, stream.event_type, stream.scalar)
+            for number, (each, stream) in enumerate(zip(node.inputs, inputs, strict=True))
+        }
+        scope = Scope(self.problems, self.catalog, items)
+        from_ = self._rows(node, inputs, bounds, scope)
+        where = None
+        if node.where is not None:
+            where = condition(node.where, "the condition of where", scope.without_aggregates("where"))
+        keys = tuple(plain(key, scope.without_aggregates("group by")) for key in node.group_by)
+        columns, scalar = self._selected(node, items, scope)
+        having = None if node.having is None else condition(node.having, "the condition of having", scope)
+        written = Shape("unaggregated", keys, columns, False, having, ())
+        module = Module(self.catalog, self.text, self.options, self.problems)
+        found = shape(written, EplScope(module, calls=scope.calls), node.span)
+        below: plan.SelectionNode = from_ if where is None else plan.Selection(from_, where, span=where.span)
+        rows: plan.AggregationNode = below
+        if scope.calls:
+            rows = plan.Aggregation(below, found.keys, tuple(scope.calls), found.kind, span=node.span)
+        top = rows if found.having is None else plan.Having(rows, found.having, span=found.having.span)
+        output = EventType(target or f"<{name}>", {column.name: column.value.type for column in found.columns})
+        insert = None if target is None else plan.Insert(target, "istream", True, span=node.span)
+        statement = plan.SelectStatement(
+            name,
+            True,
+            self._text(node.span),
+            (),
+            plan.Projection(top, found.columns, span=node.select.span),
+            "istream" if node.rstream is None else "rstream",
+            found.kind,
+            None,
+            insert if node.rstream is None or insert is None else replace(insert, selector="rstream"),
+            output,
+            lots=True,
+            span=node.span,
+        )
+        self.statements.append(statement)
+        if target is not None:
+            self.catalog.event_types[target] = output
+            self.provides["event type", target] = None
+        return _Stream(output, scalar, lot=True)
+
+    def _input(self, node: a.Input, name: str) -> _Stream:
+        own = name
+        if isinstance(node.source, a.Query):
+            self.nested += 1
+            own = f"{self.name}.{self.nested}"
+        return self._stream(node.source, own)
+
+    def _rows(
+        self, node: a.Query, inputs: Sequence[_Stream], bounds: Sequence[_Windows], scope: Scope
+    ) -> plan.FromNode:
+        streams = [
+            self._windowed(each, stream, bound) for each, stream, bound in zip(node.inputs, inputs, bounds, strict=True)
+        ]
+        if len(streams) == 1:
+            return streams[0]
+        on = None
+        if node.keys is not None:
+            left, right = (plain(key, scope.without_aggregates("the key of a join")) for key in node.keys)
+            span = left.span.to(right.span)
+            compared("=", left, right, span, scope)
+            on = x.Compare(t.BOOLEAN, "=", left, right, span=span)
+        first, second = streams
+        joined = plan.JoinInput(first, span=node.inputs[0].span), plan.JoinInput(second, on=on, span=node.span)
+        return plan.Join(joined, span=node.span)
+
+    # ------------------------------------------------------------ windows
+    def _windowed(self, node: a.Input, stream: _Stream, bounds: _Windows) -> plan.StreamNode:
+        source = plan.Source(stream.event_type.name, stream.filter, node.item, lot=stream.lot, span=node.span)
+        window = node.window
+        if window is None:
+            return plan.Windowed(source, (plan.WindowSpec("lot", (), span=node.span),), span=node.span)
+        item = Item(0, stream.event_type, stream.scalar)
+        scope = Scope(self.problems, self.catalog, {node.item: item}, place="a window")
+        keys = tuple(plain(key, scope) for key in window.partition)
+        found = list(bounds)
+        if keys and (window.retain is not None or window.unique is not None):  # by time alone it makes no difference
+            found.insert(0, plan.WindowSpec("groupwin", keys, span=window.span))
+        if window.unique is not None:
+            found.append(plan.WindowSpec("newest", (plain(window.unique, scope),), span=window.unique.span))
+        return plan.Windowed(source, tuple(found), span=window.span)
+
+    def _bounds(self, window: a.Window | None) -> _Windows:
+        """The windows by size and time; their parameters are constants."""
+        if window is None:
+            return ()
+        span = window.span
+        if window.everything:
+            return (plan.WindowSpec("keepall", (), span=span),)
+        sizes: list[x.Expr] = []
+        if window.retain is not None:
+            sizes.append(self._size(window.retain[0], "the size of a window"))
+        if window.within is None:
+            gate = window.retain[1] if window.retain is not None else None
+            if gate is None:
+                return (plan.WindowSpec("length", tuple(sizes), span=span),)
+            sizes.append(self._size(gate, "the number of items of a batch"))
+            return (plan.WindowSpec("gated_length", tuple(sizes), span=span),)
+        duration = self._seconds(window.within[0], "the duration of a window")
+        if window.within[1] is not None:
+            period = self._seconds(window.within[1], "the period of a batch")
+            return (plan.WindowSpec("gated_time", (duration, period, *sizes), span=span),)
+        timed = plan.WindowSpec("time", (duration,), span=span)
+        return (timed, *(plan.WindowSpec("length", (size,), span=span) for size in sizes))
+
+    def _size(self, node: a.Expr, what: str) -> x.Expr:
+        found = constant(node, what, Scope(self.problems, self.catalog))
+        if not isinstance(found.value, int):
+            self.problems.fail("wrong-parameter", f"{what} must be an integer, found {found.value}", node.span)
+        if found.value < 1:
+            self.problems.fail("wrong-parameter", f"{what} must be at least 1, found {found.value}", node.span)
+        return x.Const(t.INT, found.value, span=node.span)
+
+    def _seconds(self, node: a.Expr, what: str) -> x.Expr:
+        found = constant(node, what, Scope(self.problems, self.catalog)).value
+        assert isinstance(found, (int, float))
+        unit = 1_000_000 if self.options.microseconds else 1000
+        if not 0 < found < 1e15 or round(found * unit) < 1:
+            fact = f"{what} must be above 0 seconds, found {found}"
+            self.problems.fail("wrong-parameter", fact, node.span)
+        return x.Period(t.LONG, None, x.Const(t.LONG, round(found * unit)), span=node.span)
+
+    # ------------------------------------------------------------ select
+    def _selected(
+        self, node: a.Query, items: dict[str, Item], scope: Scope
+    ) -> tuple[tuple[plan.Column, ...], Type | None]:
+        """The columns of a row, and the type of its one value; None where it is an event."""
+        select = node.select
+        if isinstance(select, a.Call) and select.name not in AGGREGATES and select.name in self.catalog.event_types:
+            return self._constructed(select, scope), None
+        bound = bind(select, scope)
+        if isinstance(bound, x.EventOf):
+            item = next(each for each in items.values() if each.number == bound.stream)
+            columns = [
+                plan.Column(name, x.Prop(of, item.number, name, span=select.span), span=select.span)
+                for name, of in item.event_type.properties.items()
+            ]
+            return tuple(columns), None
+        if kind(bound.type) is None:
+            self.problems.fail("type-mismatch", f"a query cannot select {shown(bound.type)}", select.span)
+        return (plan.Column(node.alias or VALUE, bound, span=select.span),), kind(bound.type)
+
+    def _constructed(self, node: a.Call, scope: Scope) -> tuple[plan.Column, ...]:
+        event_type = self._event_type(node.name, node.span)
+        fields = event_type.properties
+        if len(fields) != len(node.args):
+            known = ", ".join(f"{shown(of)} {name}" for name, of in fields.items())
+            fact = f"`{node.name}` has {len(fields)} field{'s' * (len(fields) != 1)}, found {len(node.args)}"
+            self.problems.fail("wrong-event", fact, node.span, f"its fields are {known}")
+        columns = []
+        for arg, (name, of) in zip(node.args, fields.items(), strict=True):
+            bound = bind(arg, scope)
+            kinds = kind(bound.type), kind(of)
+            if None in kinds or (kinds[0] != kinds[1] and kinds != (t.LONG, t.DOUBLE)):
+                fact = f"the field `{name}` is of type {shown(of)}, found {shown(bound.type)}"
+                self.problems.fail("type-mismatch", fact, arg.span)
+            value = coerce(bound, t.DOUBLE) if kinds[1] == t.DOUBLE else bound
+            columns.append(plan.Column(name, value, span=arg.span))
+        return tuple(columns)
+
+    def _text(self, span: Span) -> str:
+        return self.text[span.start : span.end].strip()
+
+
+def _conjunction(parts: list[x.Expr]) -> x.Expr | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return x.Logic(t.BOOLEAN, "and", tuple(parts), span=parts[0].span.to(parts[-1].span))
