@@ -17,11 +17,18 @@ from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
 from cepbook.engine.relations.store import Store
 from cepbook.engine.statement import Statement
-from cepbook.errors import UsageError
+from cepbook.engine.variables import Variable
+from cepbook.errors import BindError, Span, UsageError
+from cepbook.lang import ast
+from cepbook.lang import types as t
+from cepbook.lang.ast.node import mapped
 from cepbook.lang.bind.query import bind_query
+from cepbook.lang.catalog import Catalog, VariableType
 from cepbook.lang.dialects.epl import parse
-from cepbook.lang.plan import InsertRows, MergeStatement, SelectStatement
+from cepbook.lang.dialects.parameters import uses, with_literals
+from cepbook.lang.plan import InsertRows, MergeStatement, ModulePlan, SelectStatement
 from cepbook.lang.rewrite import rewrite
+from cepbook.lang.text import settings_of
 from cepbook.lang.types import Type
 
 
@@ -33,27 +40,131 @@ class Answer:
     properties: Mapping[str, Type]
 
 
+class Query:
+    """A query that was read once and is asked as often as one likes, with other values for its parameters each time.
+
+    Where only values differ and not their types it is compiled once: the parameters are then read like variables.
+    `text` may have values of its own (`lang.text`). Errors: ParseError.
+    """
+
+    def __init__(self, runtime: Any, text: str) -> None:
+        self.text = text
+        self._runtime = runtime
+        self._tree = parse(text)
+        self._uses = uses(self._tree)
+        self._ready: dict[tuple[str, ...], _Ready] = {}
+        self._world: object = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The keys of its parameters, in the order of the text: names, and numbers from 1 of those without."""
+        return tuple(dict.fromkeys(key for _, key in self._uses))
+
+    def ask(self, values: Mapping[str, Any] | None = None, selector: Selector | None = None) -> Answer:
+        """The answer with `values` for its parameters, plain data as in `lang.dialects.parameters`.
+
+        Of the context partitions that `selector` means, of all without one. Errors: BindError; StatementError where
+        an expression fails on a row.
+        """
+        runtime = self._runtime
+        runtime.rounds.check()
+        plan, compiled = self._compiled(values)
+        (query,) = plan.statements
+        if isinstance(query, SelectStatement):
+            answer = _select(runtime, query, compiled, selector)
+            if query.insert is not None:
+                _put(runtime, query.insert.target, [dict(row) for row in answer.rows])
+            return answer
+        if isinstance(query, InsertRows):
+            rows = compiled.inserted[query.name]()
+            _put(runtime, query.target.name, rows)
+            return Answer(rows if query.target.kind == "window" else [], query.output_type.properties)
+        assert isinstance(query, MergeStatement)
+        return _change(runtime, query, compiled, selector)
+
+    # -------------------------------------------------------------- compiling
+    def _compiled(self, values: Mapping[str, Any] | None) -> tuple[ModulePlan, Compiled]:
+        runtime = self._runtime
+        world = runtime.version, dict(runtime.functions)
+        if world != self._world:  # what it was compiled for is not there any more
+            self._ready.clear()
+            self._world = world
+        literals = with_literals(self._uses, values, self.text)
+        if not all(isinstance(each, ast.Literal) for each in literals.values()):
+            return self._compile(self._bound(literals), {})
+        types = tuple(each.type for each in literals.values() if isinstance(each, ast.Literal))
+        ready = self._ready.get(types)
+        if ready is None:
+            ready = self._ready[types] = self._prepare(literals)
+        if ready.compiled is None:
+            return self._compile(self._bound(literals), {})
+        for node, key in self._uses:
+            literal = literals[node.span]
+            if key in ready.cells and isinstance(literal, ast.Literal):
+                ready.cells[key].value = literal.value
+        return ready.plan, ready.compiled
+
+    def _prepare(self, literals: Mapping[Span, ast.Expr]) -> _Ready:
+        """Compiled for values of the types of these, which are reported when the query cannot have them."""
+        plain = self._bound(literals)
+        cells: dict[str, Variable] = {}
+        read: dict[Span, ast.Expr] = {}
+        catalog: Catalog = self._runtime.catalog.copy()
+        for node, key in self._uses:
+            literal = literals[node.span]
+            assert isinstance(literal, ast.Literal)
+            if literal.type == "null":
+                read[node.span] = literal
+                continue
+            name, type_ = f":{key}", t.BY_NAME[literal.type]
+            catalog.variables[name] = VariableType(name, type_, False, None, False, None)
+            cells[key] = Variable(name, type_, literal.value)
+            read[node.span] = ast.Chain((ast.NameStep(name, span=node.span),), span=node.span)
+        try:
+            plan = self._bound(read, catalog)
+        except BindError:  # what takes a constant only, such as a value that fits because it is small
+            return _Ready(plain, None, {})
+        if _columns(plan) != _columns(plain):
+            return _Ready(plain, None, {})
+        return _Ready(*self._compile(plan, {cell.name: cell for cell in cells.values()}, catalog), cells)
+
+    def _bound(self, given: Mapping[Span, ast.Expr], catalog: Catalog | None = None) -> ModulePlan:
+        config: Config = self._runtime.config
+        tree = mapped(self._tree, lambda node: given[node.span] if isinstance(node, ast.Parameter) else node)
+        known = self._runtime.catalog if catalog is None else catalog
+        return rewrite(bind_query(tree, known, self.text, options_of(config)))
+
+    def _compile(
+        self, plan: ModulePlan, cells: Mapping[str, Variable], catalog: Catalog | None = None
+    ) -> tuple[ModulePlan, Compiled]:
+        runtime = self._runtime
+        variables = {**runtime.variables, **cells}
+        known = runtime.catalog if catalog is None else catalog
+        return plan, compile_plan(plan, known, runtime.clock, runtime.config, runtime.functions, variables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A query compiled for values of certain types, which stand in `cells`; None: for each value anew."""
+
+    plan: ModulePlan
+    compiled: Compiled | None
+    cells: Mapping[str, Variable]
+
+
+def _columns(plan: ModulePlan) -> list[tuple[str, Type]]:
+    """The columns of the answer in order."""
+    (query,) = plan.statements
+    assert isinstance(query, SelectStatement | InsertRows | MergeStatement)
+    return list(query.output_type.properties.items())
+
+
 def ask(runtime: Any, epl: str, selector: Selector | None = None) -> Answer:
     """The answer to `epl`, of the context partitions that `selector` means, of all without one.
 
     Errors: ParseError, BindError; StatementError where an expression fails on a row.
     """
-    runtime.rounds.check()
-    config: Config = runtime.config
-    plan = rewrite(bind_query(parse(epl), runtime.catalog, epl, options_of(config)))
-    compiled = compile_plan(plan, runtime.catalog, runtime.clock, runtime.config, runtime.functions, runtime.variables)
-    (query,) = plan.statements
-    if isinstance(query, SelectStatement):
-        answer = _select(runtime, query, compiled, selector)
-        if query.insert is not None:
-            _put(runtime, query.insert.target, [dict(row) for row in answer.rows])
-        return answer
-    if isinstance(query, InsertRows):
-        rows = compiled.inserted[query.name]()
-        _put(runtime, query.target.name, rows)
-        return Answer(rows if query.target.kind == "window" else [], query.output_type.properties)
-    assert isinstance(query, MergeStatement)
-    return _change(runtime, query, compiled, selector)
+    return Query(runtime, epl).ask(settings_of(epl).get("parameters"), selector)
 
 
 def _put(runtime: Any, target: str, rows: list[Row]) -> None:

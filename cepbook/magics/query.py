@@ -37,7 +37,7 @@ def run_cell(host: Host, line: str, cell: str) -> object:
 def _answer(host: Host, epl: str) -> pd.DataFrame:
     """The answer; when it is empty because a statement keeps no rows, that is shown, too."""
     workbench = host.workbench
-    found = workbench.query(epl)
+    found = workbench.query(epl, parameters=host.shell.user_ns)
     if found.empty:
         for name in tables_of(epl, workbench.runtime):
             if not workbench.keeps_rows(name):

@@ -12,7 +12,7 @@ list, tuple, range, numpy array, Series    arrays of these
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from cepbook.errors import BindError, Diagnostic, UsageError
+from cepbook.lang import ast
 from cepbook.lang.dialects import epl
 from cepbook.lang.dialects.parameters import no_value, uses
 from cepbook.lang.text import EPL, Text
@@ -37,7 +38,9 @@ def with_settings(text: str, dialect: str, settings: Mapping[str, Any], second: 
     return Text(text, dialect, settings)
 
 
-def with_parameters(text: str, given: Given | None, second: int) -> str:
+def with_parameters(
+    text: str, given: Given | None, second: int, parsed: Callable[[str], ast.Module] = epl.parse
+) -> str:
     """The text of a module with the values of its parameters; values that it does not name are left out.
 
     `second` is how many units of the clock a second has. Raises ParseError, and BindError at the parameters that have
@@ -47,7 +50,7 @@ def with_parameters(text: str, given: Given | None, second: int) -> str:
         return text
     if isinstance(given, (str, bytes)) or not isinstance(given, Mapping | Sequence | None):
         raise UsageError(f"parameters are a dict of name -> value or a list, not {type(given).__name__}")
-    found = uses(epl.parse(text))
+    found = uses(parsed(text))
     if not found:
         return text
     values: Mapping[str, Any] = given if isinstance(given, Mapping) else {}

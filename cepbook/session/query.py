@@ -9,41 +9,109 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 
 from cepbook.engine.compiler import options_of
 from cepbook.engine.contexts import selectors as engine
-from cepbook.engine.queries import ask
+from cepbook.engine.queries import Query
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.errors import UsageError
+from cepbook.errors import UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind import bind
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import epl as dialect
+from cepbook.lang.dialects.parameters import uses, with_values
 from cepbook.lang.rewrite import rewrite
+from cepbook.lang.text import settings_of
 from cepbook.lang.types import Type
+from cepbook.session.parameters import Given, with_parameters
 from cepbook.session.selectors import Selector, rows_of, selector_of
 from cepbook.session.tables import frame_of
 from cepbook.session.validate import EventTypes
 
 Functions = Mapping[str, tuple[Callable[..., Any], Type]]
+_Answer = Callable[["Prepared", Mapping[str, Any], Selector | None], pd.DataFrame]
+
+
+_parsed = lru_cache(maxsize=64)(dialect.parse)
+
+
+class Prepared:
+    """A query that was read once: `run` answers it, as often as one likes, with other values for its parameters.
+
+    `Workbench.prepare` makes it. `parameters` are the names of its parameters, and the numbers from 1 of those without
+    a name, in the order of the text.
+    """
+
+    def __init__(self, epl: str, answer: _Answer) -> None:
+        if not isinstance(epl, str):
+            raise UsageError(f"a query is EPL text, not {type(epl).__name__}")
+        self.epl = str(epl)
+        self.parameters = tuple(dict.fromkeys(key for _, key in uses(_parsed(epl))))
+        self._asked: tuple[Runtime, Query] | None = None  # of stores: the query as the engine has read it
+        self._answer = answer
+
+    def within(self, runtime: Runtime) -> Query:
+        """The query as an engine has read it."""
+        if self._asked is None or self._asked[0] is not runtime:
+            self._asked = runtime, Query(runtime, self.epl)
+        return self._asked[1]
+
+    def run(self, *values: Any, selector: Selector | None = None, **named: Any) -> pd.DataFrame:
+        """The rows that answer the query now, with values for its parameters: by number, by name, or both.
+
+        One dict or list stands for all values. `selector` tells which partitions of the context it reads. Raises
+        UsageError for values of which the query has no parameter, else as `Workbench.query` does.
+        """
+        if len(values) == 1 and not named and isinstance(values[0], Mapping):
+            return self._answer(self, self._known(values[0]), selector)
+        if len(values) == 1 and isinstance(values[0], list | tuple) and len(self.parameters) != 1:
+            values = tuple(values[0])
+        by_number = {str(number): value for number, value in enumerate(values, 1)}
+        unnamed = [key for key in self.parameters if key.isdecimal()]
+        if len(values) > len(unnamed):
+            takes = "no values by number" if not unnamed else f"{len(unnamed)} value{'s' * (len(unnamed) > 1)}"
+            names = [key for key in self.parameters if not key.isdecimal()]
+            hint = f"\n  hint: give it by name: run({names[0]}=…)" if names else ""
+            raise UsageError(f"the query takes {takes}, found {len(values)}{hint}")
+        return self._answer(self, self._known({**by_number, **named}), selector)
+
+    def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in given:
+            if str(name) not in self.parameters:
+                raise UsageError(f"the query has no parameter `{name}`{hint_line(str(name), self.parameters)}")
+        return {str(name): value for name, value in given.items()}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(key if key.isdecimal() else f":{key}" for key in self.parameters)
+        return f"Prepared({self.epl!r}{f', parameters {shown}' if shown else ''})"
 
 
 def query(
-    epl: str, runtime: Runtime, config: Config, functions: Functions, selector: Selector | None = None
+    epl: str,
+    runtime: Runtime,
+    config: Config,
+    functions: Functions,
+    selector: Selector | None = None,
+    parameters: Given | None = None,
+    prepared: Prepared | None = None,
 ) -> pd.DataFrame:
     """The rows of `epl` over the stores or the statements of `runtime`, of the partitions that `selector` names.
 
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
-    stores = _stores(epl, runtime)
+    epl = with_parameters(epl, parameters, config.second, _parsed)
+    values = settings_of(epl).get("parameters")
+    context, stores = _stores(epl, runtime)
     if stores is not None:
-        answer = ask(runtime, epl, _of_context(stores, runtime, selector))
+        asked = Query(runtime, epl) if prepared is None else prepared.within(runtime)
+        answer = asked.ask(values, _of_context(context, stores, runtime, selector))
         return frame_of(answer.rows, answer.properties)
-    select = _select(epl)
+    select = _select(epl, values)
     names = _tables(select, runtime)
     scratch = Runtime(config, start=runtime.now)
     for name, (fn, returns) in functions.items():
@@ -69,39 +137,50 @@ def query(
 
 def tables_of(epl: str, runtime: Runtime) -> tuple[str, ...]:
     """The statements that a query reads, none where it is about stores. Raises as `query` does."""
-    return () if _stores(epl, runtime) is not None else _tables(_select(epl), runtime)
+    return () if _stores(epl, runtime)[1] is not None else _tables(_select(epl, None), runtime)
 
 
-def _of_context(stores: Set[str], runtime: Runtime, selector: Selector | None) -> engine.Selector | None:
-    """The engine's selector, of the context of the stores of a query. Errors: UsageError without a context."""
-    if selector is None or isinstance(selector, engine.Selector):
-        return selector
-    context = next((s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context), None)
+def _of_context(
+    named: str | None, stores: Set[str], runtime: Runtime, selector: Selector | None
+) -> engine.Selector | None:
+    """The engine's selector, of the context `named` in the query, or that of its stores.
+
+    Errors: UsageError without a context, and as `selector_of`.
+    """
+    if selector is None:
+        return None
+    own = (s.type.context for name, s in runtime.stores.items() if name in stores and s.type.context)
+    context = named if named in runtime.contexts else next(own, None)
     if context is None:
         raise UsageError("the query reads nothing that has a context, its partitions cannot be selected")
     return selector_of(runtime, context, selector)
 
 
-def _stores(epl: str, runtime: Runtime) -> Set[str] | None:
-    """The named windows and tables that a query reads or changes; None: it is one over statements."""
-    statements = dialect.parse(epl).statements
+def _stores(epl: str, runtime: Runtime) -> tuple[str | None, Set[str] | None]:
+    """The context that a query names, and the named windows and tables that it reads or changes.
+
+    None in place of these: it is one over statements.
+    """
+    statements = _parsed(epl).statements
     only = statements[0] if len(statements) == 1 else None
     if isinstance(only, (ast.FafInsert, ast.FafUpdate, ast.FafDelete)):
-        return {only.target}
+        return only.context, {only.target}
     if not isinstance(only, ast.Select):
-        return None
+        return None, None
     found = {s.stream.type_name for s in only.sources if isinstance(s.stream, ast.FilterStream)}
     if only.insert_into is not None:
         found.add(only.insert_into.target)
-    return found & runtime.stores.keys() or None
+    return only.context, found & runtime.stores.keys() or None
 
 
 def _tables(select: ast.Select, runtime: Runtime) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_table(source, runtime) for source in select.sources))
 
 
-def _select(epl: str) -> ast.Select:
-    statements = dialect.parse(epl).statements
+def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
+    """The one select of a query over statements; without `values` its parameters stay."""
+    tree = _parsed(epl)
+    statements = (tree if values is None else with_values(tree, values, epl)).statements
     if len(statements) != 1 or not isinstance(statements[0], ast.Select):
         raise UsageError("a query is one select statement")
     select = statements[0]

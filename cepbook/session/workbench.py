@@ -25,10 +25,11 @@ from cepbook.session.define import event_types_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, remaining, target_of
+from cepbook.session.parameters import Given as Values
 from cepbook.session.parameters import with_settings
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
-from cepbook.session.query import query
+from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector, rows_of, selected
@@ -444,15 +445,24 @@ class Workbench:
         with self._lock:
             return marble_of(self.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
 
-    def query(self, epl: str, selector: Selector | None = None) -> pd.DataFrame:
+    def query(self, epl: str, selector: Selector | None = None, *, parameters: Values | None = None) -> pd.DataFrame:
         """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
-        the rows that they changed.
-
-        `selector` tells which partitions of the context it reads, as in `iterate`.
+        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`.
         """
         with self._lock, not_too_deep():
-            return query(epl, self.runtime, self._config, self._functions, selector)
+            return query(epl, self.runtime, self._config, self._functions, selector, parameters)
+
+    def prepare(self, epl: str) -> Prepared:
+        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, and then
+        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet.
+        """
+        with not_too_deep():
+            return Prepared(epl, self._answer)
+
+    def _answer(self, asked: Prepared, values: Values, selector: Selector | None) -> pd.DataFrame:
+        with self._lock, not_too_deep():
+            return query(asked.epl, self.runtime, self._config, self._functions, selector, values, asked)
 
     def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
         """What the pattern of statement `name` waits for, since when, and with which events: its partial matches.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cepbook import Workbench
-from cepbook.errors import BindError, UsageError
+from cepbook.engine import queries
+from cepbook.engine.compiler import compile_plan
+from cepbook.errors import BindError, ParseError, UsageError
 from cepbook.session.query import tables_of
 
 
@@ -45,3 +47,92 @@ def test_partitions_of_what_has_no_context_cannot_be_selected(cep: Workbench) ->
     with pytest.raises(BindError, match="no property `y`"):
         cep.query("select y from W")
     assert len(cep.query("select * from W")) == 3
+
+
+# ---------------------------------------------------------------- prepared, with parameters
+def test_values_may_be_given_for_parameters(cep: Workbench) -> None:
+    assert cep.query("select k from W where x > :least", parameters={"least": 0}).to_dict("list") == {"k": ["b", "c"]}
+    assert cep.query("select k from W where x > ? and k = ?", parameters=[0, "c"]).to_dict("list") == {"k": ["c"]}
+    assert cep.query("select k from kept where x > :least", parameters={"least": 1}).to_dict("list") == {"k": ["c"]}
+
+
+def test_a_prepared_query_is_compiled_once_for_values_of_the_same_types(
+    cep: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[object] = []
+
+    def counting(plan: object, *others: object) -> object:
+        compiled.append(plan)
+        return compile_plan(plan, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(queries, "compile_plan", counting)
+    found = cep.prepare("select k, x + :more as y from W where x >= :more")
+    assert found.parameters == ("more",)
+    assert found.run(more=1).to_dict("list") == {"k": ["b", "c"], "y": [2, 3]}
+    assert found.run({"more": 2}).to_dict("list") == {"k": ["c"], "y": [4]}
+    cep.send("Tick", k="d", x=5)
+    assert found.run(more=2)["k"].tolist() == ["c", "d"]
+    assert len(compiled) == 1
+    assert found.run(more=1.5).to_dict("list") == {"k": ["c", "d"], "y": [3.5, 6.5]}
+    assert len(compiled) == 2
+    cep.run("create window Other#keepall as Tick")  # the engine is another one now
+    assert found.run(more=5)["k"].tolist() == ["d"]
+    assert len(compiled) == 3
+    cep.reset()
+    with pytest.raises(UsageError, match="no statement `W`"):
+        found.run(more=1)
+
+
+def test_prepared_queries_change_stores_and_read_statements(cep: Workbench) -> None:
+    assert cep.prepare("insert into W values (?, ?)").run("z", 9).to_dict("list") == {"k": ["z"], "x": [9]}
+    assert cep.prepare("update W set x = ? where k = ?").run([7, "z"]).to_dict("list") == {"k": ["z"], "x": [7]}
+    assert cep.prepare("delete from W where k in (:keys)").run(keys=["a", "z"])["k"].tolist() == ["a", "z"]
+    assert cep.prepare("select k from W order by x limit :n").run(n=1)["k"].tolist() == ["b"]
+    assert cep.prepare("select count(*) as n from kept where x < :most").run(most=2)["n"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "kind", "message"),
+    [
+        ((1,), {}, UsageError, "the query takes no values by number, found 1\n  hint: give it by name: run(least=…)"),
+        ((), {"lest": 1}, UsageError, "the query has no parameter `lest`\n  hint: did you mean `least`?"),
+        ((), {}, BindError, "`:least` has no value"),
+        ((), {"least": "x"}, BindError, "`>` does not compare int with string"),
+        ((), {"least": object()}, BindError, "which EPL has no type for"),
+    ],
+)
+def test_what_is_wrong_with_values(
+    cep: Workbench, values: tuple[object, ...], named: dict[str, object], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as failure:
+        cep.prepare("select k from W where x > :least").run(*values, **named)
+    assert message in str(failure.value)
+    if kind is BindError:
+        assert "^" in str(failure.value)
+
+
+def test_too_many_values_and_texts_that_are_none(cep: Workbench) -> None:
+    with pytest.raises(UsageError, match="the query takes 1 value, found 2"):
+        cep.prepare("select k from W where x > ?").run(1, 2)
+    with pytest.raises(UsageError, match="a query is EPL text, not int"):
+        cep.prepare(3)  # type: ignore[arg-type]
+    with pytest.raises(ParseError):
+        cep.prepare("select k from W where x >")
+
+
+def test_a_prepared_query_reads_selected_partitions(cep: Workbench) -> None:
+    cep.run(
+        "create context ByKey partition by k from Tick; context ByKey create window V#keepall as Tick;"
+        "context ByKey insert into V select * from Tick"
+    )
+    for number, key in enumerate("abca"):
+        cep.send("Tick", k=key, x=number)
+    found = cep.prepare("context ByKey select context.key1 as key, x from V where x >= :least")
+    assert found.run(least=0, selector={"key1": "a"}).to_dict("list") == {"key": ["a", "a"], "x": [0, 3]}
+    assert found.run(least=1, selector=[1, 2]).to_dict("list") == {"key": ["b", "c"], "x": [1, 2]}
+    assert cep.prepare("select x from V where x > :least").run(least=2, selector=0)["x"].tolist() == [3]
+    assert cep.query("context ByKey delete from V", selector=1)["x"].tolist() == [1]
+    with pytest.raises(UsageError, match="reads nothing that has a context"):
+        cep.prepare("select x from W").run(selector=0)
+    with pytest.raises(UsageError, match="selects no context partitions"):
+        found.run(least=0, selector="a")

@@ -9,11 +9,11 @@ section "Substitution Parameters".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cepbook.errors import BindError, Diagnostic, did_you_mean
+from cepbook.errors import BindError, Diagnostic, Span, did_you_mean
 from cepbook.lang import ast
 from cepbook.lang import types as t
 from cepbook.lang.ast.node import mapped, walk
@@ -51,7 +51,16 @@ def with_values(module: ast.Module, values: Mapping[str, Any] | None, text: str)
     found = uses(module)
     if not found:
         return module
-    literals: dict[Any, ast.Expr] = {}
+    literals = with_literals(found, values, text)
+    made: ast.Module = mapped(module, lambda n: literals[n.span] if isinstance(n, ast.Parameter) else n)
+    return made
+
+
+def with_literals(
+    found: Sequence[tuple[ast.Parameter, str]], values: Mapping[str, Any] | None, text: str
+) -> dict[Span, ast.Expr]:
+    """The literals for parameters (`uses`), by where these stand. Errors: as `with_values`."""
+    literals: dict[Span, ast.Expr] = {}
     problems: list[Diagnostic] = []
     for node, key in found:
         if key not in (values or {}):
@@ -64,8 +73,7 @@ def with_values(module: ast.Module, values: Mapping[str, Any] | None, text: str)
             problems.append(Diagnostic("type-mismatch", f"{shown} {unfit}", node.span))
     if problems:
         raise BindError(tuple(problems), text)
-    made: ast.Module = mapped(module, lambda n: literals[n.span] if isinstance(n, ast.Parameter) else n)
-    return made
+    return literals
 
 
 def _literal(value: Any, node: ast.Parameter) -> ast.Expr:
