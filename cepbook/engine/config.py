@@ -19,9 +19,9 @@ class Config:
     numbers that leave a window keep beside them what rounding took, so that they do not drift, and recover when an
     infinity, NaN or overflow has left; slower, and unlike the reference, where such a sum stays infinite or NaN until
     its window is empty. `pattern_limit`: how many partial matches of a pattern may be open in one statement or context
-    partition. `self_subselect_preeval`: subqueries have the event in their windows that their statement takes.
-    `time_zone`: a name of the tz database, in whose local time date-time methods read moments and months are added.
-    Errors: ValueError for an unknown time zone.
+    partition, `recognize_limit`: how many matches of match_recognize. `self_subselect_preeval`: subqueries have the
+    event in their windows that their statement takes. `time_zone`: a name of the tz database, in whose local time
+    date-time methods read moments and months are added. Errors: ValueError for an unknown time zone.
     """
 
     integer_division: bool = False
@@ -32,6 +32,7 @@ class Config:
     microseconds: bool = False
     compensated_sums: bool = False
     pattern_limit: int = 1_000_000
+    recognize_limit: int = 100_000
     self_subselect_preeval: bool = True
     time_zone: str = "UTC"
 

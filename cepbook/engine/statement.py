@@ -80,7 +80,7 @@ class Statement:
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         self.lots = Lots(self, program, self.timed, runtime.activations) if program.steps.lots else None
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
-        program.namespace["state_of"] = self.state_of
+        program.namespace.update(state_of=self.state_of, recognize_limit=runtime.config.recognize_limit)
         program.namespace.pop("stopped", None)
         ahead = runtime.config.self_subselect_preeval
         self.inner = Inner(plan, program.subqueries, runtime.catalog, self.failed, ahead=ahead)

@@ -4,6 +4,7 @@
       Having            optional
         Aggregation     optional: group-by keys, aggregate calls
           Selection     optional: the where-clause
+          Recognize     or match_recognize, which has it: matches are events of a type of their own
             Windowed    optional: data windows over events or derived events (or a Join of such chains)
             Derived     optional: a derived-value window, events of a type of its own
               Windowed  optional: data windows, first to last
@@ -25,6 +26,7 @@ from cepbook.lang.types import Type
 
 if TYPE_CHECKING:
     from cepbook.lang.patterns import Pattern
+    from cepbook.lang.recognize import RowPattern
 
 Selector = Literal["istream", "rstream", "irstream"]
 # The five query kinds (basic concepts, "Output of statement types")
@@ -177,11 +179,53 @@ class Join(PlanNode):
     inputs: tuple[JoinInput, ...]
 
 
+RowSkip = Literal["past last row", "to next row", "to current row"]
+TESTED, MATCHED = 0, 1  # the streams of the expressions of match_recognize
+
+
+@dataclass(frozen=True, slots=True)
+class RowDefinition(PlanNode):
+    """A variable of match_recognize, and the condition that its rows meet (None: any row).
+
+    With `many` a match may have several rows of it: its value is the array of them, null without any.
+    """
+
+    name: str
+    many: bool
+    condition: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recognize(PlanNode):
+    """``match_recognize``: runs of rows that a regular expression of variables describes; each makes one event.
+
+    The rows are those that enter `input` and pass `predicate`, one after the other, of each value of `keys` by itself;
+    what leaves takes matches with it that are not complete. Events are of type `event_type`, with the `measures` as
+    properties. In conditions stream `TESTED` is the row that is tested and an `expr.Prior` one that came before it in
+    the partition; stream `MATCHED` has the rows matched so far, by variable, as it has those of a match in measures.
+
+    Without an `interval` a match is told of as soon as it is complete; else that long after its first row, as long as
+    it is then, with `or_terminated` before that if no row can make it longer any more.
+    """
+
+    input: Windowed | Source
+    predicate: Expr | None
+    keys: tuple[Expr, ...]
+    variables: tuple[RowDefinition, ...]
+    pattern: RowPattern
+    measures: tuple[Column, ...]
+    skip: RowSkip
+    all_matches: bool
+    interval: Expr | None
+    or_terminated: bool
+    event_type: EventType
+
+
 @dataclass(frozen=True, slots=True)
 class Selection(PlanNode):
     """The where-clause: with a window it tests entering and leaving events."""
 
-    input: Windowed | Derived | Source | Join
+    input: Recognize | Windowed | Derived | Source | Join
     predicate: Expr
 
 
@@ -220,7 +264,7 @@ class Aggregation(PlanNode):
     forgotten: this is looked for before an event enters its group, at most once in a while of the frequency.
     """
 
-    input: Selection | Windowed | Derived | Source | Join
+    input: Selection | Recognize | Windowed | Derived | Source | Join
     keys: tuple[Expr, ...]
     calls: tuple[AggregateCall, ...]
     kind: QueryKind
@@ -232,7 +276,7 @@ class Aggregation(PlanNode):
 class Having(PlanNode):
     """The having-clause: rows of which `predicate` is not true are not delivered."""
 
-    input: Aggregation | Selection | Windowed | Derived | Source | Join
+    input: Aggregation | Selection | Recognize | Windowed | Derived | Source | Join
     predicate: Expr
 
 
@@ -252,7 +296,7 @@ class Projection(PlanNode):
     act in this order on the insert rows and the remove rows of one delivery apart, and on the iterator's rows.
     """
 
-    input: Having | Aggregation | Selection | Windowed | Derived | Source | Join
+    input: Having | Aggregation | Selection | Recognize | Windowed | Derived | Source | Join
     columns: tuple[Column, ...]
     wildcard: bool = False
     distinct: bool = False
@@ -263,7 +307,7 @@ class Projection(PlanNode):
 
 # What may stand below each clause of the chain
 StreamNode = Windowed | Derived | Source
-FromNode = StreamNode | Join
+FromNode = StreamNode | Join | Recognize
 SelectionNode = Selection | FromNode
 AggregationNode = Aggregation | SelectionNode
 HavingNode = Having | AggregationNode

@@ -19,6 +19,7 @@ from typing import Any
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
+from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_trees import show_context, show_crontab, show_keyed, show_pattern
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.normal import unparse
@@ -247,6 +248,9 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
             args = ", ".join([*map(show_expr, node.args), *(f"{c.name} = {show_expr(c.value)}" for c in node.extra)])
             keys = f" by {', '.join(c.name for c in node.keys)}" if node.keys else ""
             return [f"{indent}derive {node.name}({args}){keys}", *_node(node.input, indent + "  ", calls)]
+        case plan.Recognize():
+            lines = [f"{indent}{line}" for line in show_recognize(node, show_expr)]
+            return lines + _node(node.input, indent + "  ", calls)
         case plan.Join():
             lines = [f"{indent}join"]
             for number, each in enumerate(node.inputs):
@@ -409,6 +413,7 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.OutputCounter: lambda e, show, calls: str(e.name),
     x.AggregateRef: _aggregate,
     x.KeyRef: lambda e, show, calls: f"key {e.index}",
+    x.Folded: lambda e, show, calls: f"{e.name}({'distinct ' if e.distinct else ''}{show(e.value)} of {show(e.rows)})",
     x.SubqueryRef: lambda e, show, calls: f"subquery {e.index}({', '.join(map(show, e.args))})",
     x.Parameter: lambda e, show, calls: f"parameter {e.index}",
     x.Arith: lambda e, show, calls: _infix(e, show, e.op, e.left, e.right),

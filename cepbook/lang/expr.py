@@ -154,6 +154,21 @@ class AggregateRef(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Folded(Expr):
+    """``sum(B.price)`` in measures of match_recognize: aggregate `name` of `value` over the `rows` of a variable.
+
+    In `value` and `filter` stream 0 is one of these rows. `distinct` counts equal values once. `type` is that of the
+    result. Null without rows, but for ``count``.
+    """
+
+    name: str
+    rows: Expr
+    value: Expr
+    filter: Expr | None
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
 class KeyRef(Expr):
     """The value of group-by key `index` of the current group (used for properties of fully aggregated rows)."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.patterns.matcher import PatternProgram
+from cepbook.engine.recognize.code import FORM
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
@@ -107,6 +108,8 @@ def compile_select(
     namespace = source.load()
     if writer.body.joins is not None:
         namespace["join_form"] = writer.body.joins.form(namespace)
+    if writer.body.pipeline.recognize is not None:
+        namespace[FORM] = writer.body.pipeline.recognize.form(namespace)
     if plan.output is not None:
         bind_limiter(steps, plan.output, namespace)
     constants = {k: v for k, v in source.constants.items() if k != "clock"}

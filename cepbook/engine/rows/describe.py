@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cepbook.engine.relations.access import Access
+from cepbook.engine.rows.behind import Derive, Recognize, Unfold
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.joinstep import Join
 from cepbook.engine.rows.steps import (
     Apply,
-    Derive,
     Fold,
     Keep,
     Lookup,
@@ -20,7 +20,6 @@ from cepbook.engine.rows.steps import (
     Scan,
     Step,
     Steps,
-    Unfold,
     Where,
 )
 from cepbook.lang.explain_plan import (
@@ -33,6 +32,7 @@ from cepbook.lang.explain_plan import (
     show_subquery,
     show_window,
 )
+from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
 from cepbook.lang.plan import Column
@@ -84,6 +84,10 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
             yield from (show_contained(each).removeprefix("contained ") for each in contained)
         case Derive(node):
             yield f"{node.name}: a derived event for each change"
+        case Recognize(node):
+            head, *facts = show_recognize(node, show_expr)
+            yield head.removeprefix("recognize ")
+            yield from (fact.strip() for fact in facts)
         case Where(predicate):
             yield show_expr(predicate)
         case Fold(aggregation):

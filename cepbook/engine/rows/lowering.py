@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.behind import Derive, Recognize, Unfold
 from cepbook.engine.rows.joinstep import Join
 from cepbook.engine.rows.steps import (
     Apply,
-    Derive,
     Fold,
     Keep,
     Match,
@@ -16,7 +16,6 @@ from cepbook.engine.rows.steps import (
     Row,
     Scan,
     Steps,
-    Unfold,
     Where,
     after_window,
     of_calls,
@@ -80,6 +79,8 @@ def _of_select(plan: p.SelectStatement) -> Steps:
     found.pace = None if plan.output is None else Pace(plan.output)
     if isinstance(node, p.Join):
         _join(found, node, found.selects is not None)
+    elif isinstance(node, p.Recognize):
+        _recognize(found, node)
     elif isinstance(node, (p.Windowed, p.Derived, p.Source)):
         by_ordinal = found.placed or found.owns is not None or found.lots
         _keep(found, _views(node), after_window(found), found.projection.wildcard, by_ordinal)
@@ -91,6 +92,22 @@ def _of_select(plan: p.SelectStatement) -> Steps:
 def _views(node: p.StreamNode) -> list[p.Windowed | p.Derived]:
     """The nodes over the source, last to first."""
     return [each for each in p.chain(node) if isinstance(each, (p.Windowed, p.Derived))]
+
+
+def _recognize(found: Steps, node: p.Recognize) -> None:
+    """Rows are kept whole: a match has them."""
+    found.derive = Recognize(node)
+    after = after_window(found)
+    found.priors = _priors(after)
+    below = node.input if isinstance(node.input, p.Windowed) else None
+    rows = _stage(below, [found.source.filter], [], True, 0, True)
+    found.stages = (rows, _stage(None, [], after, found.projection.wildcard, 0, True))
+
+
+def _priors(after: list[Expr | None]) -> tuple[x.Prior, ...]:
+    """The calls of ``prior`` of its own events."""
+    parts = (part for e in after if e is not None for part in x.walk(e))
+    return tuple(dict.fromkeys(part for part in parts if isinstance(part, x.Prior) and not _reads_others(part)))
 
 
 def _join(found: Steps, node: p.Join, triggered: bool) -> None:
@@ -152,9 +169,7 @@ def _keep(
     steps: Steps, streams: list[p.Windowed | p.Derived], after: list[Expr | None], wildcard: bool, by_ordinal: bool
 ) -> None:
     """The views of a stream; `after` is what is read of its events behind them, as a whole with `wildcard`."""
-    parts = [part for e in after if e is not None for part in x.walk(e)]
-    priors = (part for part in parts if isinstance(part, x.Prior) and not _reads_others(part))
-    steps.priors = tuple(dict.fromkeys(priors))
+    steps.priors = _priors(after)
     derived = next((node for node in streams if isinstance(node, p.Derived)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
     if steps.source.contained:

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from cepbook.engine.recognize.code import FORM, RecognizeCode
+from cepbook.engine.recognize.matches import recognizing
 from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.behind import Derive as Step
+from cepbook.engine.rows.behind import Recognize, Unfold
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.source import Source
-from cepbook.engine.rows.steps import Derive as Step
-from cepbook.engine.rows.steps import Keep, Unfold
+from cepbook.engine.rows.steps import Keep
 from cepbook.engine.rows.unfold import write_unfold
 from cepbook.engine.rows.windows import STATISTICS, WINDOW_FORMS
 from cepbook.engine.rows.windows.chain import Chain, Windows
@@ -46,6 +49,7 @@ class Pipeline:
         self.operands: list[str] = []  # code for the arriving event, of the stage that was written last
         self.first_operands: list[str] = []
         self._priors = self._prior_slots() if self.steps.priors else None
+        self.recognize: RecognizeCode | None = None
 
     @property
     def span(self) -> Span:
@@ -67,6 +71,8 @@ class Pipeline:
             found = self._views(below)
         if self.derive is None:
             return found
+        if isinstance(self.derive, Recognize):
+            return self._recognize(self.derive, found)
         chain, windows = self.source.bind("_Chain", Chain), self.source.bind("_Windows", Windows)
         behind = self._derive(self.derive.node) if isinstance(self.derive, Step) else self._unfold(self.derive)
         found = f"{chain}({found}, {behind})"
@@ -161,6 +167,16 @@ class Pipeline:
             f"S, {pack}, now, {derived.name == 'size'})"
         )
 
+    def _recognize(self, step: Recognize, rows: str) -> str:
+        """Code of the view that finds matches in the `rows` of another one."""
+        source, pack = self.source, f"pack{len(self.code.helpers)}"
+        self.first_operands, self.operands = self.operands, []
+        self.code.helpers.append(partial(self._write_pack, pack))
+        leaves = self.steps.consumes or bool(self.steps.stages[0].windows)
+        self.recognize = RecognizeCode(step.node, self.code.base, leaves=leaves)
+        self.code.helpers.append(self.recognize.write)
+        return f"{source.bind('_recognizing', recognizing)}({rows}, {FORM}, S, {pack})"
+
     def _unfold(self, unfold: Unfold) -> str:
         """Code of the view that events give way in to those that they contain."""
         source, name, pack = self.source, f"unfold{len(self.code.helpers)}", f"pack{len(self.code.helpers)}"
@@ -229,6 +245,8 @@ class Pipeline:
                 return None
             if isinstance(self.derive, Unfold):
                 return "an event may contain several"
+            if isinstance(self.derive, Recognize):
+                return "it finds matches"
             return "several windows decide" if self.derive is None else "it makes derived events"
         if any(spec.reclaim is not None for spec in steps.stages[0].windows):
             return "groups are forgotten by their age"

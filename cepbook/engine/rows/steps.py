@@ -2,7 +2,8 @@
 
 ::
 
-    Scan | Match  →  Keep (views)  →  Derive | Unfold → Keep  →  Where  →  Fold (aggregates)  →  Row  →  Pace  →  Apply
+    Scan | Match  →  Keep (views)  →  Derive | Unfold | Recognize → Keep
+        →  Where  →  Fold (aggregates)  →  Row  →  Pace  →  Apply
     several of these inputs  →  Join  ↗
 
 Every step takes what entered and what left, and passes on what that makes. `rows.lowering` makes the steps of a
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from cepbook.engine.relations.access import Access
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import CHANGING, Leaving
+from cepbook.engine.rows.behind import Derive, Recognize, Unfold
 from cepbook.engine.rows.joinstep import Join
 from cepbook.errors import Span
 from cepbook.lang import expr as x
@@ -74,20 +76,6 @@ class Keep:
     def merged(self) -> bool:
         """Whether ``merge`` joins the groups of ``groupwin`` again."""
         return any(_is(w, "merge") for w in self.windows)
-
-
-@dataclass(frozen=True, slots=True)
-class Derive:
-    """Each change becomes a derived event, and takes the former one back."""
-
-    node: p.Derived
-
-
-@dataclass(frozen=True, slots=True)
-class Unfold:
-    """Each event gives way to those that it contains, which enter all at once."""
-
-    contained: tuple[p.Contained, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +142,7 @@ class Lookup:
     member: bool = False
 
 
-Step = Scan | Match | Join | Keep | Unfold | Derive | Where | Fold | Row | Pace | Apply | Lookup
+Step = Scan | Match | Join | Keep | Unfold | Derive | Recognize | Where | Fold | Row | Pace | Apply | Lookup
 
 
 @dataclass(slots=True)
@@ -170,7 +158,7 @@ class Steps:
     scan: Scan | Match
     apply: Apply
     stages: tuple[Keep, ...] = ()
-    derive: Derive | Unfold | None = None
+    derive: Derive | Unfold | Recognize | None = None
     selection: Where | None = None
     fold: Fold | None = None
     row: Row | None = None
@@ -238,6 +226,10 @@ class Steps:
     @property
     def derived(self) -> p.Derived | None:
         return self.derive.node if isinstance(self.derive, Derive) else None
+
+    @property
+    def recognize(self) -> p.Recognize | None:
+        return self.derive.node if isinstance(self.derive, Recognize) else None
 
     @property
     def where(self) -> Expr | None:
@@ -377,7 +369,8 @@ class Steps:
         """Whether the clock may change what the statement's windows hold or release, or when it delivers."""
         output = self.output
         output_timed = output is not None and output.kind in ("time", "at", "when")
-        return output_timed or any(row.timed for row in self._rows)
+        held = self.recognize is not None and self.recognize.interval is not None
+        return output_timed or held or any(row.timed for row in self._rows)
 
     @property
     def enters_alone(self) -> bool:

@@ -90,9 +90,26 @@ def write_consumer(body: StatementCode) -> None:
         source.line("change = taken(S, entered, now), taken(S, left, now)")
         with source.block("if change[0] or change[1]:"):
             code.load_state()
-            body.consume(Emitter(code, "now", guarded=True))
+            if code.steps.recognize is None:
+                body.consume(Emitter(code, "now", guarded=True))
+            else:
+                _write_recognized(body)
+                with source.block("if change is not None:"):
+                    body.consume(Emitter(code, "now", guarded=True))
     with source.block("def prefill(S, now):"):
-        source.line("process(S, taken(S, stored(S), now), (), now, [], [], False)")
+        if code.steps.recognize is None:
+            source.line("process(S, taken(S, stored(S), now), (), now, [], [], False)")
+        else:
+            code.load_state()
+            source.line("change = taken(S, stored(S), now), ()")
+            _write_recognized(body)
+            source.line("process(S, () if change is None else change[0], (), now, [], [], False)")
+
+
+def _write_recognized(body: StatementCode) -> None:
+    """Write that the local ``change`` of rows becomes one of matches."""
+    body.source.line("change = W.take(change, now)")
+    body.pipeline.armed()
 
 
 def write_joined(body: StatementCode, joins: JoinPipeline) -> None:

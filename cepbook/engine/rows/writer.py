@@ -295,6 +295,8 @@ class StatementCode(ChangeCode):
 
     def contents(self) -> str:
         """Code of an iterable of the retained items."""
+        if self.steps.recognize is not None:
+            return f"W.over({'taken(S, stored(S), now)' if self.steps.consumes else 'W.held()'}, now)"
         return "taken(S, stored(S), now)" if self.steps.consumes else "W.contents()"
 
 

@@ -41,6 +41,8 @@ class _Parts:
 
 def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     """Registers the call with the scope (equal calls share one) and gives a reference to it."""
+    if scope.rows is not None:
+        return scope.rows.folded(row, step, scope, bind)
     if scope.no_aggregates is not None:
         scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
     parts = _arguments(row, step, scope, bind)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from cepbook.errors import NOWHERE, Diagnostic, Span
 from cepbook.errors import did_you_mean as did_you_mean  # for all of bind
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.aggregates import AggregateRow
 from cepbook.lang.ast.node import walk
 from cepbook.lang.catalog import Catalog, ContextType, DeclaredExpression, EventType
 from cepbook.lang.plan import AggregateCall, Selector, Subquery, SubqueryForm
@@ -146,6 +147,16 @@ class Outside:
         return x.Parameter(value.type, self.values.setdefault(value, len(self.values)), span=value.span)
 
 
+class RowCalls(Protocol):
+    """What calls mean in match_recognize; both get the call, its scope, and what binds expressions."""
+
+    def previous(self, name: str, step: ast.NameStep, scope: Scope, bind: Callable[..., x.Expr]) -> x.Expr:
+        """A function of a row's place, such as ``prev``."""
+
+    def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Callable[..., x.Expr]) -> x.Expr:
+        """An aggregate."""
+
+
 @dataclass(slots=True)
 class Scope:
     """Where an expression stands: its streams, its context; `no_aggregates` names a clause that allows none.
@@ -155,6 +166,7 @@ class Scope:
     context partition, for the conditions that end it; properties and streams come first. `no_subqueries` names a place
     that allows no subquery; in one, `outside` is what stands around it. In the body of a declared expression there are
     only `params`, not the names of streams. `locals` are the parameters of the lambdas around, `depth` in number.
+    Where `rows` of match_recognize are spoken of, they bind ``prev`` and aggregates.
     """
 
     module: Module
@@ -175,6 +187,7 @@ class Scope:
     params: Mapping[str, x.Expr] | None = None
     locals: Mapping[str, x.Expr] = field(default_factory=dict)
     depth: int = 0
+    rows: RowCalls | None = None
 
     @property
     def problems(self) -> Problems:

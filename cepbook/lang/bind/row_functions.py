@@ -29,6 +29,8 @@ def bind_row_function(name: str, step: ast.NameStep, scope: Scope, bind: Binder)
     """The call of one of `ROW_FUNCTIONS`; `name` is in lower case."""
     if step.distinct or step.named:
         scope.problems.fail("wrong-parameter", f"`{name}` takes plain values only", step.span)
+    if scope.rows is not None:
+        return scope.rows.previous(name, step, scope, bind)
     if name in ("grouping", "grouping_id"):
         return _grouping(name, step, scope, bind)
     if scope.no_rows is not None and not _unknown(scope):

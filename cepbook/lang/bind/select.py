@@ -35,6 +35,7 @@ from cepbook.lang.bind.names import (
 from cepbook.lang.bind.output import bind_output
 from cepbook.lang.bind.pattern import bind_pattern
 from cepbook.lang.bind.reading import store_read
+from cepbook.lang.bind.recognize import bind_recognize
 from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.catalog import EventType
 from cepbook.lang.patterns import Pattern
@@ -46,6 +47,8 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     scope, patterns = _scope(node, module)
     stream = _bind_from(node, patterns, scope)
     where = _where(node, scope)
+    if node.match_recognize is not None:
+        stream, where = bind_recognize(node.match_recognize, node, stream, where, scope), None
     group_by = bind_group_by(node.group_by, scope)
     check_hints(node, bool(group_by.levels), module)
     columns, wildcard = bind_columns(node.items, scope)
@@ -116,8 +119,6 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
             problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
         elif isinstance(source.stream, ast.FilterStream) and source.stream.contained and is_derived(source.windows):
             problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
-    if node.match_recognize is not None:
-        problems.unsupported("match_recognize", node.match_recognize.span)
 
 
 def _check_sourceless(node: ast.Select, module: Module) -> None:
@@ -141,7 +142,7 @@ def _check_sourceless(node: ast.Select, module: Module) -> None:
 def _scope(node: ast.Select, module: Module) -> tuple[Scope, tuple[Pattern | None, ...]]:
     """The scope of the clauses, and the patterns among the streams, by position."""
     context, open_context = statement_context(node.context, node.span, module)
-    open_ = node.match_recognize is not None
+    open_ = False
     streams: list[Stream] = []
     patterns: list[Pattern | None] = []
     for source in node.sources:
@@ -201,7 +202,7 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
                 shown = list(scope.streams)
                 shown[position] = replace(shown[position], event_type=windows.event_type or event_type)
                 scope.streams = tuple(shown)
-                scope.open_ = node.match_recognize is not None or any(s.event_type is None for s in shown)
+                scope.open_ = any(s.event_type is None for s in shown)
     if len(found) < len(node.sources):
         return None
     return found[0] if len(found) == 1 else bind_join(node, found, scope)

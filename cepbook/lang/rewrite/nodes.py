@@ -152,7 +152,24 @@ def _selection(node: plan.SelectionNode, fn: Change) -> plan.SelectionNode:
 def _from(node: plan.FromNode, fn: Change) -> plan.FromNode:
     if isinstance(node, plan.Join):
         return replace(node, inputs=tuple(_input(each, fn) for each in node.inputs))
+    if isinstance(node, plan.Recognize):
+        return _recognize(node, fn)
     return _stream(node, fn)
+
+
+def _recognize(node: plan.Recognize, fn: Change) -> plan.Recognize:
+    below = _stream(node.input, fn)
+    assert not isinstance(below, plan.Derived)
+    variables = [replace(v, condition=None if v.condition is None else fn(v.condition)) for v in node.variables]
+    return replace(
+        node,
+        input=below,
+        predicate=None if node.predicate is None else fn(node.predicate),
+        keys=tuple(fn(key) for key in node.keys),
+        variables=tuple(variables),
+        measures=tuple(replace(c, value=fn(c.value)) for c in node.measures),
+        interval=None if node.interval is None else fn(node.interval),
+    )
 
 
 def _input(node: plan.JoinInput, fn: Change) -> plan.JoinInput:

@@ -1,0 +1,205 @@
+"""match_recognize of the plan as functions in generated source, and as the form that calls them.
+
+In conditions and measures ``m`` holds the rows of a match by variable, ``e`` is the tested row, ``h`` are the rows
+before it, ``S`` is the statement's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from cepbook.engine.patterns.timers import moment
+from cepbook.engine.recognize.fold import fold_of, rows_of
+from cepbook.engine.recognize.matches import RecognizeForm
+from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import key_code
+from cepbook.engine.rows.source import Source
+from cepbook.errors import Refusal
+from cepbook.lang import expr as x
+from cepbook.lang import plan as p
+from cepbook.lang.chains import MATCHED, TESTED
+from cepbook.lang.explain_plan import show_expr
+from cepbook.lang.explain_rows import show_variable
+from cepbook.lang.recognize import END, automaton
+
+FORM = "recognize_form"
+
+
+class RecognizeCode:
+    """Writes the functions of one match_recognize. `scope` is that of the statement."""
+
+    def __init__(self, node: p.Recognize, scope: Scope, *, leaves: bool) -> None:
+        self.node = node
+        self.source: Source = scope.source
+        self.leaves = leaves
+        self.automaton = automaton(node.pattern)
+        self._base = scope.at(now="now", row=self._of_row)
+        names = [variable.name for variable in node.variables]
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._rows = self.source.bind("_rows_of", rows_of)
+        self._depth = 0
+
+    def write(self) -> None:
+        """Write all functions."""
+        node = self.node
+        if node.predicate is not None:
+            self._function("admits", "e, S, now", [node.predicate], partial(self._truth, node.predicate))
+        if node.keys:
+            self._function("partition", "e, S, now", node.keys, self._key)
+        for number, variable in enumerate(node.variables):
+            if variable.condition is not None:
+                e = variable.condition
+                self._function(f"defined{number}", "e, h, m, S, now", [e], partial(self._truth, e))
+        self._measures()
+        if node.interval is not None:
+            self._due(node.interval)
+        with self.source.block("def too_many(most):"):
+            text = self.source.const(
+                "more than {:,} matches are open at once: those of this partition are given up "
+                "(Config.recognize_limit; a narrower define, an interval or a window keeps them few)"
+            )
+            self.source.line(f"raise OverflowError({text}.format(most))", node.span)
+
+    def form(self, namespace: Mapping[str, Any]) -> RecognizeForm:
+        """What running states are given."""
+        node, found = self.node, self.automaton
+        conditions = [v.condition for v in node.variables]
+        reads = tuple(self._reads(e) for e in conditions)
+        return RecognizeForm(
+            found,
+            tuple(v.name for v in node.variables),
+            tuple(v.many for v in node.variables),
+            tuple(None if e is None else namespace[f"defined{number}"] for number, e in enumerate(conditions)),
+            reads,
+            self._ahead(reads),
+            max((e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)), default=0),
+            namespace.get("admits"),
+            namespace.get("partition"),
+            namespace["measures"],
+            namespace.get("interval"),
+            namespace["too_many"],
+            node.skip,
+            node.all_matches,
+            node.or_terminated,
+            self.leaves,
+            tuple(show_variable(v, show_expr) for v in node.variables),
+            namespace,
+        )
+
+    # -------------------------------------------------------------- facts
+    def _reads(self, e: x.Expr | None) -> tuple[int, ...]:
+        """The variables whose rows a condition reads."""
+        parts = [] if e is None else x.walk(e)
+        read = {part.name for part in parts if isinstance(part, x.Prop) and part.stream == MATCHED}
+        return tuple(sorted(self._numbers[name.removesuffix("[]")] for name in read))
+
+    def _ahead(self, reads: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """Of each position the variables that conditions of all that may come behind it read."""
+        variables, follow = self.automaton.variables, self.automaton.follow
+        before: list[list[int]] = [[] for _ in variables]
+        for position, following in enumerate(follow):
+            for each in following:
+                if each != END:
+                    before[each].append(position)
+        ahead: list[set[int]] = [set() for _ in variables]
+        open_ = [(at, set(reads[variables[each]])) for each in range(len(variables)) for at in before[each]]
+        while open_:
+            position, more = open_.pop()
+            new = more - ahead[position]
+            if new:
+                ahead[position] |= new
+                open_ += [(each, new) for each in before[position]]
+        return tuple(tuple(sorted(each)) for each in ahead)
+
+    # -------------------------------------------------------------- functions
+    def _function(self, name: str, parameters: str, exprs: Sequence[x.Expr], write: Callable[[Scope], None]) -> None:
+        """Write a function over the tested row; properties of it are locals."""
+        with self.source.block(f"def {name}({parameters}):", exprs[0].span):
+            write(self._tested(exprs))
+
+    def _tested(self, exprs: Sequence[x.Expr]) -> Scope:
+        own: dict[str, str] = {}
+        for number, name in enumerate(lower.properties(*exprs, at=TESTED)):
+            own[name] = f"p{number}"
+            self.source.line(f"p{number} = e.get({self.source.const(name, 'n')})")
+        return self._base.at(props={**lower.placed(own, TESTED), **self._matched}, events={TESTED: "e"})
+
+    @property
+    def _matched(self) -> dict[tuple[int, str], str]:
+        """The rows of variables."""
+        found: dict[tuple[int, str], str] = {}
+        for number, variable in enumerate(self.node.variables):
+            found[MATCHED, variable.name] = f"{self._rows}(m[{number}])" if variable.many else f"m[{number}]"
+            found[MATCHED, f"{variable.name}[]"] = f"{self._rows}(m[{number}])"
+        return found
+
+    def _truth(self, e: x.Expr, scope: Scope) -> None:
+        self.source.line(f"return {lower.truth(scope, e)}", e.span)
+
+    def _key(self, scope: Scope) -> None:
+        codes = [key_code(self.source, lower.value(scope, e), e.type) for e in self.node.keys]
+        self.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+
+    def _measures(self) -> None:
+        """``measures(m, S, now)``: the event of a match."""
+        source = self.source
+        scope = self._base.at(props=self._matched, events={})
+        with source.block("def measures(m, S, now):"):
+            columns = [
+                f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{self._shown(scope, c.value)}"
+                for c in self.node.measures
+            ]
+            source.line(f"return {{{', '.join(columns)}}}", self.node.span)
+
+    def _shown(self, scope: Scope, e: x.Expr) -> str:
+        """The rows of a variable as a value are a list of its own: what it is one of may go on."""
+        code = lower.value(scope, e)
+        return f"{self.source.bind('_own_list', own_list)}({code})" if isinstance(e, x.Prop) and e.type.of else code
+
+    def _due(self, period: x.Expr) -> None:
+        """``interval(since, S, now)``: the time a period after `since`."""
+        parts = (period.months, period.millis) if isinstance(period, x.Period) else (None, period)
+        scope = self._base.at(props={}, events={})
+        with self.source.block("def interval(since, S, now):"):
+            months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
+            call = f"{self.source.bind('_moment', moment)}(since, {months}, {units}, {scope.second})"
+            self.source.line(f"return {call}", period.span)
+
+    # -------------------------------------------------------------- what depends on rows
+    def _of_row(self, e: x.Expr) -> str:
+        if isinstance(e, x.Prior):
+            return self._prior(e)
+        if isinstance(e, x.Folded):
+            return self._folded(e)
+        raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning in match_recognize")
+
+    def _prior(self, e: x.Prior) -> str:
+        """The value of a row before the tested one, which is itself number 0."""
+        row = "e" if e.index == 0 else f"h[-{e.index}]"
+        names = lower.properties(e.value, at=TESTED)
+        props = {(TESTED, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
+        value = lower.value(self._base.at(props=props, events={TESTED: row}), e.value)
+        return value if e.index == 0 else f"({value} if len(h) >= {e.index} else None)"
+
+    def _folded(self, e: x.Folded) -> str:
+        """An aggregate over the rows of a variable."""
+        row = f"r{self._depth}"
+        exprs = [e.value, *([] if e.filter is None else [e.filter])]
+        names = lower.properties(*exprs, at=TESTED)
+        props = {(TESTED, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
+        self._depth += 1
+        inner = self._base.at(props={**self._matched, **props}, events={TESTED: row})
+        value = lower.value(inner, e.value)
+        test = "" if e.filter is None else f" if {lower.truth(inner, e.filter)}"
+        self._depth -= 1
+        rows = lower.value(self._base.at(props=self._matched), e.rows)
+        fold = self.source.const(fold_of(e.name, e.type, e.distinct), "fold")
+        return f"{fold}([{value} for {row} in {rows} or (){test}])"
+
+
+def own_list(rows: list[Any] | None) -> list[Any] | None:
+    """A copy."""
+    return None if rows is None else list(rows)

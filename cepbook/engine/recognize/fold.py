@@ -1,0 +1,98 @@
+"""Aggregates over the rows of a variable, in measures of match_recognize: all values are there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cepbook.engine.rows.accumulators import Deviations, Spread
+from cepbook.engine.rows.frozen import hashable
+from cepbook.lang.java import single, wrap
+from cepbook.lang.types import BITS, Type
+
+Fold = Callable[[list[Any]], Any]
+
+
+def rows_of(cell: tuple[list[Any], int] | None) -> list[Any] | None:
+    """The rows of a variable: the first few of a list that goes on for another match; None without any."""
+    if cell is None:
+        return None
+    rows, count = cell
+    return rows if len(rows) == count else rows[:count]
+
+
+def fold_of(name: str, type_: Type, distinct: bool) -> Fold:
+    """The aggregate `name` with a result of `type_`, of a list of values."""
+    found = _FOLDS.get(name)
+    if name == "sum":
+        found = _sum(type_)
+    if found is None:
+        raise ValueError(f"no aggregate {name}")
+    if name in ("first", "last", "window"):  # nulls count
+        return found
+    of_values = found
+
+    def present(values: list[Any]) -> Any:
+        return of_values(_different(values) if distinct else [value for value in values if value is not None])
+
+    return present
+
+
+def _different(values: Sequence[Any]) -> list[Any]:
+    return list({hashable(value): value for value in reversed(values) if value is not None}.values())[::-1]
+
+
+def _sum(type_: Type) -> Fold:
+    bits = BITS.get(type_.name)
+
+    def total(values: list[Any]) -> Any:
+        if not values:
+            return None
+        found = values[0]
+        for value in values[1:]:
+            found = found + value
+        if type_.name == "float":
+            return single(found)
+        return found if bits is None else wrap(found, bits)
+
+    return total
+
+
+def _average(values: list[Any]) -> Any:
+    return sum(values) / len(values) if values else None
+
+
+def _median(values: list[Any]) -> Any:
+    if not values:
+        return None
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _spread(values: list[Any]) -> Spread:
+    found = Spread()
+    for value in values:
+        found.enter(value)
+    return found
+
+
+def _deviation(values: list[Any]) -> Any:
+    found = Deviations()
+    for value in values:
+        found.enter(value)
+    return found.value()
+
+
+_FOLDS: dict[str, Fold] = {
+    "count": len,
+    "avg": _average,
+    "min": lambda values: min(values, default=None),
+    "max": lambda values: max(values, default=None),
+    "first": lambda values: values[0] if values else None,
+    "last": lambda values: values[-1] if values else None,
+    "window": lambda values: list(values) if values else None,
+    "median": _median,
+    "stddev": lambda values: _spread(values).sample(),
+    "stddevpop": lambda values: _spread(values).population(),
+    "avedev": _deviation,
+}

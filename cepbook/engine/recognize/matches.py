@@ -1,0 +1,461 @@
+"""The view of match_recognize: rows enter, matches come out.
+
+::
+
+    pattern (A B+)            a1  b1  b2  a2  b3
+    matches                       a1b1        a2b3
+
+An *open match* is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark): the
+rows of a partition up to now, from the first one on, are in it. So a row that leaves takes all open matches of its
+partition with it that began no later, and no index of rows is needed. Each row tries what may follow each open match,
+and begins a match of its own. Cost of a row: what may follow the open matches of its partition.
+
+Two open matches of one beginning that are at the same position, and of which later conditions read the same rows, have
+the same future: only the first choice is kept. Where only the earliest match is told of (skip past last row, nothing
+leaves) this is so for different beginnings, too, and their number is bounded by that of the positions. With
+``all matches`` they count as the same if they divide the same rows alike.
+
+Where there is an interval, complete matches are *held* until they are due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.recognize.fold import rows_of
+from cepbook.engine.rows.windows.chain import Behind, Chain
+from cepbook.engine.rows.windows.derived import Pack
+from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.engine.state import State
+from cepbook.lang.recognize import END, Automaton
+
+Rows = tuple[Any, ...]  # by variable: the row, or a list and how many of it count; None without any
+Open = tuple[int, int, int, Rows, int]  # ordinal and time of the first row, position, rows, mark
+Complete = tuple[int, int, Rows]  # ordinal and time of the first row, rows
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizeForm:
+    """What the states of one statement have in common: the automaton, generated functions and facts.
+
+    `conditions`, by variable, take (row, rows before it, rows matched so far, state, time), None: any row. `reads` are
+    the variables that each of them reads, `ahead`, by position, those that conditions of anything behind it read;
+    `back` is how many rows before the tested one are read. `admits` is the where-clause, `key` tells the partition,
+    `due` the end of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use.
+    `waiting` describes variables for people. `namespace` has the ports of the running statement.
+    """
+
+    automaton: Automaton
+    names: tuple[str, ...]
+    many: tuple[bool, ...]
+    conditions: tuple[Callable[..., bool] | None, ...]
+    reads: tuple[tuple[int, ...], ...]
+    ahead: tuple[tuple[int, ...], ...]
+    back: int
+    admits: Callable[[Any, Any, int], bool] | None
+    key: Callable[[Any, Any, int], Any] | None
+    measures: Callable[[Rows, Any, int], Any]
+    due: Callable[[int, Any, int], int] | None
+    too_many: Callable[[int], None]
+    skip: str
+    all_matches: bool
+    or_terminated: bool
+    leaves: bool
+    waiting: tuple[str, ...]
+    namespace: Mapping[str, Any]
+
+    @property
+    def earliest(self) -> bool:
+        """Whether of matches that share rows only the one that begins first is told of."""
+        return self.skip == "past last row" and not self.all_matches
+
+    @property
+    def bounded(self) -> bool:
+        """Whether open matches of different beginnings with the same future are one."""
+        return self.earliest and self.due is None and not self.leaves
+
+    def failed(self, failure: Exception) -> None:
+        """Report a failure of the user's expressions."""
+        self.namespace["failed"](failure)
+
+    @property
+    def most(self) -> int:
+        """How many matches may be open in one state."""
+        limit: int = self.namespace["recognize_limit"]
+        return limit
+
+    def named(self, rows: Rows) -> dict[str, Any]:
+        """The rows of a match, by variable; lists for those that may have several."""
+        pairs = zip(self.names, self.many, rows, strict=True)
+        return {name: rows_of(cell) if many else cell for name, many, cell in pairs}
+
+
+class Held(State):
+    """A complete match that waits for its interval to end: when, ordinal of its last row, its rows (of all its lengths
+    with ``all matches``).
+    """
+
+    __slots__ = ("due", "end", "rows", "since")
+
+    def __init__(self, since: int, due: int) -> None:
+        self.since = since
+        self.due = due
+        self.end = 0
+        self.rows: list[Rows] = []
+
+
+class Partition(State):
+    """The rows of one value of ``partition by``: those just before, open matches by beginning, held ones."""
+
+    __slots__ = ("before", "held", "open")
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+        self.open: list[Open] = []
+        self.held: dict[int, Held] = {}
+
+    @property
+    def idle(self) -> bool:
+        return not (self.open or self.held or self.before)
+
+
+class Recognize(Behind):
+    """The matches in the rows that enter; it posts an event for each, and takes none back.
+
+    `state` is the statement's, `pack` makes items of events. `size` counts the open matches, `dues` are those of held
+    ones, `places` tells the partitions of rows that may leave.
+    """
+
+    __slots__ = ("dues", "form", "pack", "partitions", "places", "serial", "size", "state")
+
+    def __init__(self, form: RecognizeForm, state: Any, pack: Pack) -> None:
+        super().__init__()
+        self.form = form
+        self.state = state
+        self.pack = pack
+        self.size = 0
+        self.serial = 0
+        self.partitions: dict[Any, Partition] = {}
+        self.dues: list[tuple[int, int, Any]] = []
+        self.places: dict[int, Any] = {}
+
+    # -------------------------------------------------------------- rows
+    def take(self, change: Change, now: int) -> Change | None:
+        found: list[Rows] = []
+        for item in change[1]:
+            self._leave(item[0], now, found)
+        for item in change[0]:
+            self._enter(item, now, found)
+        return self._posted(found, now)
+
+    def _posted(self, found: list[Rows], now: int) -> Change | None:
+        """The events of matches that are told of."""
+        self._look()
+        if not found:
+            return None
+        form, state, listeners = self.form, self.state, self.form.namespace.get("matched")
+        entered: list[Item] = []
+        for rows in found:
+            for listener in listeners or ():
+                listener(form.named(rows))
+            try:
+                entered.append(self.pack(state, form.measures(rows, state, now), now, True))
+            except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                form.failed(failure)
+        return (entered, []) if entered else None
+
+    def _look(self) -> None:
+        """When something is due: what was told of or given up meanwhile is not."""
+        dues, partitions = self.dues, self.partitions
+        while dues:
+            due, begin, key = dues[0]
+            partition = partitions.get(key)
+            if partition is not None and begin in partition.held and partition.held[begin].due == due:
+                break
+            heappop(dues)
+        self.due = dues[0][0] if dues else NEVER
+
+    def _enter(self, item: Item, now: int, found: list[Rows]) -> None:
+        """A row; matches that are to be told of now are added to `found`."""
+        form, row = self.form, item[-1]
+        try:
+            if form.admits is not None and not form.admits(row, self.state, now):
+                return
+            key = None if form.key is None else form.key(row, self.state, now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            form.failed(failure)
+            return
+        partition = self.partitions.get(key)
+        if partition is None:
+            partition = self.partitions[key] = Partition()
+        if form.leaves:
+            self.places[item[0]] = key
+        before, were = partition.before, len(partition.open)
+        self.serial += 1
+        try:
+            complete, partition.open = self._step(partition.open, before, item[0], row, now)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            form.failed(failure)
+            complete, partition.open = [], []
+        if form.back:
+            before.append(row)
+            del before[: -form.back]
+        if form.due is not None:
+            self._hold(partition, key, complete, item[0], now)
+            self._release(partition, now, found)
+        elif complete:
+            self._skip(partition, complete, found)
+        self.size += len(partition.open) - were
+        if partition.idle:
+            del self.partitions[key]
+
+    def _step(
+        self, open_: list[Open], before: list[Any], ordinal: int, row: Any, now: int
+    ) -> tuple[list[Complete], list[Open]]:
+        """What a row completes, earliest beginning and first choice first, and what is open then."""
+        form, state = self.form, self.state
+        variables, follow, many, ahead = form.automaton.variables, form.automaton.follow, form.many, form.ahead
+        conditions, reads, every, bounded = form.conditions, form.reads, form.all_matches, form.bounded
+        known: dict[int, bool] = {}  # of conditions that read no other rows
+        seen: set[Any] = set()
+        complete: list[Complete] = []
+        going: list[Open] = []
+        done = -1  # the beginning of the last complete match
+        limit = form.most - self.size + len(open_)
+        fresh: Open = (ordinal, now, END, (None,) * len(many), 0)
+        for begin, since, position, rows, mark in (*open_, fresh):
+            for target in form.automaton.start if position == END else follow[position]:
+                if target == END:
+                    continue
+                variable = variables[target]
+                condition = conditions[variable]
+                if condition is not None:
+                    if reads[variable]:
+                        fits = condition(row, before, rows, state, now)
+                    else:
+                        known_fits = known.get(variable)
+                        if known_fits is None:
+                            known_fits = known[variable] = condition(row, before, rows, state, now)
+                        fits = known_fits
+                    if not fits:
+                        continue
+                after = hash((mark, variable)) if every else 0
+                last = follow[target]
+                if every:
+                    same: Any = (begin, target, after)
+                elif ahead[target]:
+                    same = (target, -1 if bounded else begin, *_read(rows, ahead[target]))
+                else:
+                    same = target if bounded else (target, begin)
+                if same in seen:
+                    continue
+                seen.add(same)
+                cell: Any = row
+                if many[variable]:
+                    cell = _longer(rows[variable], row)
+                extended = (*rows[:variable], cell, *rows[variable + 1 :])
+                if END in last:
+                    if (begin, after) not in seen if every else begin != done:
+                        seen.add((begin, after))
+                        complete.append((begin, since, extended))
+                        done = begin
+                    if len(last) == 1:
+                        continue
+                if len(going) >= limit:
+                    form.too_many(form.most)
+                going.append((begin, since, target, extended, after))
+        return complete, going
+
+    def _skip(self, partition: Partition, complete: list[Complete], found: list[Rows]) -> None:
+        """Tell of complete matches, and give up what the skip-clause skips."""
+        skip = self.form.skip
+        if skip == "past last row":
+            partition.open = []
+            if not self.form.all_matches:
+                del complete[1:]
+        elif skip == "to next row":
+            begins = {begin for begin, _, _ in complete}
+            partition.open = [each for each in partition.open if each[0] not in begins]
+        found += [rows for _, _, rows in complete]
+
+    def _leave(self, ordinal: int, now: int, found: list[Rows]) -> None:
+        """A row left the window: no match that it is in can be told of."""
+        if ordinal not in self.places:
+            return
+        key = self.places.pop(ordinal)
+        partition = self.partitions.get(key)
+        if partition is None:
+            return
+        if partition.open and partition.open[0][0] <= ordinal:
+            kept = [each for each in partition.open if each[0] > ordinal]
+            self.size += len(kept) - len(partition.open)
+            self.serial += 1
+            partition.open = kept
+        for begin in [begin for begin, held in partition.held.items() if begin <= ordinal <= held.end]:
+            del partition.held[begin]
+        if partition.held:
+            were = len(partition.open)
+            self._release(partition, now, found)
+            self.size += len(partition.open) - were
+        if partition.idle:
+            del self.partitions[key]
+
+    # -------------------------------------------------------------- intervals
+    def _hold(self, partition: Partition, key: Any, complete: list[Complete], ordinal: int, now: int) -> None:
+        """Complete matches wait for their interval to end; a longer one takes the place of that before it."""
+        form = self.form
+        assert form.due is not None
+        for begin, since, rows in complete:
+            held = partition.held.get(begin)
+            if held is None:
+                try:
+                    due = form.due(since, self.state, now)
+                except Exception as failure:  # noqa: BLE001 - reported to the error feed
+                    form.failed(failure)
+                    continue
+                held = partition.held[begin] = Held(since, due)
+                if due > now:
+                    heappush(self.dues, (held.due, begin, key))
+            held.end = ordinal
+            held.rows = [*held.rows, rows] if form.all_matches else [rows]
+
+    def _release(self, partition: Partition, now: int, found: list[Rows]) -> None:
+        """Tell of held matches that are due, or that no row can make longer."""
+        if not partition.held:
+            return
+        going = {each[0] for each in partition.open} if self.form.or_terminated else None
+        for begin in sorted(partition.held):
+            held = partition.held.get(begin)
+            if held is None:
+                continue
+            if (held.due <= now or (going is not None and begin not in going)) and not self._blocked(partition, begin):
+                self._tell(partition, begin, found)
+
+    def _blocked(self, partition: Partition, begin: int) -> bool:
+        """Whether a match that began earlier may still take the rows: the earliest one counts."""
+        return self.form.earliest and bool(partition.open) and partition.open[0][0] < begin
+
+    def _tell(self, partition: Partition, begin: int, found: list[Rows]) -> None:
+        """Tell of what is held of a beginning; what it grows to from now on is told of at once."""
+        held = partition.held.pop(begin)
+        found += held.rows
+        if self.form.earliest:
+            for other in [other for other in partition.held if begin < other <= held.end]:
+                del partition.held[other]
+            partition.open = [each for each in partition.open if not begin < each[0] <= held.end]
+
+    def advance(self, now: int) -> Change | None:
+        """Held matches that are due come together, in the order of their beginnings, whatever partition they are of."""
+        ready: list[tuple[int, Any]] = []
+        while self.dues and self.dues[0][0] <= now:
+            _, begin, key = heappop(self.dues)
+            ready.append((begin, key))
+        found: list[Rows] = []
+        for begin, key in sorted(ready, key=lambda each: each[0]):
+            partition = self.partitions.get(key)
+            if partition is None or begin not in partition.held or self._blocked(partition, begin):
+                continue
+            were = len(partition.open)
+            self.serial += 1
+            self._tell(partition, begin, found)
+            self.size += len(partition.open) - were
+            if partition.idle:
+                del self.partitions[key]
+        return self._posted(found, now)
+
+    # -------------------------------------------------------------- reading
+    def over(self, items: Iterable[Item], now: int) -> list[Item]:
+        """The matches in `items` alone, from their beginning: what the iterator shows. Nothing is changed."""
+        form, state = self.form, self.state
+        alone, found = Recognize(form, state, self.pack), list[Rows]()
+        for item in items:
+            alone._enter(item, now, found)
+        held = [(begin, partition) for partition in alone.partitions.values() for begin in partition.held]
+        for begin, partition in sorted(held, key=lambda each: each[0]):
+            if begin in partition.held:
+                alone._tell(partition, begin, found)
+        number = state[3]
+        shown = [self.pack(state, form.measures(rows, state, now), now, False) for rows in found]
+        state[3] = number
+        return shown
+
+    def partials(self, most: int) -> list[dict[str, Any]]:
+        """Plain data about the first `most` open matches: what they wait for, since when, with which rows."""
+        form, found = self.form, list[dict[str, Any]]()
+        for partition in self.partitions.values():
+            for begin, since, position, rows, _ in partition.open:
+                if len(found) >= most:
+                    return found
+                ways = [each for each in form.automaton.follow[position] if each != END]
+                following = dict.fromkeys(form.automaton.variables[each] for each in ways)
+                held = partition.held.get(begin)
+                found.append(
+                    {
+                        "waiting_for": " | ".join(form.waiting[variable] for variable in following),
+                        "since": since,
+                        "until": None if held is None else held.due,
+                        "events": {name: each for name, each in form.named(rows).items() if each is not None},
+                    }
+                )
+        return found
+
+    def discard(self, item: Item) -> None:
+        """What leaves here is no row of the windows before it."""
+
+    def contents(self) -> Iterable[Item]:
+        return ()
+
+    def retained(self) -> int:
+        return 0
+
+
+class Recognizing(Chain):
+    """Windows, and the matches in what enters them; the iterator looks for matches in what they hold."""
+
+    __slots__ = ()
+
+    then: Recognize
+
+    def take(self, change: Change, now: int) -> Change | None:
+        """What changed in the named window that is read."""
+        found = self.then.take(change, now)
+        self._look()
+        return found
+
+    def over(self, items: Iterable[Item], now: int) -> list[Item]:
+        """The matches in `items`, which are those that are held."""
+        return self.then.over(items, now)
+
+    def held(self) -> Iterable[Item]:
+        """What the windows hold."""
+        return self.first.contents()
+
+    def reevaluate(self, now: int) -> None:
+        self.first.reevaluate(now)
+        self._look()
+
+
+def recognizing(first: View, form: RecognizeForm, state: Any, pack: Pack) -> Recognizing:
+    """The view of a statement with match_recognize over the windows `first`."""
+    return Recognizing(first, Recognize(form, state, pack))
+
+
+def _longer(cell: tuple[list[Any], int] | None, row: Any) -> tuple[list[Any], int]:
+    """The rows of a variable, and one more. The list is shared with what it is longer than."""
+    if cell is None:
+        return [row], 1
+    rows, count = cell
+    if len(rows) != count:
+        rows = rows[:count]
+    rows.append(row)
+    return rows, count + 1
+
+
+def _read(rows: Rows, ahead: Sequence[int]) -> tuple[Any, ...]:
+    """What tells the rows apart that conditions read later."""
+    cells = (rows[each] for each in ahead)
+    return tuple((id(cell[0]), cell[1]) if type(cell) is tuple else id(cell) for cell in cells)

@@ -1,0 +1,87 @@
+"""match_recognize as text: its clauses, its regular expression, its conditions.
+
+::
+
+    recognize (A B* C) to next row
+      by symbol
+      A where price > 10
+      C where price < A.price
+      first = A.price
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.lang import recognize as r
+from cepbook.lang.chains import MATCHED, TESTED
+from cepbook.lang.rewrite.expressions import rebuild
+
+Show = Callable[[x.Expr], str]
+
+
+def show_recognize(node: plan.Recognize, show: Show) -> list[str]:
+    """The clauses, one per line."""
+
+    def named(e: x.Expr) -> str:
+        return show(rebuild(e, _matched))
+
+    names = [variable.name for variable in node.variables]
+    words = [f"recognize ({show_rows(node.pattern, names)}) {node.skip}", *["all matches"] * node.all_matches]
+    lines = [", ".join(words)]
+    if node.keys:
+        lines.append(f"  by {', '.join(map(show, node.keys))}")
+    if node.predicate is not None:
+        lines.append(f"  rows where {show(node.predicate)}")
+    if node.interval is not None:
+        lines.append(f"  told of {show(node.interval)} after the first row{' or when it ends' * node.or_terminated}")
+    lines += [f"  {v.name} where {named(v.condition)}" for v in node.variables if v.condition is not None]
+    return lines + [f"  {c.name}: {c.value.type} = {named(c.value)}" for c in node.measures]
+
+
+def show_variable(variable: plan.RowDefinition, show: Show) -> str:
+    """``B where price > A.price``: what a match waits for."""
+    if variable.condition is None:
+        return variable.name
+    return f"{variable.name} where {show(rebuild(variable.condition, _matched))}"
+
+
+def _matched(e: x.Expr) -> x.Expr:
+    """Variables are written by their names."""
+    if isinstance(e, x.Prop) and e.stream == MATCHED:
+        return replace(e, stream=TESTED, name=e.name.removesuffix("[]"))
+    return e
+
+
+def show_rows(pattern: r.RowPattern, names: Sequence[str]) -> str:
+    """``A (B | C)* D{2,}``"""
+    match pattern:
+        case r.RowVariable():
+            return names[pattern.number]
+        case r.RowSequence():
+            return " ".join(_grouped(each, names, r.RowAlternation) for each in pattern.operands)
+        case r.RowAlternation():
+            return " | ".join(show_rows(each, names) for each in pattern.operands)
+        case r.RowPermutation():
+            return f"match_recognize_permute({', '.join(show_rows(each, names) for each in pattern.operands)})"
+        case r.RowRepeat():
+            inner = _grouped(pattern.operand, names, (r.RowAlternation, r.RowSequence, r.RowRepeat))
+            return f"{inner}{_quantifier(pattern)}{'?' * pattern.reluctant}"
+    raise TypeError(f"no rule for {type(pattern).__name__}")
+
+
+def _grouped(pattern: r.RowPattern, names: Sequence[str], kinds: type | tuple[type, ...]) -> str:
+    shown = show_rows(pattern, names)
+    return f"({shown})" if isinstance(pattern, kinds) else shown
+
+
+def _quantifier(pattern: r.RowRepeat) -> str:
+    low, high = pattern.low, pattern.high
+    if (low, high) in ((0, None), (1, None), (0, 1)):
+        return {(0, None): "*", (1, None): "+", (0, 1): "?"}[low, high]
+    if low == high:
+        return f"{{{low}}}"
+    return f"{{{low or ''},{'' if high is None else high}}}"
