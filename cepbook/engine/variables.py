@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, ClassVar, Protocol
 
@@ -15,7 +15,7 @@ from cepbook.engine.rows.source import Source
 from cepbook.errors import UsageError
 from cepbook.lang.expr import Expr
 from cepbook.lang.java import single
-from cepbook.lang.types import BITS, Type
+from cepbook.lang.types import BITS, DATETIMES, Type
 
 # called with the context partition that has the value, where each has its own
 Change = Callable[..., None]
@@ -160,5 +160,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "bigdecimal": (int, float, Decimal),
     **dict.fromkeys(("string", "char"), (str,)),
     **dict.fromkeys(("map", "event", "struct"), (dict,)),
-    "timestamp": (datetime,),
+    **dict.fromkeys((type_.name for type_ in DATETIMES), (datetime,)),
+    "localdate": (date,),
+    "localtime": (time,),
 }

@@ -56,6 +56,7 @@ CHRONOLOGY = Type("chronology")  # of constants that tell date-time methods how 
 
 # What date-time methods work on, besides LONG
 DATETIMES = (TIMESTAMP, CALENDAR, ZONEDDATETIME, LOCALDATETIME)
+DATES = (*DATETIMES, LOCALDATE, LOCALTIME)
 
 # Narrow to wide. Binary numeric promotion takes the wider one, but see `promote`.
 NUMERIC = (BYTE, SHORT, INT, LONG, BIGINTEGER, FLOAT, DOUBLE, BIGDECIMAL)
@@ -63,7 +64,7 @@ INTEGRAL = (BYTE, SHORT, INT, LONG, BIGINTEGER)
 BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 BY_NAME: dict[str, Type] = {
-    **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, *DATETIMES, LOCALDATE, LOCALTIME)},
+    **{t.name: t for t in (*NUMERIC, BOOLEAN, STRING, CHAR, OBJECT, MAP, *DATES)},
     "integer": INT,
     "character": CHAR,
     "bool": BOOLEAN,

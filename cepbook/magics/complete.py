@@ -15,6 +15,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.methods import METHODS
 from cepbook.lang.windows import WINDOWS
 from cepbook.magics import epl, events, query, topics
 from cepbook.magics.host import Host
@@ -120,6 +121,7 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
         case ("epl", ["help"]):
             yield from ((name, "keyword") for name in (*topics.LISTS, *(c.name for c in host.commands)))
             yield from ((name, "function") for name in (*WINDOWS, *AGGREGATES, *FUNCTIONS))
+            yield from ((name, "function") for name in dict.fromkeys(row.short for row in METHODS.values()))
 
 
 def _events_offers(scope: Scope, typed: str) -> Iterator[Offer]:
@@ -153,7 +155,8 @@ def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
     if path is not None:
         found = scope.of_path(path["path"])
         yield from ((name, "property") for name in (found.properties if found is not None else ()))
-        yield from ((name.partition(".")[2], "function") for name in FUNCTIONS if "." in name)
+        shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS) if "." in name)
+        yield from ((name, "function") for name in shorts)
         return
     if _CONTEXT.search(typed):
         yield from ((name, "class") for name in scope.contexts)

@@ -14,6 +14,7 @@ from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.catalog import EventType
 from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.methods import named
 from cepbook.lang.windows import WINDOWS
 from cepbook.magics import topics
 from cepbook.magics.host import Host
@@ -64,6 +65,7 @@ def _about(host: Host, scope: Scope, path: str, word: str, is_window: bool) -> I
         if holder is not None and word in holder.properties:
             yield _property(word, holder.properties[word], holder.name)
         yield from (topics.function_doc(row) for name, row in FUNCTIONS.items() if name.endswith(f".{word}"))
+        yield from (topics.method_doc(row) for row in named(word))
         return
     if word in scope.event_types:
         yield _event_type(scope.event_types[word])

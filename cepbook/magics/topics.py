@@ -1,4 +1,4 @@
-"""``%epl help [TOPIC]``: magics, windows, aggregates and functions, straight from their registries."""
+"""``%epl help [TOPIC]``: magics, windows, aggregates, functions and methods, straight from their registries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES, AggregateRow
 from cepbook.lang.functions import FUNCTIONS, FunctionRow
+from cepbook.lang.methods import METHODS, MethodRow, named
 from cepbook.lang.windows import WINDOWS, WindowRow
 from cepbook.magics.host import Command
 from cepbook.magics.options import did_you_mean
@@ -17,7 +18,7 @@ NOT_YET = "not supported yet"
 
 
 def help_text(commands: Sequence[Command], topic: str) -> Frozen:
-    """The answer for `topic`: empty, the name of a list, or the name of a magic, window, aggregate or function."""
+    """The answer for `topic`: empty, the name of a list, of a magic, a window, an aggregate, a function or a method."""
     wanted = topic.strip().lstrip("%#").lower()
     if not wanted:
         return _overview(commands)
@@ -26,7 +27,8 @@ def help_text(commands: Sequence[Command], topic: str) -> Frozen:
     entry = _entry(commands, wanted)
     if entry is not None:
         return text(entry)
-    known = [*LISTS, *WINDOWS, *AGGREGATES, *FUNCTIONS, *(c.name for c in commands)]
+    methods = (row.short for row in METHODS.values())
+    known = [*LISTS, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *(c.name for c in commands)]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
 
 
@@ -51,10 +53,16 @@ def _functions(commands: Sequence[Command]) -> Frozen:
     return table("functions and methods", ("name", "what it is", "example"), rows)
 
 
+def _methods(commands: Sequence[Command]) -> Frozen:
+    rows = [(row.name, row.doc, row.example) for row in METHODS.values()]
+    return table("methods of values", ("name", "what it is", "example"), rows)
+
+
 LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {
     "windows": _windows,
     "aggregates": _aggregates,
     "functions": _functions,
+    "methods": _methods,
     "magics": _overview,
 }
 
@@ -65,6 +73,7 @@ def _entry(commands: Sequence[Command], name: str) -> str | None:
         *(window_doc(row) for row in WINDOWS.values() if row.name == name),
         *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
         *(function_doc(row) for row in FUNCTIONS.values() if row.name.lower() == name),
+        *(method_doc(row) for row in (named(name) or [r for r in METHODS.values() if r.name.lower() == name])),
     ]
     return "\n\n".join(found) or None
 
@@ -94,6 +103,12 @@ def aggregate_doc(row: AggregateRow) -> str:
 def function_doc(row: FunctionRow) -> str:
     parameters = ", ".join(row.parameters) + (", …" if row.repeats else "")
     return _doc(f"{row.name}({parameters})", row.doc, row.example, True)
+
+
+def method_doc(row: MethodRow) -> str:
+    """Its forms: ``datetime.set(field, value)``."""
+    forms = (", ".join(p.name if p.shape == "value" else "lambda" for p in form.parameters) for form in row.forms)
+    return _doc("  ".join(f"{row.name}({form})" for form in dict.fromkeys(forms)), row.doc, row.example, True)
 
 
 def _doc(head: str, doc: str, example: str, supported: bool) -> str:

@@ -8,6 +8,8 @@ Rules, for everything that comes in through the workbench:
   Java: ``1.1`` becomes 1.100000023841858.
 - ``datetime``, ``date`` and ``timedelta`` given for a long become units of the clock: milliseconds, or
   microseconds with such a clock (`second` is how many a second has); naive times are UTC.
+- a ``datetime`` fits timestamp (``date``), calendar and zoneddatetime, naive ones are UTC; localdatetime is one without
+  a zone, localdate a ``date``, localtime a ``time``.
 - numpy scalars and arrays become plain Python values; tuples become lists.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -26,7 +28,7 @@ import pandas as pd
 from cepbook.errors import EventError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.java import single
-from cepbook.lang.types import BITS, Type
+from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
 from cepbook.session.clock import span_of, to_time
 
 EventTypes = Mapping[str, EventType]
@@ -104,10 +106,20 @@ def _char(value: Any) -> str:
     return value
 
 
-def _timestamp(value: Any) -> datetime:
+def _moment(name: str, value: Any) -> datetime:
     if isinstance(value, pd.Timestamp):
-        return value.to_pydatetime()
-    return _exactly(datetime, "timestamp", value)  # type: ignore[no-any-return]
+        value = value.to_pydatetime(warn=False)
+    found: datetime = _exactly(datetime, name, value)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _local(kind: type, name: str, value: Any) -> Any:
+    if isinstance(value, pd.Timestamp):
+        value = value.to_pydatetime(warn=False)
+    found = _exactly(kind, name, value)
+    if type(found) is not kind or getattr(found, "tzinfo", None) is not None:
+        raise Mismatch(f"is {name}, not {_shown(value)}")
+    return found
 
 
 def _mapping(value: Any) -> dict[Any, Any]:
@@ -137,7 +149,10 @@ _SCALARS: dict[str, Convert] = {
     "boolean": partial(_exactly, bool, "boolean"),
     "string": partial(_exactly, str, "string"),
     "char": _char,
-    "timestamp": _timestamp,
+    **{type_.name: partial(_moment, type_.name) for type_ in (TIMESTAMP, CALENDAR, ZONEDDATETIME)},
+    "localdatetime": partial(_local, datetime, "localdatetime"),
+    "localdate": partial(_local, date, "localdate"),
+    "localtime": partial(_local, time, "localtime"),
     "map": _mapping,
 }
 

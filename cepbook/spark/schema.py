@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
+from cepbook.lang.dates.text import local_text
 from cepbook.lang.types import Type
 
 Convert = Callable[[Any], Any]
@@ -33,7 +34,10 @@ _SCALARS: dict[str, tuple[str, pa.DataType]] = {
     "bigdecimal": ("decimal(38,18)", pa.decimal128(38, 18)),
     "string": ("string", pa.string()),
     "char": ("string", pa.string()),
-    "timestamp": ("timestamp", pa.timestamp("us", tz="UTC")),
+    **dict.fromkeys(("timestamp", "calendar"), ("timestamp", pa.timestamp("us", tz="UTC"))),
+    "localdatetime": ("timestamp_ntz", pa.timestamp("us")),
+    "localdate": ("date", pa.date32()),
+    **dict.fromkeys(("zoneddatetime", "localtime"), ("string", pa.string())),
 }
 
 
@@ -51,6 +55,8 @@ def shape_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = 
     """The shape of `t`; `types` resolves nested events, `inside` lists the event types around it."""
     if t.name == "biginteger":
         return Shape(*_SCALARS[t.name], convert=_whole)
+    if t.name in ("zoneddatetime", "localtime"):  # Spark has nothing for a zone or for a time without a date
+        return Shape(*_SCALARS[t.name], convert=local_text)
     if t.name in _SCALARS:
         return Shape(*_SCALARS[t.name])
     if t.of is not None:

@@ -203,6 +203,9 @@ def test_help(notebook: Notebook) -> None:
     assert "example: select * from Tick#length(5)" in notebook.run("%epl help length")
     assert "sum(volume)" in notebook.run("%epl help aggregates")
     assert "coalesce" in notebook.run("%epl help functions")
+    assert "roundFloor" in notebook.run("%epl help methods")
+    assert "datetime.set(field, value)" in notebook.run("%epl help set")
+    assert "array.where(lambda)" in notebook.run("%epl help array.where")
     assert "%clock +10 sec" in notebook.run("%epl help clock")
 
 

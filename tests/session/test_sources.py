@@ -73,7 +73,7 @@ def test_columns_are_read_by_name() -> None:
         (pd.to_datetime(["1969-12-31 23:59:59.9999", None], format="ISO8601").as_unit("ns"), t.LONG, [-1, None]),
         (pd.to_timedelta(["2s", None]), t.LONG, [2000, None]),
         (pd.Series([date(1970, 1, 2), None], dtype=object), t.LONG, [86_400_000, None]),
-        (pd.to_datetime(["1970-01-01", None]), t.TIMESTAMP, [datetime(1970, 1, 1), None]),
+        (pd.to_datetime(["1970-01-01", None]), t.TIMESTAMP, [datetime(1970, 1, 1, tzinfo=UTC), None]),
         (pd.Categorical(["x", None]), t.STRING, ["x", None]),
         (pd.Series([pd.NA, "y"], dtype=object), t.STRING, [None, "y"]),
         (pd.Series(["x", None], dtype=object), t.CHAR, ["x", None]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -48,7 +48,11 @@ def check(of: t.Type, value: Any) -> Any:
         (t.LONG, pd.Timestamp("1970-01-01 00:00:01"), 1000),
         (t.LONG, date(1970, 1, 2), 86_400_000),
         (t.LONG, timedelta(seconds=1), 1000),
-        (t.TIMESTAMP, pd.Timestamp("2020-01-01"), datetime(2020, 1, 1)),
+        (t.TIMESTAMP, pd.Timestamp("2020-01-01"), datetime(2020, 1, 1, tzinfo=UTC)),
+        (t.CALENDAR, datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)),
+        (t.LOCALDATETIME, pd.Timestamp("2020-01-01"), datetime(2020, 1, 1)),
+        (t.LOCALDATE, date(2020, 1, 1), date(2020, 1, 1)),
+        (t.LOCALTIME, time(10, 20), time(10, 20)),
         (t.array_of(t.DOUBLE), (1, 2.5, None), [1.0, 2.5, None]),
         (t.array_of(t.INT), np.array([1, 2]), [1, 2]),
         (t.MAP, {"a": [1]}, {"a": [1]}),
@@ -86,6 +90,10 @@ def test_missing_values_are_null(of: t.Type, missing: object) -> None:
         (t.CHAR, "ab", "is char"),
         (t.MAP, [1], "is map, not"),
         (t.TIMESTAMP, 5, "is timestamp, not 5"),
+        (t.ZONEDDATETIME, "2020-01-01", "is zoneddatetime, not '2020-01-01'"),
+        (t.LOCALDATETIME, datetime(2020, 1, 1, tzinfo=UTC), "is localdatetime, not datetime"),
+        (t.LOCALDATE, datetime(2020, 1, 1), "is localdate, not datetime"),
+        (t.LOCALTIME, date(2020, 1, 1), "is localtime, not datetime.date"),
         (t.array_of(t.INT), 5, r"is int\[\], not 5"),
         (t.array_of(t.INT), [1, "a"], "is int, not 'a'"),
         (t.event_of("Place"), {"nam": "x"}, "(?s)is an event of type `Place`: .* no property `nam`.*`name`"),

@@ -16,7 +16,7 @@ from cepbook.lang.java import shortest
 from cepbook.lang.java import single as single
 from cepbook.lang.java import text as text
 from cepbook.lang.java import wrap as wrap
-from cepbook.lang.types import BITS, DATETIMES, Type
+from cepbook.lang.types import BITS, DATES, DATETIMES, Type
 
 
 def copied(value: Any) -> Any:
@@ -187,9 +187,8 @@ def convert_unknown(value: Any, to: Type) -> Any:
     """``cast`` of a value whose type only run time knows: what does not fit is null, and text is not parsed."""
     if isinstance(value, (dict, list)) or (isinstance(value, str) and to.name not in ("string", "char")):
         return None
-    if isinstance(value, (date, time)) and to.name not in ("string", "object"):
-        return value if to.name in _DATES and isinstance(value, _PYTHON_TYPES[to.name]) else None
-    if to.name in _DATES:
+    dated = isinstance(value, (date, time)) and to.name not in ("string", "object")
+    if (dated or to in DATES) and not isinstance(value, _PYTHON_TYPES.get(to.name, ())):
         return None
     return convert(value, to)
 
@@ -241,7 +240,6 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "localdate": (date,),
     "localtime": (time,),
 }
-_DATES = frozenset((*(type_.name for type_ in DATETIMES), "localdate", "localtime"))
 
 
 def is_instance(value: Any, declared: Type, types: Sequence[Type]) -> bool:

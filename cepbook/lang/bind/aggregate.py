@@ -249,7 +249,7 @@ def _check_value(row: AggregateRow, found: Sequence[x.Expr], scope: Scope) -> No
             scope.problems.fail(
                 "type-mismatch", f"`{row.name}` needs numbers, found {describe(value.type)}", value.span
             )
-        known = value.type in (*LOOSE, *TEXTUAL, t.BOOLEAN, t.TIMESTAMP) or t.is_numeric(value.type)
+        known = value.type in (*LOOSE, *TEXTUAL, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
         if row.values == "ordered" and not known:
             scope.problems.fail(
                 "type-mismatch", f"`{row.name}` cannot order values of {describe(value.type)}", value.span

@@ -14,7 +14,6 @@ from cepbook.lang.dates.reading import ISO, Format, Unreadable
 from cepbook.lang.rewrite.expressions import fold_node
 from cepbook.lang.types import Type
 
-_READ = (*t.DATETIMES, t.LOCALDATE, t.LOCALTIME)  # what texts are read as, beside long
 _LOCAL = (t.ZONEDDATETIME, t.LOCALDATETIME, t.LOCALDATE, t.LOCALTIME)
 
 
@@ -57,7 +56,7 @@ def _castable(source: Type, target: Type) -> bool:
 
 
 def _hint(source: Type, target: Type) -> str | None:
-    if source == t.STRING and target in _READ:
+    if source == t.STRING and target in t.DATES:
         form = "HH:mm" if target == t.LOCALTIME else "yyyy-MM-dd"
         name = "date" if target == t.TIMESTAMP else target
         return f"say how it is written: cast(…, {name}, dateformat: '{form}')"
@@ -69,7 +68,7 @@ def _hint(source: Type, target: Type) -> str | None:
 
 def _read(operand: x.Expr, form: x.Expr, target: Type, span: Span, scope: Scope) -> x.Expr:
     """A text as a date of the given form."""
-    if target not in (t.LONG, *_READ):
+    if target not in (t.LONG, *t.DATES):
         fact = f"a dateformat is for dates and long, not for {describe(target)}"
         scope.problems.fail("wrong-parameter", fact, span)
     if operand.type not in (t.STRING, t.NULL, t.OBJECT):

@@ -102,6 +102,11 @@ def _interval(e: x.Expr, type_: EventType, scope: Scope) -> tuple[x.Expr, x.Expr
     if type_.time_property is None:
         hint = f"create schema {type_.name}(…) starttimestamp NAME"
         scope.problems.fail("wrong-parameter", f"`{type_.name}` has no start timestamp", e.span, hint)
+    for name in (type_.time_property, type_.end_time_property or type_.time_property):
+        of = type_.properties[name]
+        if of not in (t.LONG, *t.DATETIMES):  # of types from Python
+            fact = f"the timestamp `{name}` of `{type_.name}` is {describe(of)}, not a long or a date-time"
+            scope.problems.fail("type-mismatch", fact, e.span)
     start = _member(e, type_, type_.time_property)
     if type_.end_time_property is None:
         return start, _POINT

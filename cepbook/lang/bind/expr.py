@@ -323,7 +323,7 @@ def _cast(node: ast.Cast, scope: Scope) -> x.Expr:
 _JAVA_INTERFACES = {
     "number": t.NUMERIC,
     "charsequence": (t.STRING,),
-    "comparable": (*t.NUMERIC, *TEXTUAL, t.BOOLEAN, t.TIMESTAMP),
+    "comparable": (*t.NUMERIC, *TEXTUAL, t.BOOLEAN, *t.DATES),
 }
 
 

@@ -162,5 +162,5 @@ def _fits(kind: Kind, type_: Type) -> bool:
         case "boolean":
             return type_ == t.BOOLEAN
         case "ordered":
-            return t.is_numeric(type_) or type_ in (*TEXTUAL, *LOOSE, t.BOOLEAN, t.TIMESTAMP)
+            return t.is_numeric(type_) or type_ in (*TEXTUAL, *LOOSE, t.BOOLEAN, *t.DATES)
     return True

@@ -252,7 +252,7 @@ def _criterion(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, bool]:
 
 
 def _is_ordered(type_: Type) -> bool:
-    return t.is_numeric(type_) or type_ in (*TEXTUAL, *LOOSE, t.BOOLEAN, t.TIMESTAMP)
+    return t.is_numeric(type_) or type_ in (*TEXTUAL, *LOOSE, t.BOOLEAN, *t.DATES)
 
 
 def _condition(node: ast.Expr, what: str, scope: Scope) -> tuple[x.Expr, tuple[AggregateCall, ...]]:

@@ -205,18 +205,37 @@ _UNITS = {"second": 1000, "minute": 60_000, "hour": 3_600_000}  # in millisecond
 def floor(value: Any, of: Chronology, field: str) -> Any:
     """The begin of the second … year that `value` lies in."""
     days, rest = of.wall(value)
-    if field in ("day", "month", "year"):
-        year, month, _ = date_of(days, of.iso)
-        begin = {"day": days, "month": days_of(year, month, 1, of.iso)}.get(field, 0)
-        return of.at(begin if field != "year" else days_of(year, 1, 1, of.iso), 0, value)
+    if field in _DAYS:
+        return of.at(_first_day(days, of, field), 0, value)
     unit = of.second // 1000 * _UNITS.get(field, 1)
-    return of.later(value, -(rest % unit))  # exact, because the hour that clocks show twice must not change
+    begin = of.later(value, -(rest % unit))  # exact, because of the hour that clocks show twice
+    if of.wall(begin)[1] % unit:  # they were put forward or back by a part of it
+        return of.at(days, rest - rest % unit, value)
+    return begin
+
+
+_DAYS = ("day", "month", "year")
+
+
+def _first_day(days: int, of: Chronology, field: str) -> int:
+    if field == "day":
+        return days
+    year, month, _ = date_of(days, of.iso)
+    return days_of(year, month if field == "month" else 1, 1, of.iso)
 
 
 def ceiling(value: Any, of: Chronology, field: str) -> Any:
     """The begin of the next one, also where `value` is the begin of one; of milliseconds `value`."""
-    begin = floor(value, of, field)
-    return begin if field == "msec" else _added(begin, of, field, 1)
+    if field == "msec":
+        return floor(value, of, field)
+    if field in _DAYS:
+        return of.at(_moved(of, _first_day(of.wall(value)[0], of, field), field, 1), 0, value)
+    begin = floor(_added(floor(value, of, field), of, field, 1), of, field)
+    if of.moment(begin) > of.moment(value):
+        return begin
+    days, rest = of.wall(value)  # clocks were put back by a part of an hour
+    unit = of.second // 1000 * _UNITS[field]
+    return of.at(days, rest - rest % unit + unit, value)
 
 
 def half(value: Any, of: Chronology, field: str) -> Any:
