@@ -11,6 +11,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.keyed import KeyedContext
 from cepbook.engine.contexts.notices import Notices
 from cepbook.engine.contexts.tree import Tree
+from cepbook.engine.cycles.running import Cycling
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.ports import Host
 from cepbook.engine.relations.store import Store
@@ -24,6 +25,7 @@ from cepbook.lang.plan import (
     CreateTableStatement,
     CreateVariableStatement,
     CreateWindowStatement,
+    CycleStatement,
     MergeStatement,
     OnSelectStatement,
     OnSetStatement,
@@ -40,6 +42,7 @@ _KINDS: Mapping[type[StatementPlan], str] = {
     MergeStatement: "merge",
     CreateVariableStatement: "create variable",
     CreateTableStatement: "create table",
+    CycleStatement: "running query",
 }
 
 
@@ -95,8 +98,13 @@ def build(
                 statements[-1].changes_store({**host.stores, **stores}, plan.target, plan.source.store)
             if isinstance(plan, CreateVariableStatement):
                 compiled.variables[plan.variable.name].delivers_to(statements[-1].outlet)
+        known = {**host.stores, **stores}
+        if isinstance(plan, CycleStatement):
+            cycling = statements[-1].lots
+            assert isinstance(cycling, Cycling)
+            known = cycling.find(known)
         if plan.subqueries:
-            statements[-1].inner.find({**host.stores, **stores}, statements[-1])
+            statements[-1].inner.find(known, statements[-1])
     provided = compiled.plan.provides
     deployment = Deployment(
         id_,

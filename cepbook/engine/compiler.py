@@ -13,6 +13,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.contained import compile_trigger
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
+from cepbook.engine.cycles.compile import compile_cycles
 from cepbook.engine.merge import compile_merge, compile_rows
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
@@ -36,6 +37,7 @@ from cepbook.lang.plan import (
     CreateTableStatement,
     CreateVariableStatement,
     CreateWindowStatement,
+    CycleStatement,
     InsertRows,
     MergeStatement,
     ModulePlan,
@@ -130,6 +132,9 @@ def compile_plan(
         elif isinstance(statement, UpdateStatement):
             with _refusals(statement, plan):
                 programs[statement.name] = compile_update(statement, own)
+        elif isinstance(statement, CycleStatement):
+            with _refusals(statement, plan):
+                programs[statement.name] = compile_cycles(statement, own, inner)
         elif isinstance(statement, CreateTableStatement):
             after.event_types[statement.store.name] = statement.output_type
             after.stores[statement.store.name] = statement.store

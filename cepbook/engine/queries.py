@@ -6,7 +6,7 @@ ever sees, and its iterator has the answer (Esper reference, section "Fire-and-F
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,8 @@ from cepbook.engine.compiler import Compiled, compile_plan, options_of
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
-from cepbook.engine.relations.store import Store
+from cepbook.engine.naming import known
+from cepbook.engine.relations.store import Store, replaced
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import Variable
 from cepbook.errors import BindError, Span, UsageError
@@ -165,6 +166,26 @@ def ask(runtime: Any, epl: str, selector: Selector | None = None) -> Answer:
     Errors: ParseError, BindError; StatementError where an expression fails on a row.
     """
     return Query(runtime, epl).ask(settings_of(epl).get("parameters"), selector)
+
+
+def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None:
+    """A named window holds these rows, values in the order of its columns, and no others.
+
+    Errors: UsageError when there is no such window, it is of a context, or a row has another number of values.
+    """
+    store: Store = known("named window", name, runtime.stores)
+    if store.type.kind != "window" or store.type.context is not None:
+        raise UsageError(f"the rows of `{name}` cannot be replaced: it is no named window without a context")
+    found = [tuple(row) for row in rows]
+    wrong = next((row for row in found if len(row) != len(store.columns)), None)
+    if wrong is not None:
+        raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {wrong!r}")
+    with runtime.rounds:
+        try:
+            replaced(store, [dict(zip(store.columns, row, strict=True)) for row in found], runtime.clock.now)
+        except ValueError as failure:
+            raise UsageError(str(failure)) from failure
+        runtime.rounds.settled()
 
 
 def _put(runtime: Any, target: str, rows: list[Row]) -> None:

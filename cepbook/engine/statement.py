@@ -17,13 +17,13 @@ from cepbook.engine.inner import Inner, ignoring_state, indexable
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
-from cepbook.engine.lots import Lots
 from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.store import Changes, Item, Moved, Store, together
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule
+from cepbook.engine.taking_part import taking_part
 from cepbook.engine.watching import Watching
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType, StoreType
@@ -78,7 +78,7 @@ class Statement:
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = Watching(program, self._states_in, runtime.clock, self.failed)
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
-        self.lots = Lots(self, program, self.timed, runtime.activations) if program.steps.lots else None
+        self.lots = taking_part(self, program, self.timed, runtime.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
         program.namespace.update(state_of=self.state_of, recognize_limit=runtime.config.recognize_limit)
         program.namespace.pop("stopped", None)
@@ -125,10 +125,10 @@ class Statement:
         else:
             self.program.namespace["slot"] = context.join(self)
         self._watching.begin()
-        if self.lots is not None:
-            self.lots.start()
         self.outlet.rewire()
         self._attach()
+        if self.lots is not None:
+            self.lots.start()
         for matching in self._matchings.values() if context is None else ():
             matching.begun(self.state)
         for partition in () if context is None or self.steps.consumes else context.partitions.values():

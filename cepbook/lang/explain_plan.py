@@ -20,6 +20,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.lang.explain_rows import show_recognize
+from cepbook.lang.explain_cycles import show_partitions
 from cepbook.lang.explain_trees import show_context, show_crontab, show_keyed, show_pattern
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.normal import unparse
@@ -54,6 +55,9 @@ def _subqueries(statement: plan.StatementPlan) -> list[str]:
 def _statement(statement: plan.StatementPlan) -> list[str]:
     if isinstance(statement, plan.SelectStatement):
         return _select(statement)
+    if isinstance(statement, plan.CycleStatement):
+        lines = [f"running query `{statement.name}`", *(f"  {line}" for line in show_partitions(statement, show_expr))]
+        return [*lines, *_select(statement.select)[1:]]
     if isinstance(statement, plan.CreateSchemaStatement):
         lines = [f"create schema `{statement.name}`", f"  {_event_type(statement.event_type)}"]
         if statement.event_type.supertypes:

@@ -41,19 +41,25 @@ from cepbook.lang.chains import (
     source_of,
     streams,
 )
+from cepbook.lang.crontabs import CRON_FIELDS, CronField, CronKind, Crontab
 from cepbook.lang.expr import Expr
 
 if TYPE_CHECKING:
     from cepbook.lang.contexts import ContextSpec
+    from cepbook.lang.cycles import Correlation, Partition
 
-# The chain belongs to the plan: who reads a plan finds all of its nodes here
+# Chain and crontabs belong to the plan: who reads a plan finds all of its nodes here
 __all__ = [
+    "CRON_FIELDS",
     "NOTHING",
     "AggregateCall",
     "Aggregation",
     "AggregationNode",
     "Column",
     "Contained",
+    "CronField",
+    "CronKind",
+    "Crontab",
     "Derived",
     "FromNode",
     "Having",
@@ -121,46 +127,6 @@ class Assignment(PlanNode):
     variable: str
     value: Expr
     index: Expr | None = None
-
-
-CronKind = Literal["star", "value", "range", "step", "list", "last", "nth_last", "weekday", "lastweekday"]
-
-
-@dataclass(frozen=True, slots=True)
-class CronField(PlanNode):
-    """One field of a crontab; `operands` are ints, constants or variables.
-
-    `kind`: ``*`` star; ``5`` value; ``8:17`` range; ``*/15`` step; ``[1, 3:5]`` list of `parts`; ``last``; ``5 last``
-    nth_last; ``10 weekday`` weekday; ``lastweekday``.
-    """
-
-    kind: CronKind
-    operands: tuple[Expr, ...] = ()
-    parts: tuple[CronField, ...] = ()
-
-
-# What the fields of a crontab are called, and their lowest and highest value
-CRON_FIELDS = (
-    ("minutes", 0, 59),
-    ("hours", 0, 23),
-    ("days of the month", 1, 31),
-    ("months", 1, 12),
-    ("days of the week", 0, 6),
-    ("seconds", 0, 59),
-    ("milliseconds", 0, 999),
-    ("microseconds", 0, 999),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Crontab(PlanNode):
-    """Points in time: `fields` are minutes, hours, days of the month, months, days of the week (0: Sunday), seconds.
-
-    There may also be milliseconds and microseconds. `zone` names the time zone that they are read in, None: UTC.
-    """
-
-    fields: tuple[CronField, ...]
-    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,8 +494,43 @@ class InsertRows(StatementPlan):
     output_type: EventType
 
 
+@dataclass(frozen=True, slots=True)
+class CycleStatement(StatementPlan):
+    """A query that is run in cycles: `select` reads the relations of `partitions`, or of the `correlation`.
+
+    With `every`, in units of the clock, cycles are run at fixed times, else as soon as there is a cause. `fills`: the
+    free places of sliding windows are taken in one cycle. `seed` is that of the coins of random windows. `tables` are
+    rows that named windows have from then on: (name, columns, rows).
+    """
+
+    partitions: tuple[Partition, ...]
+    correlation: Correlation | None
+    select: SelectStatement
+    output_type: EventType
+    every: int | None = None
+    fills: bool = False
+    seed: int = 0
+    tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[object, ...], ...]], ...] = ()
+
+    context: ClassVar[str | None] = None
+    priority: ClassVar[int] = 0
+    drop: ClassVar[bool] = False
+    assigned: ClassVar[frozenset[str]] = frozenset()
+    inserts: ClassVar[tuple[Insert, ...]] = ()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it reads, in the order of the text."""
+        return tuple(partition.source for partition in self.partitions)
+
+    @property
+    def source(self) -> Source:
+        """The first of them."""
+        return self.sources[0] if self.partitions else Source(NOTHING, None, None)
+
+
 # The statements that events set off
-Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement
+Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | MergeStatement | CycleStatement
 
 
 def _assigned(assignments: tuple[Assignment, ...]) -> frozenset[str]:

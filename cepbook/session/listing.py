@@ -28,6 +28,7 @@ _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SplitStatement: "split",
     plan.MergeStatement: "on merge",
     plan.UpdateStatement: "update istream",
+    plan.CycleStatement: "running query",
 }
 
 
@@ -45,6 +46,8 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 store = one.source.store
                 reads = one.source.event_types if store is None else (store.name,)
                 reads = () if one.source.nothing else reads
+                if isinstance(one, plan.CycleStatement):
+                    reads = tuple(source.event_type for source in one.sources)
                 inner = (each.source.event_type for each in one.subqueries)
                 line |= {"context": one.context, "reads": ", ".join(dict.fromkeys((*reads, *inner)))}
             elif isinstance(one, plan.CreateExpressionStatement):

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from cepbook.engine.delta import Delta
-from cepbook.engine.queries import ask
+from cepbook.engine.queries import ask, replace_rows
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import Refusal, UsageError
 from cepbook.lang.dialects import DIALECTS
@@ -23,6 +23,7 @@ class RowsEngine:
     """The row engine: an adapter of `cepbook.engine.runtime.Runtime`."""
 
     def __init__(self, start: int, options: Mapping[str, Any]) -> None:
+        options = {"tables" if key == "table" else key: value for key, value in options.items()}
         of_dialects = {key for row in DIALECTS.values() for key in row.settings}
         self._settings = {key: value for key, value in options.items() if key in of_dialects}
         self.runtime = Runtime(_config({k: v for k, v in options.items() if k not in of_dialects}), start=start)
@@ -101,7 +102,7 @@ class RowsEngine:
         self.runtime.set_variable(name, value)
 
     def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        raise Refusal("not-supported-yet", "reference tables are not supported yet")
+        replace_rows(self.runtime, name, rows)
 
 
 def _config(options: Mapping[str, Any]) -> Config:

@@ -222,6 +222,13 @@ class Store:
         return [item for state in states for item in state[1].contents()]
 
 
+def replaced(store: Store, rows: Iterable[Row], now: int) -> None:
+    """A named window without a context holds these rows, and no others."""
+    state = store.owner.state_of(None)
+    own = [({name: row.get(name) for name in store.columns}, None) for row in rows]
+    store.move(state, store.contents(state), own, now)
+
+
 def declare(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
     """These are the indexes that are declared now."""
     for store in stores.values():

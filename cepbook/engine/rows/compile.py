@@ -57,6 +57,7 @@ class Program:
     notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
     patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
     subqueries: tuple[Program, ...] = ()  # of the statement, each a module of its own
+    select: Program | None = None  # of a statement that is run in cycles: what it reads of its relations
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
 

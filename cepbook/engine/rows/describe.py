@@ -8,6 +8,7 @@ from cepbook.engine.relations.access import Access
 from cepbook.engine.rows.behind import Derive, Recognize, Unfold
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.cyclestep import Cycle
 from cepbook.engine.rows.joinstep import Join
 from cepbook.engine.rows.steps import (
     Apply,
@@ -22,6 +23,7 @@ from cepbook.engine.rows.steps import (
     Steps,
     Where,
 )
+from cepbook.lang.explain_cycles import show_partitions
 from cepbook.lang.explain_plan import (
     show_branch,
     show_call,
@@ -59,6 +61,8 @@ def describe(name: str, program: Program) -> str:
         if isinstance(step, Keep) and step is steps.stages[0]:
             lines += [f"  {'':{_WIDTH}}{fact}" for fact in program.notes]
     lines.append(f"  {'state':{_WIDTH}}{_state(steps)}")
+    if program.select is not None:
+        lines += [f"  {line}" for line in describe("select", program.select).splitlines()]
     for number, each in enumerate(program.subqueries):
         lines += [f"  {line}" for line in describe(f"subquery {number}", each).splitlines()]
     return "\n".join(lines)
@@ -76,6 +80,9 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
                 yield f"reads {', '.join(steps.properties)}"
         case Match(_, pattern):
             yield from show_pattern(pattern, show_expr)
+        case Cycle(plan):
+            yield f"{len(plan.partitions)} partitions"
+            yield from show_partitions(plan, show_expr)
         case Join():
             yield f"{len(steps.inputs)} streams" + (", only marked ones make rows" if step.unidirectional else "")
         case Keep():
@@ -188,6 +195,8 @@ def _column(column: Column, steps: Steps, calls: list[str]) -> str:
 def _state(steps: Steps) -> str:
     parts = ["the partition"] * (steps.context is not None)
     parts += ["the matcher of the pattern"] * isinstance(steps.scan, Match)
+    if steps.cycles is not None:
+        return "what waits, a window for each key of a stage, a relation for each partition"
     parts += ["a view and a relation for each stream"] * bool(steps.inputs)
     if steps.row is not None:
         parts += ["the view"] * bool(steps.stages[0].windows or steps.derive)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.behind import Derive, Recognize, Unfold
+from cepbook.engine.rows.cyclestep import Cycle
 from cepbook.engine.rows.joinstep import Join
 from cepbook.engine.rows.steps import (
     Apply,
@@ -43,6 +44,10 @@ def lowered(plan: p.StatementPlan) -> Steps:
         return Steps(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(plan, p.CreateTableStatement):
         return Steps(plan.span, plan.context, Scan(p.Source("", None, None)), Apply("irstream"))
+    if isinstance(plan, p.CycleStatement):
+        inputs = [Steps(each.span, None, Scan(each), Apply("istream")) for each in plan.sources]
+        scan, inner = Scan(plan.source), tuple(inputs)
+        return Steps(plan.span, None, scan, Apply("istream"), inputs=inner, lots=True, cycles=Cycle(plan))
     if isinstance(plan, p.MergeStatement):
         applied = Apply("irstream", None, plan.assigned, plan.drop, merges=plan)
         return Steps(plan.span, plan.context, _scan(plan.source), applied)

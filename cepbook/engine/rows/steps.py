@@ -19,6 +19,7 @@ from cepbook.engine.relations.access import Access
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.aggregate import CHANGING, Leaving
 from cepbook.engine.rows.behind import Derive, Recognize, Unfold
+from cepbook.engine.rows.cyclestep import Cycle
 from cepbook.engine.rows.joinstep import Join
 from cepbook.errors import Span
 from cepbook.lang import expr as x
@@ -142,7 +143,7 @@ class Lookup:
     member: bool = False
 
 
-Step = Scan | Match | Join | Keep | Unfold | Derive | Recognize | Where | Fold | Row | Pace | Apply | Lookup
+Step = Scan | Match | Join | Cycle | Keep | Unfold | Derive | Recognize | Where | Fold | Row | Pace | Apply | Lookup
 
 
 @dataclass(slots=True)
@@ -172,13 +173,14 @@ class Steps:
     inputs: tuple[Steps, ...] = ()
     lookup: Lookup | None = None  # of a subquery
     lots: bool = False  # all that comes in with an activation is one change
+    cycles: Cycle | None = None  # it is run in cycles
     subqueries: tuple[Steps, ...] = ()  # those of the statement
 
     @property
     def all(self) -> tuple[Step, ...]:
         """The steps in the order in which a change takes them."""
-        if self.join is not None:
-            taken: list[Step | None] = [self.join]
+        if self.join is not None or self.cycles is not None:
+            taken: list[Step | None] = [self.join or self.cycles]
         else:
             below, *above = self.stages or (None,)
             taken = [self.scan, below, self.derive, *above]
@@ -370,7 +372,7 @@ class Steps:
         output = self.output
         output_timed = output is not None and output.kind in ("time", "at", "when")
         held = self.recognize is not None and self.recognize.interval is not None
-        return output_timed or held or any(row.timed for row in self._rows)
+        return output_timed or held or self.cycles is not None or any(row.timed for row in self._rows)
 
     @property
     def enters_alone(self) -> bool:

@@ -10,6 +10,7 @@ from cepbook.lang.ast.expressions import Expr
 from cepbook.lang.ast.node import Annotation, Node
 
 if TYPE_CHECKING:
+    from cepbook.lang.ast.cycles import AlertStream, PartitionStream, SameStream
     from cepbook.lang.ast.patterns import PatternNode
     from cepbook.lang.ast.select import SelectItem
 
@@ -71,7 +72,7 @@ class ExternalStream(Node):
 class StreamSource(Node):
     """One entry of a from-clause: stream, windows, alias and the keywords behind it."""
 
-    stream: FilterStream | PatternStream | ExternalStream
+    stream: FilterStream | PatternStream | ExternalStream | PartitionStream | SameStream | AlertStream
     windows: tuple[Window, ...] = ()
     alias: str | None = None
     unidirectional: bool = False

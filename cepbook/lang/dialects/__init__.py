@@ -8,7 +8,7 @@ from cepbook.errors import UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind import Options, bind
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects import apama, epl
+from cepbook.lang.dialects import apama, epl, streamcruncher
 from cepbook.lang.dialects.dialect import Dialect
 from cepbook.lang.dialects.parameters import with_values
 from cepbook.lang.plan import ModulePlan
@@ -48,6 +48,7 @@ _ROWS = (
         settings=_PARAMETERS,
     ),
     apama.DIALECT,
+    streamcruncher.DIALECT,
 )
 
 DIALECTS: dict[str, Dialect] = {row.name: row for row in _ROWS}

@@ -1,0 +1,138 @@
+"""What a query that is run in cycles holds, and one cycle of it.
+
+::
+
+    for each partition:      rows = its waiting events
+        for each stage:      rows = what became new (or dead) in the stage before, if it passes the stage's condition
+                             every window takes what it takes; aggregates follow
+        the relation forgets last cycle's dead, marks the dead, appends the new
+    departures, then arrivals are correlated
+    the select is evaluated once over the relations
+
+A cycle is run as soon as there is a cause: the weights of what waits make 1, rows wait in a window, or a row has come
+of age. With a fixed interval there is one at each multiple of it, and nothing else is a cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.cycles.correlator import Correlator
+from cepbook.engine.cycles.relation import Versioned
+from cepbook.engine.cycles.stage import StageForm, StageState
+from cepbook.engine.cycles.windows import Row, Values
+from cepbook.engine.state import State
+from cepbook.lang.plan import CycleStatement
+
+Condition = Callable[[Values, Any], object]  # (values of a row, state of the statement)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleForm:
+    """What all states of a query share: the stages of each partition, and the conditions of chained ones."""
+
+    node: CycleStatement
+    stages: tuple[tuple[StageForm, ...], ...]
+    conditions: tuple[tuple[Condition | None, ...], ...]
+    failed: Callable[[Exception], None]
+
+
+class CycleState(State):
+    """Events that wait, by partition, the stages and relations, and when the next cycle is due by the clock."""
+
+    __slots__ = ("_id", "correlator", "fired", "next", "relations", "stages", "waiting", "weight")
+
+    def __init__(self, node: CycleStatement, now: int) -> None:
+        self._id = 0
+        self.waiting: list[list[Row]] = [[] for _ in node.partitions]
+        self.weight = 0.0
+        self.relations = [Versioned() for _ in node.partitions]
+        self.stages: list[list[StageState]] = []
+        self.fired: list[Row] = []
+        self.next = NEVER if node.every is None else now + node.every
+        seed = node.seed
+        for partition in node.partitions:
+            chain: list[StageState] = []
+            for stage in partition.stages:
+                chance = stage.window.name == "random"
+                chain.append(StageState(seed if chance else None))
+                seed += chance
+            self.stages.append(chain)
+        self.correlator: Correlator | None = None
+        if node.correlation is not None:
+            self.correlator = Correlator(len(node.correlation.patterns), len(node.correlation.ids))
+
+    def fresh(self) -> int:
+        """The id of a new row."""
+        self._id += 1
+        return self._id
+
+    def retained(self) -> int:
+        """How many rows there are, in windows or waiting."""
+        return sum(stage.held for chain in self.stages for stage in chain) + sum(map(len, self.waiting))
+
+    @property
+    def due(self) -> int:
+        """When the clock is a cause of a cycle."""
+        if self.next < NEVER:
+            return self.next
+        return min((stage.due for chain in self.stages for stage in chain), default=NEVER)
+
+    def admit(self, number: int, time: int, values: Values, weight: float) -> None:
+        """An event waits at a partition."""
+        self.waiting[number].append((self.fresh(), time, values))
+        self.weight = round(self.weight + weight, 9)
+
+    def caused(self, now: int) -> bool:
+        """Whether there is a cause of a cycle at `now`."""
+        if self.next < NEVER:
+            return self.next <= now
+        return self.weight >= 1.0 or self.due <= now or any(stage.pending for chain in self.stages for stage in chain)
+
+    def cycle(self, now: int, form: CycleForm, state: Any) -> None:
+        """Take what waits through the windows; `state` is that of the statement, for conditions."""
+        node, changes = form.node, []
+        if self.next < NEVER and node.every is not None:
+            self.next += node.every
+        self.weight = 0.0
+        for number, relation in enumerate(self.relations):
+            rows, self.waiting[number] = self.waiting[number], []
+            new, dead = self._through(number, rows, now, form, state)
+            if self.correlator is None:
+                relation.turn(new, dead)
+            elif number < len(node.correlation.ids if node.correlation is not None else ()):
+                changes.append((new, dead))
+            else:
+                relation.turn(new, dead)
+        if self.correlator is not None and node.correlation is not None:
+            self.fired = [(self.fresh(), now, row) for row in self.correlator.step(changes, node.correlation)]
+
+    def _through(
+        self, number: int, rows: Sequence[Row], now: int, form: CycleForm, state: Any
+    ) -> tuple[list[Row], list[Row]]:
+        """What becomes new and dead in the last stage of a partition."""
+        new: list[Row] = []
+        dead: list[Row] = []
+        for place, (stage, own) in enumerate(zip(self.stages[number], form.stages[number], strict=True)):
+            if place:
+                rows = self._taken(
+                    new if own.node.takes == "new" else dead, form.conditions[number][place], form, state
+                )
+            new, dead = stage.step(now, rows, own, self.fresh)
+        return new, dead
+
+    def _taken(self, rows: Sequence[Row], condition: Condition | None, form: CycleForm, state: Any) -> list[Row]:
+        """Rows that come into a chained stage; they keep the times of their events."""
+        found: list[Row] = []
+        for _, time, values in rows:
+            try:
+                wanted = condition is None or condition(values, state)
+            except Exception as failure:  # noqa: BLE001 - told; the other rows go on
+                form.failed(failure)
+                continue
+            if wanted:
+                found.append((self.fresh(), time, dict(values)))
+        return found

@@ -1,0 +1,64 @@
+"""The rows of a partition as a select reads them: each with what became of it in the present cycle.
+
+================  ======================================================
+new               put in in this cycle
+not dead          all that are there, new ones included
+dead              taken out in this cycle; the next cycle forgets them
+no condition      those that are there, and those that are dead
+================  ======================================================
+
+Rows are read in the order of their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+
+from cepbook.engine.cycles.windows import Row
+from cepbook.engine.state import State
+from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
+
+_by_id = itemgetter(0)
+
+
+class Versioned(State):
+    """The rows after a cycle. Each has its status among its values."""
+
+    __slots__ = ("_ordered", "dead", "new", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        self.new: list[Row] = []
+        self.dead: list[Row] = []
+        self._ordered = True  # whether `rows` stand in the order of their ids
+
+    def turn(self, new: Iterable[Row], dead: Iterable[Row]) -> None:
+        """A cycle has put rows in and taken others out."""
+        for _, _, values in self.new:
+            values[STATUS] = HELD
+        rows = self.rows
+        self.dead = sorted(dead, key=_by_id)
+        for id_, _, values in self.dead:
+            values[STATUS] = DEAD
+            del rows[id_]
+        last = next(reversed(rows), 0)
+        self.new = sorted(new, key=_by_id)
+        for row in self.new:
+            row[2][STATUS] = NEW
+            self._ordered = self._ordered and row[0] >= last
+            last = row[0]
+            rows[row[0]] = row
+
+    def read(self, statuses: frozenset[int]) -> list[Row]:
+        """The rows of these statuses, and maybe others."""
+        if HELD not in statuses:
+            found = [*(self.new if NEW in statuses else ()), *(self.dead if DEAD in statuses else ())]
+            return sorted(found, key=_by_id) if len(statuses) > 1 else found
+        if not self._ordered:
+            self.rows = dict(sorted(self.rows.items()))
+            self._ordered = True
+        held = list(self.rows.values())
+        if DEAD in statuses:
+            held = sorted([*held, *self.dead], key=_by_id) if self.dead else held
+        return held

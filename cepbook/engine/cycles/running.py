@@ -1,0 +1,220 @@
+"""How a query that is run in cycles takes part in activations (`engine.activation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from cepbook.engine.activation import Activations
+from cepbook.engine.clock import NEVER
+from cepbook.engine.cycles.cycle import CycleForm, CycleState
+from cepbook.engine.cycles.stage import StageForm
+from cepbook.engine.cycles.windows import Row
+from cepbook.engine.outlet import Outlet
+from cepbook.engine.relations.store import Store, replaced
+from cepbook.engine.rows.compile import Program
+from cepbook.engine.rows.expr import FIRST_SUBQUERY
+from cepbook.engine.schedule import Schedule
+from cepbook.engine.timers import Entry, Order
+from cepbook.lang import expr as x
+from cepbook.lang.catalog import StoreType
+from cepbook.lang.chains import Source
+from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
+from cepbook.lang.plan import CycleStatement
+
+
+class Owner(Protocol):
+    """The statement."""
+
+    @property
+    def order(self) -> Order: ...
+
+    @property
+    def state(self) -> Any:
+        """Its one state."""
+
+    @property
+    def now(self) -> int:
+        """Engine time."""
+
+    outlet: Outlet
+
+    def failed(self, failure: Exception) -> None:
+        """A failure at run time."""
+
+
+class Emptied:
+    """A relation as subqueries find it: each cycle begins their states anew with what it holds then."""
+
+    def __init__(self, type_: StoreType) -> None:
+        self.type = type_
+        self.lookers: list[Any] = []
+        self.owner = self
+
+    def states(self) -> list[tuple[int | None, Any]]:
+        """It holds nothing for them between two cycles."""
+        return []
+
+    def stored(self, states: Iterable[Any]) -> list[Row]:
+        """The same."""
+        return []
+
+
+class Cycling:
+    """What comes in for a query, when it is run, and what its select reads."""
+
+    def __init__(
+        self, owner: Owner, plan: CycleStatement, program: Program, timers: Schedule, activations: Activations
+    ) -> None:
+        self._owner = owner
+        self._plan = plan
+        self._program = program
+        self._timers = timers
+        self._activations = activations
+        self._stores: Mapping[str, Store] = {}
+        assert program.select is not None
+        self._select = program.select
+        stages = tuple(tuple(StageForm(s, plan.fills) for s in each.stages) for each in plan.partitions)
+        conditions = tuple(
+            tuple(program.namespace.get(f"where{number}_{place}") for place in range(len(each.stages)))
+            for number, each in enumerate(plan.partitions)
+        )
+        self._form = CycleForm(plan, stages, conditions, owner.failed)
+        self._relations = {each.store.name: number for number, each in enumerate(plan.partitions)}
+        self._again = [
+            (FIRST_SUBQUERY + number, each, source)
+            for number, each in enumerate(program.subqueries)
+            if (source := each.steps.source).store is not None and source.store.name in self._relations
+        ]
+        self._state: Any = None
+        program.namespace["selected"] = self.selected
+        self._select.namespace.update(stored=self._stored, failed=owner.failed, out=None, push=None, slot=0)
+        self._select.bind()
+        timers.run = self._due
+
+    @property
+    def order(self) -> Order:
+        """The place of the statement."""
+        return self._owner.order
+
+    def failed(self, failure: Exception) -> None:
+        """A failure at run time."""
+        self._owner.failed(failure)
+
+    # -------------------------------------------------------------- life
+    def find(self, stores: Mapping[str, Store]) -> dict[str, Any]:
+        """The select may read the named windows and tables `stores`; these and the relations, for subqueries."""
+        self._stores = stores
+        return {**stores, **{each.store.name: Emptied(each.store) for each in self._plan.partitions}}
+
+    def start(self) -> None:
+        """From now on the clock makes it run; tables have the rows that were given with it."""
+        for name, columns, rows in self._plan.tables:
+            replaced(self._stores[name], [dict(zip(columns, row, strict=True)) for row in rows], self._owner.now)
+        self._arm(self._owner.state)
+
+    def stop(self) -> None:
+        """It takes nothing more."""
+
+    def _arm(self, state: Any) -> None:
+        self._timers.arm_view(state[1].due, state)
+
+    # -------------------------------------------------------------- what comes in
+    def taker(self, types: Sequence[str]) -> Callable[[Any, Any], object] | None:
+        """What takes an event that is of all `types`; None if no partition reads it."""
+        plan, clock = self._plan, self._owner
+        takes = [
+            (number, self._program[f"take{number}"], each.weight, each.time)
+            for number, each in enumerate(plan.partitions)
+            if each.source.event_type in types
+        ]
+        if not takes:
+            return None
+
+        def take(event: Any, state: Any) -> bool:
+            held: CycleState = state[1]
+            taken, now = False, clock.now
+            for number, values_of, weight, column in takes:
+                values = values_of(event, state)
+                if values is not None:
+                    time = now if column is None else event.get(column)
+                    held.admit(number, now if time is None else time, values, weight)
+                    taken = True
+            if taken and held.weight >= 1.0 and held.next >= NEVER:
+                self._activations.wake(self)
+            return taken
+
+        return take
+
+    # -------------------------------------------------------------- cycles
+    def _due(self, now: int, entries: list[Entry]) -> None:
+        """The clock has come to or past what is due: each of these instants has an activation."""
+        for due, _ in entries:
+            self._activations.wake(self, due)
+
+    def activate(self, now: int) -> None:
+        """Run cycles as long as there is a cause."""
+        state = self._owner.state
+        held: CycleState = state[1]
+        try:
+            while held.caused(now):
+                held.cycle(now, self._form, state)
+                rows, push = self.selected(state, now), self._owner.outlet.push
+                if rows and push is not None:
+                    push(now, rows, None)
+        finally:
+            due = held.due
+            if due <= self._owner.now:
+                self._activations.wake(self, max(due, now))
+            else:
+                self._arm(state)
+
+    # -------------------------------------------------------------- what the select reads
+    def selected(self, state: Any, now: int) -> list[Any]:
+        """The rows of the select over the relations as they are."""
+        self._state = state
+        program = self._select
+        steps = program.steps
+        if steps.kind != "fully_aggregated" and any(not self._rows(n) for n, _ in enumerate(steps.scans)):
+            return []
+        for place, each, source in self._again:
+            state[place] = each["new_state"](None, now)
+            each["on_change"](state[place], self._read(source), (), 0, now)
+        if self._program.subqueries:
+            made = program["new_state"](None, now, tuple(state[FIRST_SUBQUERY:]))
+        else:
+            made = program["new_state"](None, now)
+        if steps.join is not None or steps.fold is not None:
+            program["prefill"](made, now)
+        found: list[Any] = program["rows"](made, now)
+        return found
+
+    def _stored(self, _: Any, number: int = 0) -> Sequence[Any]:
+        """The rows of an input of the select: called by its program."""
+        return self._rows(number)
+
+    def _rows(self, number: int) -> Sequence[Any]:
+        source = self._select.steps.scans[number].source
+        assert source.store is not None
+        store = self._stores.get(source.store.name)
+        if source.store.name in self._relations or store is None:
+            return self._read(source)
+        return store.stored(held for _, held in store.owner.states())
+
+    def _read(self, source: Source) -> Sequence[Row]:
+        """The rows of a partition, or of what was correlated."""
+        held: CycleState = self._state[1]
+        assert source.store is not None
+        number = self._relations.get(source.store.name)
+        return held.fired if number is None else held.relations[number].read(statuses(source.filter))
+
+
+def statuses(condition: x.Expr | None) -> frozenset[int]:
+    """The statuses that rows may have which pass a condition."""
+    left = frozenset((HELD, NEW, DEAD))
+    for part in x.conjuncts(condition):
+        if isinstance(part, x.Compare) and isinstance(part.left, x.Prop) and part.left.name == STATUS:
+            assert isinstance(part.right, x.Const)
+            one = {part.right.value}
+            left = left & one if part.op == "=" else left - one
+    return left

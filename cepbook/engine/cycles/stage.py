@@ -1,0 +1,224 @@
+"""A stage: rows divided by keys, each part in a window of its own (a leaf), maybe with aggregates.
+
+Leaves have the order in which they were made. One that is empty, has nothing waiting and is not pinned is dropped, and
+its aggregates with it: a later row begins anew.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+from cepbook.engine.clock import NEVER
+from cepbook.engine.cycles.totals import Total, total
+from cepbook.engine.cycles.windows import Change, Row, Values, Window, window
+from cepbook.engine.rows.frozen import one_nan
+from cepbook.engine.state import State
+from cepbook.lang.cycles import CycleStage
+
+_AHEAD = 256  # coins that are drawn at once
+
+
+class Coins(State):
+    """The coins of a random window: those drawn ahead, and what the generator goes on from."""
+
+    __slots__ = ("_ahead", "_generator", "_place")
+
+    def __init__(self, seed: int) -> None:
+        self._generator: Any = random.Random(seed).getstate()
+        self._ahead: list[float] = []
+        self._place = 0
+
+    def heads(self) -> bool:
+        """Throw the next one."""
+        if self._place == len(self._ahead):
+            generator = random.Random()
+            generator.setstate(self._generator)
+            self._ahead = [generator.random() for _ in range(_AHEAD)]
+            self._generator = generator.getstate()
+            self._place = 0
+        self._place += 1
+        return self._ahead[self._place - 1] < 0.5
+
+
+class Leaf(State):
+    """One window, its aggregates, and the row that shows them."""
+
+    __slots__ = ("armed", "key", "number", "shown", "totals", "window")
+
+    def __init__(self, number: int, key: tuple[Any, ...], window: Window, totals: list[Total]) -> None:
+        self.number = number
+        self.key = key
+        self.window = window
+        self.totals = totals
+        self.shown: Row | None = None
+        self.armed = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class StageForm:
+    """What all states of a stage share. `keys` are columns; `fills` as in `windows.Sliding`."""
+
+    node: CycleStage
+    fills: bool
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether its rows are those of aggregates."""
+        return bool(self.node.aggregates)
+
+
+class StageState(State):
+    """The leaves of a stage, and which of them the next cycle has to look at."""
+
+    __slots__ = ("_active", "_coins", "_heap", "_leaves", "_made", "_numbered")
+
+    def __init__(self, seed: int | None) -> None:
+        self._leaves: dict[tuple[Any, ...], Leaf] = {}
+        self._numbered: dict[int, Leaf] = {}
+        self._made = 0
+        self._active: dict[int, Leaf] = {}  # those that the next cycle changes whatever it brings, by number
+        self._heap: list[tuple[int, int]] = []  # (when rows leave by age, number of the leaf)
+        self._coins = None if seed is None else Coins(seed)
+
+    @property
+    def pending(self) -> bool:
+        """Whether rows wait for a further cycle."""
+        return any(leaf.window.pending for leaf in self._active.values())
+
+    @property
+    def due(self) -> int:
+        """When a row leaves by age."""
+        while self._heap:
+            due, number = self._heap[0]
+            leaf = self._numbered.get(number)
+            if leaf is not None and leaf.armed == due and leaf.window.due == due:
+                return due
+            heappop(self._heap)
+            if leaf is not None and leaf.armed == due:  # the row that was the oldest has gone
+                leaf.armed = NEVER
+                self._arm(leaf)
+        return NEVER
+
+    @property
+    def held(self) -> int:
+        """How many rows there are, those that wait included."""
+        return sum(len(leaf.window) + leaf.window.pending for leaf in self._leaves.values())
+
+    @property
+    def groups(self) -> int:
+        """How many leaves there are."""
+        return len(self._leaves)
+
+    def step(self, now: int, incoming: Iterable[Row], form: StageForm, fresh: Callable[[], int]) -> Change:
+        """What is new and what is dead when a cycle at `now` brings rows; `fresh` gives ids of rows that it makes."""
+        brought: dict[int, tuple[Leaf, list[Row]]] = {}
+        for row in self._offered(incoming, form):
+            leaf = self._leaf(row, form)
+            found = brought.get(leaf.number)
+            if found is None:
+                brought[leaf.number] = leaf, [row]
+            else:
+                found[1].append(row)
+        for number, leaf in self._active.items():
+            brought.setdefault(number, (leaf, []))
+        while self.due <= now:
+            _, number = heappop(self._heap)
+            leaf = self._numbered[number]
+            leaf.armed = NEVER
+            brought.setdefault(number, (leaf, []))
+        self._active = {}
+        new: list[Row] = []
+        dead: list[Row] = []
+        for number in sorted(brought):
+            self._step(*brought[number], now, form, fresh, new, dead)
+        return new, dead
+
+    def _offered(self, incoming: Iterable[Row], form: StageForm) -> Iterable[Row]:
+        """The rows that a window may take at all."""
+        spec = form.node.window
+        if spec.column is not None:
+            return [row for row in incoming if row[2][spec.column] is not None]
+        coins = self._coins
+        return incoming if coins is None else [row for row in incoming if coins.heads()]
+
+    def _leaf(self, row: Row, form: StageForm) -> Leaf:
+        values = row[2]
+        key = tuple([one_nan(values[name]) for name in form.node.keys])
+        found = self._leaves.get(key)
+        if found is None:
+            self._made += 1
+            totals = [total(each.name) for each in form.node.aggregates]
+            found = self._leaves[key] = Leaf(self._made, key, window(form.node.window, form.fills), totals)
+            self._numbered[found.number] = found
+        return found
+
+    def _step(
+        self,
+        leaf: Leaf,
+        rows: Sequence[Row],
+        now: int,
+        form: StageForm,
+        fresh: Callable[[], int],
+        new: list[Row],
+        dead: list[Row],
+    ) -> None:
+        held = leaf.window
+        entered, left = held.step(now, rows)
+        kept = bool(len(held) or held.pending or form.node.pinned)
+        if not form.aggregates:
+            new += entered
+            dead += left
+        else:
+            self._total(leaf, entered, left, form)
+            self._show(leaf, now, kept, form, fresh, new, dead)
+        if not kept:
+            del self._leaves[leaf.key], self._numbered[leaf.number]
+            return
+        if held.pending or held.passing:
+            self._active[leaf.number] = leaf
+        self._arm(leaf)
+
+    def _arm(self, leaf: Leaf) -> None:
+        due = leaf.window.due
+        if due < leaf.armed:
+            leaf.armed = due
+            heappush(self._heap, (due, leaf.number))
+
+    def _total(self, leaf: Leaf, entered: list[Row], left: list[Row], form: StageForm) -> None:
+        for each, node in zip(leaf.totals, form.node.aggregates, strict=True):
+            for row in left if node.retracts else ():
+                each.leave(row[2][node.column])
+            for row in entered:
+                each.enter(row[2][node.column])
+
+    def _show(
+        self,
+        leaf: Leaf,
+        now: int,
+        kept: bool,
+        form: StageForm,
+        fresh: Callable[[], int],
+        new: list[Row],
+        dead: list[Row],
+    ) -> None:
+        """A row of new values takes the place of the former one; a leaf that is dropped takes its row with it."""
+        before = leaf.shown
+        if not kept:
+            dead += [] if before is None else [before]
+            return
+        names = form.node.columns
+        values: Values = dict(zip(names, (*leaf.key, *(each.value() for each in leaf.totals)), strict=True))
+        if before is not None:
+            if all(_same(values[name], before[2][name]) for name in names):
+                return
+            dead.append(before)
+        leaf.shown = fresh(), now, values
+        new.append(leaf.shown)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b or (a != a and b != b))

@@ -1,0 +1,122 @@
+"""Running queries: selects over partitions of streams, which are run in cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from typing import Literal as L
+
+from cepbook.lang.ast.expressions import Expr
+from cepbook.lang.ast.node import Node
+from cepbook.lang.ast.select import Select, Statement
+
+if TYPE_CHECKING:
+    from cepbook.lang.ast.streams import StreamSource
+
+CycleWindow = L["sliding", "recent", "tumbling", "random", "highest", "lowest"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatus(Expr):
+    """``[alias.]$row_status is new``, ``dead``, ``not dead``."""
+
+    alias: str | None
+    status: L["new", "dead", "not dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    """A name with its place."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageWindow(Node):
+    """``last 5``, ``last 5 seconds max 3`` and so on: `size` is a number of rows, of ``recent`` of milliseconds.
+
+    `at_most` is the number behind ``max``, `column` and `update_group` are those of ``highest`` and ``lowest``.
+    """
+
+    kind: CycleWindow
+    size: int
+    at_most: int | None = None
+    column: Name | None = None
+    update_group: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageAggregate(Node):
+    """``count(id) entrance only as total``"""
+
+    function: Name
+    column: Name
+    entrance_only: bool
+    alias: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Stage(Node):
+    """``(partition by a, b store last 5 with pinned … where …)``"""
+
+    keys: tuple[Name, ...]
+    window: StageWindow
+    pinned: bool
+    aggregates: tuple[StageAggregate, ...]
+    where: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStream(Node):
+    """A stream through one stage or several."""
+
+    type_name: str
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SameStream(Node):
+    """``self#alias``: a partition of the query once more."""
+
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class Projected(Node):
+    """``source.column as name`` of an alert."""
+
+    source: Name
+    column: Name
+    alias: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated(Node):
+    """A source of an alert, whose events `column` identifies."""
+
+    source: StreamSource
+    column: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Present(Node):
+    """``present(a and not b)``: sources that are wanted, and those that are not."""
+
+    wanted: tuple[Name, ...]
+    unwanted: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStream(Node):
+    """``alert … using … when present(…) or present(…)``"""
+
+    columns: tuple[Projected, ...]
+    sources: tuple[Correlated, ...]
+    patterns: tuple[Present, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQuery(Statement):
+    """A select that is run in cycles."""
+
+    select: Select

@@ -1,0 +1,113 @@
+"""What to say when the parser of running queries stops: the fact, the place, and a remedy for typical mistakes."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from lark import Lark
+from lark.exceptions import UnexpectedToken
+
+from cepbook.errors import Diagnostic, Span
+from cepbook.lang.dialects.cruncher_lexer import RESERVED, ROW_STATUS, UNITS
+from cepbook.lang.dialects.epl_lexer import Piece, Raw
+
+_CLOSED = {"(": ")"}
+_NAMES = {"NAME": "a name", "NUMBER": "a number", "UNIT": "a time unit", "$END": "the end of the query"}
+_NAMES |= {"ROW_STATUS": f"`{ROW_STATUS}`", "UPDATE_GROUP": "`with update group`"}
+_OPERATORS = {"==": "compare with a single =", "&&": "write and", "||": "write or", "!": "write not"}
+_MISSING = {
+    "select": "say what to select, for example * or the names of columns",
+    "from": "name a stream with a partition, or a table, behind from",
+    "where": "write a condition behind where",
+    "having": "write a condition behind having",
+    "by": "write an expression behind by",
+    "as": "write a name behind as",
+    "on": "name the column that tells events apart",
+    "when": "write present(…) behind when",
+}
+_NEED_A_VALUE = frozenset("and or not = < > + - * / % <= >= != <> like between in is".split())
+_BEHIND_FROM = frozenset(("where", "group", "order", "limit"))
+
+
+def explain(error: UnexpectedToken, piece: Piece, parser: Lark) -> Diagnostic:
+    """The diagnostic of a parse that stopped in `piece`."""
+    accepted = frozenset(error.accepts or ()) or frozenset(error.expected)
+    spelled = {terminal.name: terminal.pattern.value for terminal in parser.terminals}
+    tokens = piece.tokens
+    if not tokens:
+        return Diagnostic("syntax", "there is no query", Span(0, 0), "a running query begins with select")
+    start = tokens[-1].end if error.token.type == "$END" else error.token.start_pos
+    at = next((i for i, token in enumerate(tokens) if token.start == start), len(tokens))
+    if at < len(tokens):
+        span, found = Span(tokens[at].start, tokens[at].end), f"`{tokens[at].text}` cannot stand here"
+    else:
+        span, found = Span(tokens[-1].end, tokens[-1].end), "the query ends too early"
+    if at < len(tokens) and tokens[at].text[0] == "$" and tokens[at].text.lower() != ROW_STATUS:
+        return Diagnostic("syntax", f"unknown `{tokens[at].text}`", span, f"did you mean `{ROW_STATUS}`?")
+    wanted = _expected(accepted, spelled)
+    message = f"{found}, expected {wanted}" if wanted else found
+    return Diagnostic("syntax", message, span, _hint(tokens, at, accepted, spelled))
+
+
+def _expected(accepted: frozenset[str], spelled: dict[str, str]) -> str:
+    """The accepted terminals in words, or nothing where they are too many to help."""
+    if {"NAME", "NUMBER", "STRING"} <= accepted:
+        return "an expression"
+    wanted = [_NAMES[name] for name in ("NAME", "UNIT", "NUMBER", "$END") if name in accepted]
+    others = accepted - {"NAME", "UNIT", "NUMBER", "$END"}
+    wanted += sorted(_NAMES.get(name, f"`{spelled.get(name, name.lower())}`") for name in others)
+    if not wanted or len(wanted) > 6:
+        return ""
+    return wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+
+
+def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: dict[str, str]) -> str | None:
+    before, here = _word(tokens, at - 1), _word(tokens, at)
+    if here in _OPERATORS:
+        return _OPERATORS[here]
+    if "UNIT" in accepted and here and tokens[at].kind == "word":
+        close = get_close_matches(here, UNITS, n=1, cutoff=0.6)
+        if close:
+            return f"did you mean {close[0]}?"
+    if before == "," and (here in RESERVED or here == ")" or at >= len(tokens)):
+        return "remove the comma before it"
+    if before in _MISSING and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
+        return _MISSING[before]
+    if before in _NEED_A_VALUE and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
+        return f"write a value behind {before}"
+    if before == ")" and here in _BEHIND_FROM and "NAME" in accepted:
+        return "name the partition: (partition …) as w"
+    if here in ("outer", "left", "right", "full", "join", "union", "minus", "intersect"):
+        return "streams are joined by commas, with conditions in where"
+    if here and tokens[at].kind == "word":
+        words = [spelled[name] for name in accepted if name in spelled and spelled[name][0].isalpha()]
+        close = get_close_matches(here, words, n=1, cutoff=0.7)
+        if close and close[0] != here:
+            return f"did you mean {close[0]}?"
+        if here in RESERVED and "NAME" in accepted:
+            return f'`{here}` is a keyword; a name like this is written in double quotes: "{here}"'
+    opened = _open(tokens, at)
+    if opened is not None and (at >= len(tokens) or here in _BEHIND_FROM):
+        return "close the bracket ( with )"
+    if here == ")" and opened is None:
+        return "no ( is open here"
+    if before and at >= 1 and tokens[at - 1].kind == "word":
+        close = get_close_matches(before, ("select", "from", "where", "partition", "store", "alert"), n=1, cutoff=0.75)
+        if close and close[0] != before:
+            return f"did you mean {close[0]} instead of {tokens[at - 1].text}?"
+    return None
+
+
+def _word(tokens: tuple[Raw, ...], at: int) -> str:
+    return tokens[at].text.lower() if 0 <= at < len(tokens) else ""
+
+
+def _open(tokens: tuple[Raw, ...], at: int) -> Raw | None:
+    """The bracket before `at` that is not closed before it."""
+    stack: list[Raw] = []
+    for token in tokens[:at]:
+        if token.kind == "(":
+            stack.append(token)
+        elif token.kind == ")" and stack:
+            stack.pop()
+    return stack[-1] if stack else None
