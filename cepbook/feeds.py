@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
+from sys import maxsize
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -114,10 +115,11 @@ class Feed:
         "_total_insert", "_total_remove", "_width", "capacity", "names",
     )  # fmt: skip
 
-    def __init__(self, capacity: int = 100_000) -> None:
-        if capacity < 1:
+    def __init__(self, capacity: int | None = 100_000) -> None:
+        """A `capacity` of None keeps all."""
+        if capacity is not None and capacity < 1:
             raise UsageError(f"a feed needs a capacity of at least 1 row, not {capacity}")
-        self.capacity = capacity
+        self.capacity = maxsize if capacity is None else capacity
         self.names: tuple[str, ...] | None = None
         self._fresh: Callable[[Any], Row] = dict
         # records end to end, which is the cheapest to take and to take apart; never rebound: `one` may hold it while a

@@ -52,14 +52,14 @@ class Workbench:
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
-    latest deliveries, at most `feed_capacity` rows. Errors leave the workbench as it was before the call.
+    latest deliveries, at most `feed_capacity` rows (None: all). Errors leave the workbench as it was before the call.
 
     >>> cep = Workbench()
     >>> cep.run("create schema Tick(symbol string, price double)")
     deployed Tick
     """
 
-    def __init__(self, *, start: Moment = 0, feed_capacity: int = 100_000, config: Config | None = None) -> None:
+    def __init__(self, *, start: Moment = 0, feed_capacity: int | None = 100_000, config: Config | None = None) -> None:
         self._config = config if config is not None else Config()
         self._start = self._moment(start)
         self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,15 @@ def statements_of(source: Any) -> list[str]:
         f"cannot compare {type(source).__name__}: "
         "expected a Workbench, a SparkRun or a mapping of statement -> DataFrame"
     )
+
+
+def failures_of(source: Any) -> Mapping[str, int]:
+    """How often the statements of `source` failed at run time, as far as it knows."""
+    if isinstance(source, Mapping):
+        return {}
+    if hasattr(source, "to_arrow"):
+        return Counter(source.errors()["statement"].tolist())
+    return Counter(error.statement for error in source.runtime.errors)
 
 
 def rows_of(source: Any, name: str) -> Rows:

@@ -38,6 +38,7 @@ VERDICTS = {
     "different values": "#d99a1b",
     "only here": "#cf222e",
     "only there": "#8250df",
+    "not compared": "#8c959f",
 }
 
 

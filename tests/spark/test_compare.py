@@ -160,8 +160,8 @@ def test_times_are_told_as_dates_where_there_are_such() -> None:
 
 def test_the_frame_suits_the_chart() -> None:
     found = compare({"q": BASE}, {"q": BASE[1:]}).frame
-    assert list(found.columns) == ["statement", "equal", "different values", "only here", "only there"]
-    assert found.values.tolist() == [["q", 3, 0, 1, 0]]
+    assert list(found.columns) == ["statement", "equal", "different values", "only here", "only there", "not compared"]
+    assert found.values.tolist() == [["q", 3, 0, 1, 0, 0]]
 
 
 def test_html_names_the_verdict_and_escapes() -> None:
@@ -179,10 +179,11 @@ def test_unknown_statements() -> None:
         compare({"q": BASE.drop(columns="kind")}, {"q": BASE})
 
 
-def bench(feed: Feed) -> Any:
+def bench(feed: Feed, failures: int = 0) -> Any:
     """As much of a workbench as `compare` looks at."""
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
-    runtime = SimpleNamespace(statements={"q": SimpleNamespace(output_type=output_type)})
+    failed = [SimpleNamespace(statement="q")] * failures
+    runtime = SimpleNamespace(statements={"q": SimpleNamespace(output_type=output_type)}, errors=failed)
     return SimpleNamespace(feed=lambda name: feed, runtime=runtime)
 
 
@@ -210,9 +211,27 @@ def test_what_a_full_feed_dropped_is_counted_and_said() -> None:
     found = compare(bench(feed), {"q": expected})
     (note,) = found.statements["q"].notes
     left = len(expected) - found.statements["q"].equal
-    assert found.verdict == "equal" and 50 < left < len(expected)
+    assert found.verdict == "incomplete" and not found.statements["q"].same and 50 < left < len(expected)
+    assert str(found).startswith(f"incomplete: 1 of 1 statement (q), {left} rows not compared, ")
+    assert "? incomplete" in found._repr_html_()
+    with pytest.raises(AssertionError, match="rows not compared"):
+        found.assert_same()
     assert note.startswith("the interactive feed dropped its oldest rows, so rows up to ")
     assert note.endswith(f"were counted only ({left} on both sides)")
+    everything = Feed(None)
+    fill(everything, 100)
+    compare(bench(everything), {"q": expected}).assert_same()
     short = compare(bench(feed), {"q": expected[5:]})
     assert short.verdict == "different"
     assert f"({left} here and {left - 5} there)" in str(short)
+
+
+def test_a_statement_that_failed_is_not_called_equal() -> None:
+    """Also when it failed on both sides, where each lost the same row."""
+    feed = Feed()
+    expected = fill(feed, 10)
+    found = compare(bench(feed, failures=1), {"q": expected})
+    assert found.verdict == "incomplete" and found.statements["q"].failures == (1, 0)
+    assert str(found).startswith("incomplete: 1 of 1 statement (q), 1 failure of statements, 14 rows equal")
+    assert "failed 1 times here, 0 times there: rows may be missing" in str(found)
+    assert compare(bench(feed, failures=1), {"q": expected[1:]}).verdict == "different"
