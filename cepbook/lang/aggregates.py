@@ -188,3 +188,11 @@ _ROWS = (
 )
 
 AGGREGATES: dict[str, AggregateRow] = {row.name: row for row in _ROWS}
+
+# Of those that are classes from Python, which have names of their own: their last argument is an `expr.UserClass`
+SUPPLIED = AggregateRow("supplied", _same, "an aggregate from Python", "", distinct=True, repeats=True)
+
+
+def row_of(name: str) -> AggregateRow:
+    """The row of an aggregate call."""
+    return SUPPLIED if name == SUPPLIED.name else AGGREGATES[name]

@@ -93,6 +93,26 @@ class StoreType:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionType:
+    """Something from Python that EPL calls by name: the type of its result, and those of its `parameters`.
+
+    Without `parameters` it takes any number of any values; the last `optional` ones may be left out. A parameter that
+    is not `nullable` never gets null: the call is null then, and an aggregate passes over the event. An ``aggregate``
+    is a class whose objects take in values one by one, a ``collector`` a function of arrays: the values of all events.
+    """
+
+    returns: Type
+    parameters: tuple[Type, ...] | None = None
+    nullable: tuple[bool, ...] = ()
+    kind: Literal["function", "aggregate", "collector"] = "function"
+    optional: int = 0
+
+    def __str__(self) -> str:
+        given = "…" if self.parameters is None else ", ".join(map(str, self.parameters))
+        return f"{self.kind} ({given}) {self.returns}"
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredExpression:
     """An expression by name, as a tree: it is bound where it is used. `source` is the text that its spans are of."""
 
@@ -124,7 +144,7 @@ class Catalog:
 
     event_types: dict[str, EventType] = field(default_factory=dict)
     contexts: dict[str, ContextType] = field(default_factory=dict)
-    functions: dict[str, Type] = field(default_factory=dict)
+    functions: dict[str, FunctionType] = field(default_factory=dict)
     variables: dict[str, VariableType] = field(default_factory=dict)
     stores: dict[str, StoreType] = field(default_factory=dict)
     indexes: dict[str, IndexType] = field(default_factory=dict)  # by their full names

@@ -433,6 +433,7 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.Case: _case,
     x.Call: _call,
     x.UserCall: _call,
+    x.UserClass: lambda e, show, calls: str(e.name),
     x.MethodCall: lambda e, show, calls: (
         f"{show(e.receiver)}.{e.name.partition('.')[2]}({', '.join(map(show, e.args))})"
     ),

@@ -359,10 +359,19 @@ class Local(Expr):
 
 @dataclass(frozen=True, slots=True)
 class UserCall(Expr):
-    """A function registered with ``Runtime.register_function``."""
+    """A function registered with ``Runtime.register_function``; null when one of those `required` is null."""
 
     name: str
     args: tuple[Expr, ...]
+    required: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserClass(Expr):
+    """The class of an aggregate that is registered under `name`, with the number of values that it takes."""
+
+    name: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

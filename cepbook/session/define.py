@@ -154,6 +154,14 @@ def _of_annotation(where: str, given: Any, known: EventTypes, nested: dict[str, 
     raise UsageError(f"`{where}`: {getattr(given, '__name__', given)} has no EPL type")
 
 
+def of_annotation(where: str, given: Any, known: EventTypes) -> tuple[t.Type, bool]:
+    """The EPL type of an annotation, and whether it allows None. Raises UsageError naming `where`."""
+    args = typing.get_args(given)
+    union = typing.get_origin(given) in (typing.Union, pytypes.UnionType)
+    loose = given in (Any, object, None, type(None)) or (union and type(None) in args)
+    return _of_annotation(where, given, known, {}), loose
+
+
 def _of_text(where: str, text: str, known: EventTypes) -> t.Type:
     if text.endswith("[]"):
         return t.array_of(_of_text(where, text[:-2].strip(), known))

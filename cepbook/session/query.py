@@ -21,7 +21,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind import bind
-from cepbook.lang.catalog import EventType
+from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.dialects import epl as dialect
 from cepbook.lang.dialects.parameters import uses, with_values
 from cepbook.lang.rewrite import rewrite
@@ -32,7 +32,7 @@ from cepbook.session.selectors import Selector, rows_of, selector_of
 from cepbook.session.tables import frame_of
 from cepbook.session.validate import EventTypes
 
-Functions = Mapping[str, tuple[Callable[..., Any], Type]]
+Functions = Mapping[str, tuple[Callable[..., Any], FunctionType]]
 _Answer = Callable[["Prepared", Mapping[str, Any], Selector | None], pd.DataFrame]
 
 

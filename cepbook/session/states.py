@@ -12,7 +12,7 @@ from typing import Any
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import restored, snapshot
 from cepbook.errors import UsageError
-from cepbook.lang.types import Type
+from cepbook.lang.catalog import FunctionType
 from cepbook.session.modules import Owned
 from cepbook.session.stage import Stage
 
@@ -52,7 +52,7 @@ def saved(stage: Stage, start: int, owned: Mapping[str, Owned], *, feeds: bool =
     return snapshot(stage.runtime, {"start": start, "cells": cells, "feeds": held})
 
 
-def loaded(data: bytes, functions: Mapping[str, tuple[Callable[..., Any], Type]]) -> tuple[Runtime, Any]:
+def loaded(data: bytes, functions: Mapping[str, tuple[Callable[..., Any], FunctionType]]) -> tuple[Runtime, Any]:
     """The runtime of a snapshot, which knows all of `functions`, and the ``extra``. Errors: SnapshotError."""
     runtime, extra = restored(Runtime, data, {name: fn for name, (fn, _) in functions.items()})
     for name, (fn, returns) in functions.items():

@@ -18,10 +18,10 @@ from cepbook.errors import BindError, EventError, StatementError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
-from cepbook.lang.types import OBJECT, Type
 from cepbook.session import clock as clocks
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
+from cepbook.session.functions import FromPython, Functions
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, remaining, target_of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
-class Workbench:
+class Workbench(FromPython):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
@@ -64,7 +64,7 @@ class Workbench:
         self._start = self._moment(start)
         self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
         self._lock = RLock()
-        self._functions: dict[str, tuple[Callable[..., Any], Type]] = {}
+        self._functions: Functions = {}
         self._replay: Replay | None = None
         self._begin()
 
@@ -188,17 +188,6 @@ class Workbench:
         if self._replay is not None:
             self._replay.stop()
             self._replay = None
-
-    def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
-        """Make a Python function callable from EPL; `returns` is its EPL type.
-
-        Raises UsageError when EPL has the name for itself: reserved words, its own functions and aggregates.
-        """
-        if not callable(fn):
-            raise UsageError(f"`{name}` must be a function, not {type(fn).__name__}")
-        with self._lock:
-            self.runtime.register_function(name, fn, returns=returns)
-            self._functions[name] = (fn, returns)
 
     def explain(self, name_or_epl: str, stage: str = "plan") -> str:
         """What a stage of the compiler made of a deployed statement, or of any EPL text.

@@ -10,6 +10,7 @@ from cepbook.engine.batch import Slice
 from cepbook.engine.clock import LAST
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, EventError, StatementError
+from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import INT
 
 
@@ -137,7 +138,7 @@ def test_filters_of_contexts_and_of_drop_may_call_functions() -> None:
 def test_a_context_whose_filter_cannot_run_leaves_nothing_behind() -> None:
     runtime = Runtime()
     runtime.deploy("create schema T(k string, x int)")
-    runtime.catalog.functions["ghost"] = INT  # known to the binder, but not to the engine
+    runtime.catalog.functions["ghost"] = FunctionType(INT)  # known to the binder, but not to the engine
     with pytest.raises(BindError, match="no function `ghost` is registered"):
         runtime.deploy("create schema U(x int); create context C partition by k from T(ghost(x) > 4)")
     assert (list(runtime.deployments), list(runtime.contexts)) == (["deployment_1"], [])

@@ -22,6 +22,7 @@ from cepbook.lang import contexts as c
 from cepbook.lang import expr as x
 from cepbook.lang.patterns import EVENT
 from cepbook.lang.plan import Crontab, KeyedStream
+from cepbook.lang.types import OBJECT
 
 # f(event, node): nodes have the `properties` that conditions read
 Test = Callable[[Any, Any], bool]
@@ -158,7 +159,7 @@ class _Writer:
             types = [e.type for e in stream.args]
             inner: x.Expr | None = None
         else:
-            inner = x.UserCall(stream.args[0].type, stream.function, stream.args)
+            inner = x.UserCall(OBJECT, stream.function, stream.args)
 
         def write(scope: Scope) -> str:
             source = scope.source

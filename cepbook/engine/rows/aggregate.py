@@ -31,10 +31,11 @@ from cepbook.engine.rows.cells import KINDS, Argument, Visit, zero
 from cepbook.engine.rows.cells import Leaving as Leaving
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.supplied import Supplied, taken
 from cepbook.engine.state import Mark
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
-from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.aggregates import AGGREGATES, SUPPLIED, row_of
 from cepbook.lang.plan import AggregateCall
 from cepbook.lang.types import BITS
 
@@ -268,6 +269,16 @@ class Aggregates:
     def _leaving(self, call: AggregateCall, argument: Argument) -> str:
         return self._cell(argument, "gone", "False")
 
+    def _supplied(self, call: AggregateCall, argument: Argument) -> str:
+        made = call.args[-1]
+        assert isinstance(made, x.UserClass)
+        code = lower.value(self.scope, made)
+        if self.leaving is not Leaving.NEVER and not hasattr(self.scope.user_functions[made.name], "leave"):
+            fact = f"the aggregate {made.name} has no method leave, and here events leave"
+            raise Refusal("no-leave", fact)
+        name = self._made(argument, "supplied", Supplied, f"{code}, {made.count}")
+        return f"{self.source.bind('_taken', taken)}({name}.value(), {self.source.const(call.type, 'type')})"
+
     @property
     def risky(self) -> bool:
         """Whether `enter` may leave a failure in the local ``broken``, to be raised when the change is complete."""
@@ -276,7 +287,7 @@ class Aggregates:
     @property
     def lasting(self) -> bool:
         """Whether a value tells of events that have left."""
-        return any(call.ever or AGGREGATES[call.name].remembers for call in self.calls)
+        return any(call.ever or row_of(call.name).remembers for call in self.calls)
 
     # -------------------------------------------------------------- code
     def fresh(self) -> str:
@@ -320,6 +331,7 @@ _VALUES: dict[str, _Rule] = {
     "median": Aggregates._median,
     "rate": Aggregates._rate,
     "leaving": Aggregates._leaving,
+    SUPPLIED.name: Aggregates._supplied,
 }
 _VALUES |= dict.fromkeys(ACCUMULATORS, Aggregates._accumulated)
 for _row in AGGREGATES.values():  # other spellings are gone when code is written
@@ -331,7 +343,7 @@ _Identity = tuple[tuple[x.Expr, ...], bool, x.Expr | None, tuple[tuple[x.Expr, b
 
 def _identity(call: AggregateCall) -> _Identity:
     """What calls must share to share cells."""
-    distinct = call.distinct and AGGREGATES[call.name].repeats
+    distinct = call.distinct and row_of(call.name).repeats
     return call.args, distinct, call.filter, call.criteria, call.ever and distinct
 
 

@@ -88,6 +88,8 @@ KINDS = {
     "flow": Kind(("{c}.enter({v}, {w})",), ("{c}.leave({v}, {w})",)),
     "gone": Kind((), ("{c} = True",), nulls=True, assigned=True),
     "touched": Kind(("{c} = now",), ("{c} = now",), nulls=True, assigned=True),
+    # a class from Python
+    "supplied": Kind(("{c}.enter({v})",), ("{c}.leave({v})",)),
     # aggregates that are an accumulator and no more
     **{name: Kind(("{c}.enter({v})",), ("{c}.leave({v})",)) for name in accumulators.ACCUMULATORS},
 }

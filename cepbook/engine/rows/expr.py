@@ -20,6 +20,7 @@ from cepbook.engine.rows.scope import ScopeIn as ScopeIn
 from cepbook.engine.rows.scope import nullable as nullable
 from cepbook.engine.rows.scope import support_name as support_name
 from cepbook.engine.rows.scope import value as value
+from cepbook.engine.rows.supplied import taken
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang.functions import FUNCTIONS
@@ -300,7 +301,20 @@ def _user_call(scope: Scope, e: x.UserCall) -> str:
     function = scope.user_functions.get(e.name)
     if function is None:
         raise Refusal("unknown-function", f"no function `{e.name}` is registered")
-    return f"{scope.source.const(function, 'u')}({', '.join(_given_away(scope, a) for a in e.args)})"
+    codes, checks = [_given_away(scope, a) for a in e.args], list[str]()
+    for place, required in enumerate(e.required):
+        if required and nullable(e.args[place]):
+            name = scope.source.temporary()
+            checks.append(f"({name} := {codes[place]}) is not None")
+            codes[place] = name
+    code = f"{scope.source.const(function, 'u')}({', '.join(codes)})"
+    if e.type.name != "object":
+        code = f"{support_name(scope, taken)}({code}, {scope.source.const(e.type, 'type')})"
+    return guarded(checks, code)
+
+
+def _user_class(scope: Scope, e: x.UserClass) -> str:
+    return scope.source.const(scope.user_functions[e.name], "u")
 
 
 def _given_away(scope: Scope, e: x.Expr) -> str:
@@ -391,6 +405,7 @@ VALUES.update(
         x.Case: _case,
         x.Call: _call,
         x.UserCall: _user_call,
+        x.UserClass: _user_class,
         x.MethodCall: methods.call,
         x.Local: methods.local,
         x.Convert: _convert,

@@ -24,7 +24,7 @@ from cepbook.engine.rows.joinstep import Join
 from cepbook.errors import Span
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
-from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import StoreType
 from cepbook.lang.expr import Expr
 from cepbook.lang.patterns import Pattern
@@ -562,7 +562,7 @@ def _is(window: p.WindowSpec, name: str) -> bool:
 
 def _remembers(call: p.AggregateCall) -> bool:
     """Whether the value depends on events that are not in the window any more."""
-    return call.ever or AGGREGATES[call.name].remembers
+    return call.ever or row_of(call.name).remembers
 
 
 def after_window(steps: Steps) -> list[Expr | None]:

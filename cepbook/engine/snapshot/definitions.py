@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cepbook.lang.catalog import EventType
+from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.types import Type
 
 
@@ -22,6 +22,19 @@ def type_of(data: Any) -> Type:
     name, of, event, columns = data
     found = None if columns is None else tuple((column, type_of(each)) for column, each in columns)
     return Type(name, None if of is None else type_of(of), event, found)
+
+
+def function_data(function: FunctionType) -> Any:
+    """The type of a function as a list."""
+    parameters = None if function.parameters is None else [type_data(each) for each in function.parameters]
+    return [type_data(function.returns), parameters, list(function.nullable), function.kind, function.optional]
+
+
+def function_of(data: Any) -> FunctionType:
+    """What `function_data` was made of."""
+    returns, parameters, nullable, kind, optional = data
+    found = None if parameters is None else tuple(map(type_of, parameters))
+    return FunctionType(type_of(returns), found, tuple(nullable), kind, optional)
 
 
 def event_type_data(event_type: EventType) -> dict[str, Any]:

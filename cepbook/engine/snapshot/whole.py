@@ -6,7 +6,7 @@ The document of a snapshot (`form` packs it):
 cepbook       the version that wrote it
 fingerprint   of the generated code and its constants: state fits the program that it was saved with only
 config, now   the configuration, the time of the clock
-functions     the registered functions: name, type of the result
+functions     the registered functions: name, types of result and parameters, kind
 types         the event types defined from Python
 variables     name, type, whether it is a constant, whether it comes from Python, value, value from outside
 given         the nodes of these values (see `graph`)
@@ -31,7 +31,14 @@ from typing import Any, TypeVar
 
 from cepbook.engine.config import Config
 from cepbook.engine.rounds import Rounds
-from cepbook.engine.snapshot.definitions import event_type_data, event_type_of, type_data, type_of
+from cepbook.engine.snapshot.definitions import (
+    event_type_data,
+    event_type_of,
+    function_data,
+    function_of,
+    type_data,
+    type_of,
+)
 from cepbook.engine.snapshot.form import WRITTEN_BY, packed, undisturbed, unpacked
 from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
 from cepbook.engine.snapshot.parts import Parts, parts_of
@@ -53,7 +60,7 @@ def document_of(runtime: Any, extra: Any = None) -> dict[str, Any]:
         "fingerprint": parts.fingerprint,
         "config": asdict(runtime.config),
         "now": runtime.now,
-        "functions": [[name, type_data(runtime.catalog.functions[name])] for name in runtime.functions],
+        "functions": [[name, function_data(runtime.catalog.functions[name])] for name in runtime.functions],
         "types": _types(runtime),
         "variables": _variables(runtime, given),
         "given": given.nodes,
@@ -114,7 +121,7 @@ def _register(runtime: Any, document: Mapping[str, Any], functions: Functions) -
         names = ", ".join(f"`{name}`" for name in missing)
         raise SnapshotError(f"the snapshot needs Python functions that are not registered: {names}")
     for name, returns in document["functions"]:
-        runtime.register_function(name, functions[name], returns=type_of(returns))
+        runtime.register_function(name, functions[name], returns=function_of(returns))
 
 
 def _filled(runtime: Any, document: Mapping[str, Any]) -> Any:

@@ -43,6 +43,15 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     """Registers the call with the scope (equal calls share one) and gives a reference to it."""
     if scope.rows is not None:
         return scope.rows.folded(row, step, scope, bind)
+    found = aggregate_call(row, step, scope, bind)
+    if found is None:
+        return error_at(step.span)
+    index = scope.calls.setdefault(found, len(scope.calls))
+    return x.AggregateRef(found.type, index, span=step.span)
+
+
+def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> AggregateCall | None:
+    """The call of an aggregate; None when something in it was reported. Raises Refused (reported)."""
     if scope.no_aggregates is not None:
         scope.problems.fail("aggregate-not-allowed", f"aggregate `{row.name}` in {scope.no_aggregates}", step.span)
     parts = _arguments(row, step, scope, bind)
@@ -52,11 +61,11 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         scope.problems.unsupported(f"the aggregate {row.name}", step.span)
         raise Refused(row.name)
     if any(part.type == ERROR for part in parts.all()):
-        return error_at(step.span)
+        return None
     name = row.plain or row.name
     type_ = row.result(parts.args[0].type if parts.args else None)
     args = [coerce(arg, t.DOUBLE) for arg in parts.args] if row.computes else parts.args
-    found = AggregateCall(
+    return AggregateCall(
         name,
         () if parts.star and name in ("count", "countever") else tuple(args),
         type_,
@@ -68,8 +77,6 @@ def bind_aggregate(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         parts.criteria,
         span=step.span,
     )
-    index = scope.calls.setdefault(found, len(scope.calls))
-    return x.AggregateRef(type_, index, span=step.span)
 
 
 def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder) -> _Parts:

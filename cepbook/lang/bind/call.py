@@ -9,9 +9,10 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.bind.aggregate import bind_aggregate
-from cepbook.lang.bind.arguments import Binder, how_many, whole_event
+from cepbook.lang.bind.arguments import Binder, how_many
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.row_functions import ROW_FUNCTIONS, bind_row_function
+from cepbook.lang.bind.supplied import bind_supplied
 from cepbook.lang.bind.typing import TEXTUAL, coerce, common
 from cepbook.lang.bind.variant import part, variant_of
 from cepbook.lang.catalog import TYPE
@@ -65,9 +66,9 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
             bind(arg, scope)
         scope.problems.unsupported(f"the function {lower}", step.span)
         raise Refused(lower)
-    returns = scope.module.catalog.functions.get(step.name)
-    if returns is not None:
-        return _user_call(step, returns, scope, bind)
+    function = scope.module.catalog.functions.get(step.name)
+    if function is not None:
+        return bind_supplied(step, function, scope, bind)
     if step.name in scope.module.dropped:
         return error_at(step.span)
     hint = _hint(SYNONYMS.get(lower, lower), scope.module.catalog.functions)
@@ -82,22 +83,6 @@ def _hint(name: str, registered: Iterable[str]) -> str | None:
             receiver = RECEIVERS.get(owner)
             return f"it is a method: write {receiver}.{short}(…)" if receiver else f"did you mean `{known}`?"
     return did_you_mean(name, [*BUILT_IN, *registered])
-
-
-def _user_call(step: ast.NameStep, returns: Type, scope: Scope, bind: Binder) -> x.Expr:
-    if step.named or step.distinct:
-        scope.problems.fail("wrong-parameter", f"`{step.name}` takes plain values only", step.span)
-    scope.module.need("function", step.name)
-    args = [_value(arg, scope, bind) for arg in step.args or ()]
-    if step.wildcard and scope.streams:
-        args.insert(0, whole_event(scope, None, step.span))
-    if any(arg.type == ERROR for arg in args):
-        return error_at(step.span)
-    return x.UserCall(returns, step.name, tuple(args), span=step.span)
-
-
-def _value(arg: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
-    return whole_event(scope, arg.stream, arg.span) if isinstance(arg, ast.Star) else bind(arg, scope)
 
 
 def bind_function(

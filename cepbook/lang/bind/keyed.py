@@ -141,8 +141,9 @@ def _hash_call(node: ast.Expr, scope: Scope) -> tuple[str, tuple[x.Expr, ...]]:
         known = did_you_mean(name, [*HASH_FUNCTIONS, *functions])
         scope.problems.fail("unknown-function", f"no hash function `{name}`", step.span, known)
     scope.module.need("function", name)
-    if functions[name] not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):
-        fact = f"a hash function must return an int, `{name}` returns {describe(functions[name])}"
+    returns = functions[name].returns
+    if returns not in (t.INT, t.LONG, t.SHORT, t.BYTE, t.OBJECT):
+        fact = f"a hash function must return an int, `{name}` returns {describe(returns)}"
         scope.problems.fail("type-mismatch", fact, step.span)
     if step.wildcard:
         args = (whole_event(scope, None, step.span), *args)

@@ -1,0 +1,159 @@
+"""Functions and aggregates from Python, with the types that their annotations declare.
+
+::
+
+    @cep.function
+    def spread(bid: float, ask: float) -> float:
+        return ask - bid
+
+    @cep.aggregate                      # a function of the values of all events in the window
+    def mad(prices: list[float]) -> float:
+        return float(np.median(np.abs(np.array(prices) - np.median(prices))))
+
+    @cep.aggregate                      # values come and go one by one
+    class Ema:
+        def __init__(self): self.mean = None
+        def enter(self, price: float): …
+        def leave(self, price: float): …
+        def value(self) -> float: …
+
+Annotations are those of `Workbench.define`: ``int`` is long, ``float`` double, ``list[float]`` double[]. A function
+gets no null where its parameter does not allow None: the result is null then, and an aggregate passes over the event.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, TypeVar, overload
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.lang.catalog import FunctionType
+from cepbook.lang.types import OBJECT, Type
+from cepbook.session.define import of_annotation
+from cepbook.session.validate import EventTypes
+
+Functions = dict[str, tuple[Callable[..., Any], FunctionType]]
+Code = TypeVar("Code", bound=Callable[..., Any])
+
+
+class FromPython:
+    """What a workbench takes from Python, under names that EPL calls."""
+
+    _lock: RLock
+    _functions: Functions
+
+    @property
+    def runtime(self) -> Runtime:
+        """The engine."""
+        raise NotImplementedError
+
+    def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
+        """Make a Python function callable from EPL; `returns` is its EPL type.
+
+        Raises UsageError when EPL has the name for itself: reserved words, its own functions and aggregates.
+        """
+        if not callable(fn):
+            raise UsageError(f"`{name}` must be a function, not {type(fn).__name__}")
+        self._register(name, fn, FunctionType(returns))
+
+    @overload
+    def function(self, code: Code) -> Code: ...
+    @overload
+    def function(self, code: None = None, *, name: str | None = None) -> Callable[[Code], Code]: ...
+    def function(self, code: Any = None, *, name: str | None = None) -> Any:
+        """Decorator: make a function callable from EPL, with the types of its annotations, by its name or another.
+
+        Statements that run already keep the function that they were deployed with. Raises UsageError for an annotation
+        that has no EPL type, and for names that EPL has for itself.
+        """
+        if code is None:
+            return lambda given: self._function(given, name or getattr(given, "__name__", ""))
+        return self._function(code, name or getattr(code, "__name__", ""))
+
+    def _function(self, code: Any, name: Any) -> Any:
+        if not callable(code) or isinstance(code, type):
+            raise UsageError(f"`function` decorates a function, not {type(code).__name__}")
+        self._register(name, code, _typed(name, code, self.runtime.catalog.event_types, "function"))
+        return code
+
+    @overload
+    def aggregate(self, code: Code) -> Code: ...
+    @overload
+    def aggregate(self, code: None = None, *, name: str | None = None) -> Callable[[Code], Code]: ...
+    def aggregate(self, code: Any = None, *, name: str | None = None) -> Any:
+        """Decorator: an aggregate from a class with `enter`, `leave` and `value`, or from a function of lists.
+
+        A function gets the values of all events in the window (of the group), a list for each parameter, in order of
+        arrival; it is called for each row. Of a class there is an object for each group; without `leave` it goes with
+        streams that nothing leaves. `save` keeps an object's attributes, which must be plain data for that: numbers,
+        texts, lists, dicts. What they raise is told of as an error of the statement.
+        """
+        if code is None:
+            return lambda given: self._aggregate(given, name or getattr(given, "__name__", ""))
+        return self._aggregate(code, name or getattr(code, "__name__", ""))
+
+    def _aggregate(self, code: Any, name: Any) -> Any:
+        types = self.runtime.catalog.event_types
+        if not inspect.isclass(code):
+            if not callable(code):
+                raise UsageError(f"`aggregate` decorates a class or a function, not {type(code).__name__}")
+            self._register(name, code, _collector(name, code, types))
+            return code
+        for method in ("enter", "value"):
+            if not callable(getattr(code, method, None)):
+                raise UsageError(f"the aggregate `{name}` has no method `{method}`")
+        try:
+            made = code()
+        except TypeError as error:
+            raise UsageError(f"the aggregate `{name}` must be made without arguments: {error}") from None
+        if not hasattr(made, "__dict__"):
+            raise UsageError(f"the aggregate `{name}` has __slots__, where attributes are needed")
+        made_of: Any = code
+        enter = _typed(f"{name}.enter", made_of.enter, types, "aggregate", bound=True)
+        returns = _typed(f"{name}.value", made_of.value, types, "aggregate", bound=True).returns
+        self._register(name, code, FunctionType(returns, enter.parameters, enter.nullable, "aggregate"))
+        return code
+
+    def _register(self, name: str, code: Callable[..., Any], type_: FunctionType) -> None:
+        with self._lock:
+            self.runtime.register_function(name, code, returns=type_)
+            self._functions[name] = (code, type_)
+
+
+def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = False) -> FunctionType:
+    """What the annotations of a function tell; parameters without one take any value, null included."""
+    try:
+        hints = typing.get_type_hints(code)
+        parameters = list(inspect.signature(code).parameters.values())[bound:]
+    except (NameError, TypeError, ValueError) as error:
+        if isinstance(error, NameError):
+            raise UsageError(f"an annotation of `{name}` cannot be resolved: {error}") from None
+        return FunctionType(OBJECT)  # of a function in C there is no signature
+    given = hints.get("return", type(None))
+    returns = OBJECT if given is type(None) else of_annotation(f"{name} -> …", given, types)[0]
+    if any(p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY for p in parameters):
+        return FunctionType(returns, None, (), "function")
+    optional = sum(p.default is not p.empty for p in parameters)
+    if optional and kind != "function":
+        raise UsageError(f"`{name}` has parameters with default values, which an aggregate cannot have")
+    found = [of_annotation(f"{name}({p.name})", hints.get(p.name, Any), types) for p in parameters]
+    return FunctionType(returns, tuple(of for of, _ in found), tuple(loose for _, loose in found), kind, optional)
+
+
+def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
+    """An aggregate that is a function of lists: ``list[float | None]`` takes nulls, too."""
+    found = _typed(name, code, types, "collector")
+    if not found.parameters or any(of.of is None for of in found.parameters):
+        raise UsageError(
+            f"the parameters of the aggregate `{name}` must be lists, such as `prices: list[float]`"
+            "\n  hint: a class with enter, leave and value takes values one by one"
+        )
+    hints = typing.get_type_hints(code)
+    names = list(inspect.signature(code).parameters)
+    elements = [(typing.get_args(hints[each]) or (Any,))[0] for each in names]
+    loose = tuple(of_annotation(name, element, types)[1] for element in elements)
+    return FunctionType(found.returns, found.parameters, loose, "collector")

@@ -1,0 +1,298 @@
+"""Functions and aggregates from Python."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import BindError, CepbookError, EventError, SnapshotError, StatementError, UsageError
+
+SCHEMA = "create schema Tick(symbol string, price double, volume int);"
+
+
+@pytest.fixture
+def cep() -> Workbench:
+    made = Workbench()
+    made.run(SCHEMA)
+    return made
+
+
+def last(cep: Workbench, name: str = "s") -> dict[str, Any]:
+    return cep.iterate(name)[-1]
+
+
+class Ema:
+    """An exponential mean of what came in, which nothing leaves."""
+
+    def __init__(self) -> None:
+        self.mean: float | None = None
+
+    def enter(self, price: float) -> None:
+        self.mean = price if self.mean is None else 0.5 * price + 0.5 * self.mean
+
+    def value(self) -> float | None:
+        return self.mean
+
+
+class Slope:
+    """The slope of a straight line through the points in the window, by sums."""
+
+    def __init__(self) -> None:
+        self.sums = [0.0] * 5
+
+    def _add(self, x: float, y: float, sign: int) -> None:
+        self.sums = [s + sign * d for s, d in zip(self.sums, (1, x, y, x * x, x * y), strict=True)]
+
+    def enter(self, x: float, y: float) -> None:
+        self._add(x, y, 1)
+
+    def leave(self, x: float, y: float) -> None:
+        self._add(x, y, -1)
+
+    def value(self) -> float | None:
+        n, x, y, xx, xy = self.sums
+        spread = n * xx - x * x
+        return None if not spread else (n * xy - x * y) / spread
+
+
+def test_types_come_from_annotations(cep: Workbench) -> None:
+    @cep.function
+    def spread(bid: float, ask: float) -> float:
+        assert isinstance(bid, float) and isinstance(ask, float)
+        return ask - bid
+
+    @cep.function(name="shout")
+    def louder(text: str | None, times: int = 1) -> str:
+        return (text or "nothing").upper() * times
+
+    cep.run("@name('s') select spread(volume, price) as a, shout(symbol) as b, shout(symbol, 2) as c from Tick#keepall")
+    types = cep.runtime.statement("s").output_type.properties
+    assert [str(of) for of in types.values()] == ["double", "string", "string"]
+    cep.send("Tick", symbol="a", price=2.5, volume=1)
+    assert last(cep) == {"a": 1.5, "b": "A", "c": "AA"}
+    cep.send("Tick", price=2.5)
+    assert last(cep) == {"a": None, "b": "NOTHING", "c": "NOTHINGNOTHING"}, "a null where None is not allowed is null"
+    assert spread(1.0, 2.0) == 1.0, "the function stays what it is"
+
+
+@pytest.mark.parametrize(
+    ("epl", "message"),
+    [
+        ("select spread(price) from Tick", "`spread` takes 2 parameters, found 1"),
+        ("select spread(price, symbol) from Tick", "parameter 2 of `spread` must be double, found string"),
+        ("select spread(distinct price, price) from Tick", "`spread` takes plain values only"),
+        ("select mad(price) from Tick", "`mad` needs a data window"),
+        ("select mad(symbol) from Tick#keepall", "parameter 1 of `mad` must be double, found string"),
+        ("select mad(price, volume, 1) from Tick#keepall", "too many parameters for `mad`"),
+        ("select price from Tick#keepall where mad(price) > 1", "aggregate `mad` in the where-clause"),
+        ("select slope(price) from Tick#keepall", "`slope` takes 2 parameters, found 1"),
+        ("select ema(price) from Tick#length(3)", "the aggregate ema has no method leave, and here events leave"),
+    ],
+)
+def test_wrong_calls_are_told_at_their_place(cep: Workbench, epl: str, message: str) -> None:
+    @cep.function
+    def spread(bid: float, ask: float) -> float:
+        return ask - bid
+
+    @cep.aggregate
+    def mad(prices: list[float]) -> float:
+        return 0.0
+
+    cep.aggregate(name="slope")(Slope)
+    cep.aggregate(name="ema")(Ema)
+    with pytest.raises(CepbookError, match=message):
+        cep.run(epl)
+
+
+def test_an_aggregate_of_numpy(cep: Workbench) -> None:
+    """The median absolute deviation, and a correlation of two columns, over windows and groups, nulls left out."""
+
+    @cep.aggregate
+    def mad(prices: list[float]) -> float:
+        values = np.array(prices)
+        return np.median(np.abs(values - np.median(values)))  # type: ignore[no-any-return]
+
+    @cep.aggregate
+    def corr(prices: list[float], volumes: list[int]) -> float | None:
+        if len(prices) < 2:
+            return None
+        return np.corrcoef(prices, volumes)[0, 1]  # type: ignore[no-any-return]
+
+    cep.run(
+        "@name('s') select symbol, mad(price) as m, corr(price, volume) as c, mad(price, volume > 2) as big"
+        " from Tick#length(4) group by symbol order by symbol"
+    )
+    sent: list[tuple[str, float | None, int]] = [
+        ("a", 1.0, 1), ("b", 5.0, 2), ("a", 4.0, 3), ("a", None, 4), ("a", 9.0, 5), ("b", 1.0, 1), ("a", 2.0, 8),
+    ]  # fmt: skip
+    for symbol, price, volume in sent:
+        cep.send("Tick", symbol=symbol, price=price, volume=volume)
+    rows = {row["symbol"]: row for row in cep.iterate("s")}
+    window = [each for each in sent[-4:] if each[1] is not None]
+    for symbol, row in rows.items():
+        prices = [p for s, p, _ in window if s == symbol and p is not None]
+        volumes = [v for s, p, v in window if s == symbol]
+        median = statistics.median(prices)
+        assert row["m"] == statistics.median(abs(p - median) for p in prices)
+        assert (row["c"] is None) == (len(prices) < 2)
+        if row["c"] is not None:
+            assert row["c"] == pytest.approx(np.corrcoef(prices, volumes)[0, 1])
+    assert type(rows["a"]["m"]) is float
+    assert rows["b"]["big"] is None, "no event passes the filter"
+
+
+def test_an_aggregate_of_a_class_follows_the_window(cep: Workbench) -> None:
+    cep.aggregate(name="slope")(Slope)
+    cep.aggregate(name="ema")(Ema)
+    cep.run(
+        "@name('s') select slope(volume, price) as m from Tick#length(3); @name('e') select ema(price) as e from Tick"
+    )
+    points = [(1, 2.0), (2, 4.0), (3, 9.0), (5, None), (4, 1.0), (6, 3.0)]
+    for x, y in points:
+        cep.send("Tick", volume=x, price=y)
+    held = [(x, y) for x, y in points[-3:] if y is not None]
+    slope, _ = np.polyfit([x for x, _ in held], [y for _, y in held], 1)
+    assert last(cep)["m"] == pytest.approx(slope)
+    assert last(cep, "e")["e"] == pytest.approx(3.25)
+
+
+def test_state_of_a_class_is_saved_where_it_is_plain_data(cep: Workbench, tmp_path: Path) -> None:
+    cep.aggregate(name="slope")(Slope)
+    cep.run("@name('s') select slope(volume, price) as m from Tick#length(3)")
+    for x, y in [(1, 2.0), (2, 4.0), (3, 9.0)]:
+        cep.send("Tick", volume=x, price=y)
+    cep.save(tmp_path / "saved")
+    other = Workbench()
+    with pytest.raises(SnapshotError, match="functions that are not registered: `slope`"):
+        other.load(tmp_path / "saved")
+    other.aggregate(name="slope")(Slope)
+    other.load(tmp_path / "saved")
+    for each in (cep, other):
+        each.send("Tick", volume=9, price=1.0)
+    assert last(other) == last(cep)
+
+    @cep.aggregate(name="hidden")
+    class Hidden:
+        def __init__(self) -> None:
+            self.values = np.zeros(2)
+
+        def enter(self, price: float) -> None:
+            self.values = self.values + price
+
+        def value(self) -> float:
+            return float(self.values.sum())
+
+    cep.run("@name('h') select hidden(price) as h from Tick")
+    cep.send("Tick", price=1.5)
+    assert last(cep, "h") == {"h": 3.0}
+    with pytest.raises(SnapshotError, match=r"holds a value of type numpy.ndarray, which cannot be saved"):
+        cep.save(tmp_path / "other")
+
+
+def test_what_fails_is_told_and_goes_on(cep: Workbench) -> None:
+    @cep.function
+    def inverse(x: float) -> float:
+        return 1 / x
+
+    @cep.function
+    def liar(x: float) -> int:
+        return "many"  # type: ignore[return-value]
+
+    @cep.aggregate
+    class picky:
+        def __init__(self) -> None:
+            self.total = 0.0
+
+        def enter(self, price: float) -> None:
+            if price < 0:
+                raise ValueError("below zero")
+            self.total += price
+
+        def leave(self, price: float) -> None:
+            self.total -= price
+
+        def value(self) -> float:
+            return self.total
+
+    cep.run("@name('i') select inverse(price) as v from Tick#lastevent; @name('l') select liar(price) as v from Tick")
+    cep.run("@name('p') select picky(price) as v from Tick#length(1); @name('n') select count(*) as n from Tick")
+    with pytest.raises((StatementError, EventError, CepbookError), match=r"liar|inverse|picky|gave|divi"):
+        cep.send("Tick", price=0.0)
+    told = " ".join(str(error) for error in cep.errors)
+    assert "ZeroDivisionError" in told and "'many', which is no long" in told
+    with pytest.raises(CepbookError):
+        cep.send("Tick", price=-1.0)
+    assert "`picky` failed: ValueError: below zero" in str(cep.errors[-1]) or any(
+        "below zero" in str(e) for e in cep.errors
+    )
+    with pytest.raises(CepbookError):
+        cep.send("Tick", price=2.0)
+    assert last(cep, "n") == {"n": 3}
+    assert last(cep, "i")["v"] == 0.5
+
+
+def test_what_cannot_be_registered(cep: Workbench) -> None:
+    def odd(x: bytes) -> float:
+        return 0.0
+
+    class Slots:
+        __slots__ = ("x",)
+
+        def enter(self, x: float) -> None: ...
+        def value(self) -> float:
+            return 0.0
+
+    class Needs:
+        def __init__(self, n: int) -> None: ...
+        def enter(self, x: float) -> None: ...
+        def value(self) -> float:
+            return 0.0
+
+    def plain(x: float) -> float:
+        return x
+
+    with pytest.raises(UsageError, match=r"`odd\(x\)`: bytes has no EPL type"):
+        cep.function(odd)
+    with pytest.raises(UsageError, match="has __slots__"):
+        cep.aggregate(Slots)
+    with pytest.raises(UsageError, match="must be made without arguments"):
+        cep.aggregate(Needs)
+    with pytest.raises(UsageError, match="has no method `enter`"):
+        cep.aggregate(type("Empty", (), {}))
+    with pytest.raises(UsageError, match="must be lists"):
+        cep.aggregate(plain)
+    with pytest.raises(UsageError, match="decorates a function"):
+        cep.function(Slope)
+    with pytest.raises(UsageError, match="EPL has a function of this name"):
+        cep.function(name="sum")(plain)
+    with pytest.raises(UsageError, match="letter"):
+        cep.function(lambda x: x)
+
+
+def test_functions_take_arrays_and_results_of_methods(cep: Workbench) -> None:
+    @cep.function
+    def top(values: list[float], count: int) -> list[float]:
+        values.sort(reverse=True)  # a copy: the window stays as it is
+        return values[:count]
+
+    cep.run(
+        "@name('s') select top(window(price), 2).sumOf() as a, top(window(*).selectFrom(t => t.price), 1) as b,"
+        " window(price) as w from Tick#keepall"
+    )
+    for price in (1.0, 5.0, 3.0):
+        cep.send("Tick", price=price)
+    assert last(cep) == {"a": 8.0, "b": [5.0], "w": [1.0, 5.0, 3.0]}
+
+
+def test_arguments_of_other_types_are_refused_when_compiled(cep: Workbench) -> None:
+    @cep.function
+    def top(values: list[float]) -> float:
+        return max(values)
+
+    with pytest.raises(BindError, match=r"parameter 1 of `top` must be double\[\], found string\[\]"):
+        cep.run("select top(window(symbol)) from Tick#keepall")
