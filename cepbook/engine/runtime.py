@@ -39,7 +39,7 @@ from cepbook.engine.statement import Statement
 from cepbook.engine.succession import latest_first
 from cepbook.engine.variables import SIMPLE, Variable, Variables, accepted, shared
 from cepbook.errors import EventError, Interrupted, StatementError, UsageError, hint_line
-from cepbook.lang.catalog import Catalog, EventType, FunctionType, VariableType
+from cepbook.lang.catalog import Catalog, EventType, FunctionType, Returns, VariableType
 from cepbook.lang.plan import ModulePlan, SelectStatement
 from cepbook.lang.types import OBJECT, Type
 
@@ -100,12 +100,8 @@ class Runtime:
         due = self.clock.beyond(time)
         return None if due >= NEVER else due
 
-    def register_function(
-        self, name: str, function: Callable[..., Any], *, returns: Type | FunctionType = OBJECT
-    ) -> None:
+    def register_function(self, name: str, function: Callable[..., Any], *, returns: Returns = OBJECT) -> None:
         """Make `function` callable in EPL; it gets plain values, None for null. Arrays and events are copies for it.
-
-        `returns` is the type of its result, or all that EPL knows of it.
 
         Errors: UsageError when `name` is no name, a reserved word, or the name of a function or aggregate of EPL.
         """

@@ -112,6 +112,9 @@ class FunctionType:
         return f"{self.kind} ({given}) {self.returns}"
 
 
+Returns = Type | FunctionType  # what is said of a function: the type of its result, or all that EPL knows of it
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredExpression:
     """An expression by name, as a tree: it is bound where it is used. `source` is the text that its spans are of."""
