@@ -19,8 +19,8 @@ from typing import Any
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
-from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_cycles import show_partitions
+from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_trees import show_context, show_crontab, show_keyed, show_pattern
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.normal import unparse

@@ -14,8 +14,10 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.clauses import OF_WORD
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import METHODS
+from cepbook.lang.methods import of as methods_of
 from cepbook.lang.windows import WINDOWS
 from cepbook.magics import epl, events, query, topics
 from cepbook.magics.host import Host
@@ -120,7 +122,10 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
             yield from ((f"{name} = ", "variable") for name in scope.variables)
         case ("epl", ["help"]):
             yield from ((name, "keyword") for name in (*topics.LISTS, *(c.name for c in host.commands)))
-            yield from ((name, "function") for name in (*WINDOWS, *AGGREGATES, *FUNCTIONS))
+            yield from ((name, "window") for name in WINDOWS)
+            yield from ((name, "aggregate") for name in AGGREGATES)
+            yield from ((name, "function") for name in FUNCTIONS)
+            yield from ((word, "keyword") for word in OF_WORD)
             yield from ((name, "function") for name in dict.fromkeys(row.short for row in METHODS.values()))
 
 
@@ -149,12 +154,16 @@ def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
     if window is not None:
         namespace = window["namespace"] or window["dotted"]
         rows = [row for row in WINDOWS.values() if namespace in (None, row.namespace)]
-        yield from ((row.name, "function") for row in sorted(rows, key=lambda row: not row.supported))
+        yield from ((row.name, "window") for row in sorted(rows, key=lambda row: not row.supported))
         return
     path = _PATH.search(typed)
     if path is not None:
         found = scope.of_path(path["path"])
-        yield from ((name, "property") for name in (found.properties if found is not None else ()))
+        if found is not None:  # an event: its properties; what values have would bury them
+            yield from ((name, "property") for name in found.properties)
+            if found.time_property is not None:
+                yield from ((name, "function") for name in methods_of(("date",)))
+            return
         shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS) if "." in name)
         yield from ((name, "function") for name in shorts)
         return
@@ -169,7 +178,7 @@ def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
     yield from ((name, "property") for name in scope.properties())
     yield from ((name, "variable") for name in scope.variables)
     yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
-    yield from ((row.name, "function") for row in AGGREGATES.values() if row.supported)
+    yield from ((row.name, "aggregate") for row in AGGREGATES.values() if row.supported)
     yield from ((name, "function") for name in FUNCTIONS if "." not in name)
     yield from ((name, "keyword") for name in keywords())
     yield from ((name, "class") for name in scope.event_types)

@@ -13,6 +13,7 @@ from typing import Any
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.catalog import EventType
+from cepbook.lang.clauses import OF_WORD
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import named
 from cepbook.lang.windows import WINDOWS
@@ -86,6 +87,8 @@ def _about(host: Host, scope: Scope, path: str, word: str, is_window: bool) -> I
 
 def _documented(host: Host, word: str) -> Iterator[str]:
     lower = word.lower()
+    if lower in OF_WORD:
+        yield topics.clause_doc(OF_WORD[lower])
     if lower in AGGREGATES:
         yield topics.aggregate_doc(AGGREGATES[lower])
     yield from (topics.function_doc(row) for name, row in FUNCTIONS.items() if name.lower() == lower)

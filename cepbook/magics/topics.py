@@ -1,4 +1,4 @@
-"""``%epl help [TOPIC]``: magics, windows, aggregates, functions and methods, straight from their registries."""
+"""``%epl help [TOPIC]``: magics, clauses, windows, aggregates, functions, methods, from their registries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES, AggregateRow
+from cepbook.lang.clauses import CLAUSES, OF_WORD, ClauseRow
 from cepbook.lang.functions import FUNCTIONS, FunctionRow
 from cepbook.lang.methods import METHODS, MethodRow, named
 from cepbook.lang.windows import WINDOWS, WindowRow
@@ -28,7 +29,7 @@ def help_text(commands: Sequence[Command], topic: str) -> Frozen:
     if entry is not None:
         return text(entry)
     methods = (row.short for row in METHODS.values())
-    known = [*LISTS, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *(c.name for c in commands)]
+    known = [*LISTS, *OF_WORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *(c.name for c in commands)]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
 
 
@@ -58,7 +59,13 @@ def _methods(commands: Sequence[Command]) -> Frozen:
     return table("methods of values", ("name", "what it is", "example"), rows)
 
 
+def _clauses(commands: Sequence[Command]) -> Frozen:
+    rows = [(row.name, row.doc, row.example) for row in CLAUSES.values()]
+    return table("clauses and operators", ("clause", "what it does", "example"), rows)
+
+
 LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {
+    "clauses": _clauses,
     "windows": _windows,
     "aggregates": _aggregates,
     "functions": _functions,
@@ -69,6 +76,7 @@ LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {
 
 def _entry(commands: Sequence[Command], name: str) -> str | None:
     found = [
+        *(clause_doc(row) for row in CLAUSES.values() if row is OF_WORD.get(name) or row.name == name),
         *(magic_doc(command) for command in commands if command.name == name),
         *(window_doc(row) for row in WINDOWS.values() if row.name == name),
         *(aggregate_doc(row) for row in AGGREGATES.values() if row.name == name),
@@ -76,6 +84,10 @@ def _entry(commands: Sequence[Command], name: str) -> str | None:
         *(method_doc(row) for row in (named(name) or [r for r in METHODS.values() if r.name.lower() == name])),
     ]
     return "\n\n".join(found) or None
+
+
+def clause_doc(row: ClauseRow) -> str:
+    return _doc(row.name, row.doc, row.example, True)
 
 
 def magic_doc(command: Command) -> str:

@@ -38,7 +38,11 @@ def typed(trades: Notebook) -> Notebook:
         ("%%epl\nselect * from Trade#le|", ["length", "length_batch"], ["time"]),
         ("%%epl\nselect * from Trade#groupwin(symbol)#std:|", ["unique"], ["length"]),
         ("%%epl\nselect * from Trade.win:|", ["length"], ["unique"]),
-        ("%%epl\nselect t.| from Trade#length(5) as t", ["symbol", "price", "volume"], ["bid", "sum", "select"]),
+        (
+            "%%epl\nselect t.| from Trade#length(5) as t",
+            ["symbol", "price", "volume"],
+            ["bid", "sum", "where", "format"],
+        ),
         ("%%epl\nselect q.| from Trade#lastevent t, Quote#unique(symbol) q", ["bid"], ["price"]),
         ("%%epl\nselect * from pattern [every a=Trade -> b=Quote(b.|", ["bid"], ["price"]),
         ("%%epl\nselect * from Trade, |", ["Trade", "Quote"], ["price"]),
@@ -99,6 +103,9 @@ def test_through_ipython(typed: Notebook) -> None:
         ("%%epl\nselect * from Trade#len|gth(5)", "#length(size)"),
         ("%%epl\nselect su|m(price) from Trade", "sum: aggregation function"),
         ("%%epl\nselect coal|esce(price, 0) from Trade", "coalesce("),
+        ("%%epl\nselect price from Trade gro|up by symbol", "group by\n  Aggregates are of each group"),
+        ("%%epl\nselect irst|ream * from Trade", "Which streams are delivered"),
+        ("%epl help having|", "Which rows are delivered, by values of aggregates"),
         ("%view al|l", "statement all"),
         ("%%events\nTra|de = {symbol = 'A'}", "event type Trade"),
     ],
@@ -111,6 +118,6 @@ def test_inspection(typed: Notebook, code: str, expected: str) -> None:
 
 def test_inspection_of_nothing(typed: Notebook) -> None:
     host = getattr(typed.shell, _ATTRIBUTE)._host
-    assert describe(host, "%%epl\nselect nosuchname", 12) is None
+    assert describe(host, "%%epl\nselect nosuchname", 14) is None
     assert describe(host, "%%epl\n", 6) is None
     assert describe(host, "print(1)", 3) is None
