@@ -18,12 +18,14 @@ from cepbook.lang.clauses import OF_WORD
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import METHODS
 from cepbook.lang.methods import of as methods_of
+from cepbook.lang.methods.row import Receiver
 from cepbook.lang.windows import WINDOWS
 from cepbook.magics import epl, events, query, topics
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Place, Scope, in_text, keywords, place
 
 OFFERED = 200  # partitions
+_TIMED: tuple[Receiver, ...] = ("date",)  # what the methods of events with timestamps are called on
 Offer = tuple[str, str]  # the text to insert, and its kind for the icon
 
 _FRAGMENT = re.compile(r"[\w$]*\Z")
@@ -162,7 +164,7 @@ def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
         if found is not None:  # an event: its properties; what values have would bury them
             yield from ((name, "property") for name in found.properties)
             if found.time_property is not None:
-                yield from ((name, "function") for name in methods_of(("date",)))
+                yield from ((name, "function") for name in methods_of(_TIMED))
             return
         shorts = dict.fromkeys(name.partition(".")[2] for name in (*FUNCTIONS, *METHODS) if "." in name)
         yield from ((name, "function") for name in shorts)
