@@ -93,7 +93,7 @@ def build(
             statements.append(Statement(host, plan, program, order, id_, compiled.plan.source, kind))
             if isinstance(plan, CreateTableStatement):
                 stores[plan.store.name] = table = Table(plan.store, plan.output_type.properties, host.changes, program)
-                table.owner = statements[-1]
+                table.owner, statements[-1].owned = statements[-1], table
             if isinstance(plan, MergeStatement):
                 statements[-1].changes_store({**host.stores, **stores}, plan.target, plan.source.store)
             if isinstance(plan, CreateVariableStatement):

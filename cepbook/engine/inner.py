@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.ports import Reading
+from cepbook.engine.relations.reads import Reads
 from cepbook.engine.relations.store import Item, Store
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
@@ -27,6 +28,7 @@ class Holding(Protocol):
     """A statement with subqueries."""
 
     context: Context | None
+    name: str
 
     @property
     def now(self) -> int:
@@ -47,8 +49,11 @@ class StoreLooker:
         self._statement = statement
         self._place = place
         self._program = program
-        self._told = store.type.kind == "window"  # a table is read anew at each look
+        lookup = program.steps.lookup
+        # one that looks into the store keeps nothing; of a table, which tells nobody, all is read anew at each look
+        self._told = store.type.kind == "window" and not (lookup is not None and lookup.shared)
         program.namespace["held"] = self.held
+        self.reads = Reads(program.namespace, program.wants, f"{statement.name}.{place}", {0: store})
 
     @property
     def _divided(self) -> bool:
@@ -127,12 +132,14 @@ class Inner:
         """From now on stores tell of their changes."""
         for looker in self._lookers:
             looker.store.lookers.append(looker)
+            looker.reads.attach()
 
     def part(self) -> None:
         """They tell no more."""
         for looker in self._lookers:
             if looker in looker.store.lookers:
                 looker.store.lookers.remove(looker)
+            looker.reads.part()
 
     def fill(self, state: Any) -> None:
         """Begin a state of the statement with what the stores hold."""

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cepbook.engine.onset import triggered, write_state, write_takers
-from cepbook.engine.relations.lookup import access_by_columns, describe_access, write_lookup
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.assign import with_element
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.lowering import lowered
+from cepbook.engine.rows.reading import Looks, loop_head
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
@@ -28,7 +29,7 @@ def compile_merge(plan: p.MergeStatement, scope_in: ScopeIn) -> Program:
     writer.write()
     program = triggered(plan, source, tuple(writer.read), scope_in)
     program.row_columns = None
-    program.notes = (f"rows are found by {describe_access(writer.access)}",)
+    program.wants = writer.looks.wants
     return program
 
 
@@ -54,7 +55,10 @@ class MergeCode:
         places = {**lower.placed(self.row, 0), **lower.placed(self.event, 1), **lower.placed(self.initial, 2)}
         self.scope = scope.at(props=places, events={0: "r", 1: "e", 2: "i[-1]"}, now="now", partition="S[0]")
         self.filter_scope = scope.at(props=lower.placed(self.event), events={0: "e"}, partition="S[0]")
-        self.access = access_by_columns(plan.predicate, 0, (1,))
+        found = lowered(plan).apply.found
+        assert found is not None
+        self.access = found
+        self.looks = Looks(self.source)
         self._insert = 0
         changes = [change for action in actions for change in action.changes]
         self.resets = any(change.reset for change in changes)
@@ -64,7 +68,7 @@ class MergeCode:
 
     def write(self) -> None:
         source, plan = self.source, self.plan
-        for name in ("route", "target", "contents", "by_key", "within", "move", "blank", "renew"):
+        for name in ("route", "target", "move", "blank", "renew"):
             source.bind(name, None)  # of the running statement
         write_takers(plan, self.event, self.filter_scope, self._body)
         with source.block("def on_change(S, entered, left, now):"), source.block("for item in entered:"):
@@ -72,6 +76,7 @@ class MergeCode:
         with source.block("def ask(S):"):
             source.line("e = {}")
             self._body()
+        self.looks.write_keys(lambda _, item: self._take_apart(item), self.scope)
         write_state(source, "()", subqueries=self.scope.subqueries)
 
     def _body(self) -> None:
@@ -88,8 +93,8 @@ class MergeCode:
         if matched or unmatched:
             if unmatched:
                 source.line("matched = False")
-            write_lookup(self.access, self.scope)
-            with source.block("for i in items:"):
+            source.line(f"x = {self.looks.look(self.access)}(T)")
+            with source.block(loop_head(self.access, "x", "i", self.scope, by_age=True)):
                 self._on_row(matched, bool(unmatched))
             if unmatched:
                 with source.block("if not matched:"):
@@ -113,9 +118,7 @@ class MergeCode:
 
     def _on_row(self, matched: Sequence[p.MergeBranch], notes: bool) -> None:
         source = self.source
-        source.line("r = i[-1]")
-        for name, local in self.row.items():
-            source.line(f"{local} = r[{source.const(name, 'n')}]")
+        self._take_apart("i")
         for name, local in self.initial.items():
             source.line(f"{local} = r[{source.const(name, 'n')}]")
         rest = self.access.rest
@@ -126,6 +129,11 @@ class MergeCode:
         if notes:
             source.line("matched = True")
         self._branches(matched)
+
+    def _take_apart(self, item: str) -> None:
+        self.source.line(f"r = {item}[-1]")
+        for name, local in self.row.items():
+            self.source.line(f"{local} = r[{self.source.const(name, 'n')}]")
 
     def _branches(self, branches: Sequence[p.MergeBranch]) -> None:
         """The first branch whose condition holds acts."""

@@ -16,6 +16,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.contexts.selectors import Selector, chosen
 from cepbook.engine.delta import Row
 from cepbook.engine.naming import known
+from cepbook.engine.relations.reads import Reads
 from cepbook.engine.relations.store import Store, replaced
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import Variable
@@ -246,6 +247,7 @@ def _states(
     """The rows of the one state, or with a context clause of one state for each partition."""
     program, now = statement.program, runtime.clock.now
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
+    Reads(program.namespace, program.wants, select.name, stores)
     partitions: list[Any] = [None]
     if select.context is not None:
         context = statement.context = runtime.context(select.context)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 from cepbook.engine.blame import explained
@@ -20,13 +19,15 @@ from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet
 from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
-from cepbook.engine.relations.store import Changes, Item, Moved, Store, together
+from cepbook.engine.relations.reads import NO_READS
+from cepbook.engine.relations.store import Store
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule
+from cepbook.engine.storing import Storing
 from cepbook.engine.taking_part import taking_part
 from cepbook.engine.watching import Watching
 from cepbook.errors import Diagnostic, StatementError
-from cepbook.lang.catalog import EventType, StoreType
+from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import CreateTableStatement, CreateVariableStatement, Reader, SelectStatement, Source
 
@@ -36,7 +37,7 @@ Delivering = Reader | CreateVariableStatement | CreateTableStatement
 _FEW = 1000  # states
 
 
-class Statement:
+class Statement(Storing):
     """One deployed statement that delivers: `kind` is select, on set, split or create variable.
 
     `order` is its place in delivery order. Listeners are called once per atomic delivery; sinks are the fast path that
@@ -44,6 +45,7 @@ class Statement:
     """
 
     SAVED = ("order", "state")
+    plan: Delivering
 
     def __init__(
         self,
@@ -73,8 +75,9 @@ class Statement:
         layout = Layout(program.row_columns, plan.output_type.properties)
         self.outlet = Outlet(runtime, layout, program.steps, self._wire, self.failed)
         self._match_listeners: list[Callable[[Any], object]] = []
-        self.owned: Store | None = None  # what it created
-        self.stores: dict[int, Store] = {}  # that it reads, by input
+        self.owned = None
+        self.stores = {}
+        self.looks = NO_READS
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = Watching(program, self._states_in, runtime.clock, self.failed)
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
@@ -125,6 +128,7 @@ class Statement:
         else:
             self.program.namespace["slot"] = context.join(self)
         self._watching.begin()
+        self.look_into_stores()
         self.outlet.rewire()
         self._attach()
         if self.lots is not None:
@@ -144,7 +148,7 @@ class Statement:
         """Find the stores that it reads, and begin with what they hold."""
         self.inner.listen()
         if self.stores:
-            self.program.namespace["stored"] = self._stored
+            self.program.namespace["stored"] = self.stored_of
             for store in {id(store): store for store in self.stores.values()}.values():
                 store.readers.append(self)
             for _, state in self.states() if self.fills else ():
@@ -178,6 +182,7 @@ class Statement:
         for store in self.stores.values():
             if self in store.readers:
                 store.readers.remove(self)
+        self.looks.part()
         self.inner.part()
         self.state = None
         self.outlet.close()
@@ -194,6 +199,8 @@ class Statement:
         """A fresh state, for `partition` or for the whole statement."""
         state = self.program["new_state"](partition, self._runtime.clock.now)
         self.inner.fill(state)
+        if self.owned is not None:
+            self.owned.begun(state)
         for matching in self._matchings.values():
             matching.add(state)
         return state
@@ -203,106 +210,18 @@ class Statement:
         if self.steps.source.nothing:
             self.guarded(self.program["on_event"], {}, (partition,))
         elif self.stores and self.fills:
-            now = self._runtime.clock.now
-            for number in self.stores:
-                on_change = self.program[self._on_change(number)]
-                self.guarded(partial(self._begin_with, on_change, now), number, (partition,))
+            self.begin_with_stores(partition)
 
-    def _begin_with(self, on_change: Callable[..., object], now: int, number: int, state: Any) -> None:
-        """A new state of a partition takes what the store that is input `number` holds."""
-        on_change(state, self._stored(state, number), (), now)
-
-    # -------------------------------------------------------------- named windows and tables
-    @property
-    def fills(self) -> bool:
-        """Whether it begins with what the stores hold: an on-trigger does not."""
-        return self.steps.row is not None and self.steps.selects is None
-
-    def owns(self, changes: Changes) -> Store:
-        """The store that it creates."""
-        assert self.steps.owns is not None
-        self.owned = Store(self.steps.owns, self.output_type.properties, changes, self.steps.posts_nothing)
-        self.owned.owner = self
-        self.program.namespace.update(changed=self.owned.changed, admit=self.owned.admit)
-        return self.owned
-
-    def insert(self, row: dict[str, Any]) -> None:
-        """A row arrives at the named window that it created."""
-        if self.context is None:
-            self.program["on_event"](row)
-            return
-        assert self.steps.owns is not None
-        partitions = self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
-        self.guarded(self.program["on_event"], row, partitions)
-
-    def changes_store(
-        self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0
-    ) -> None:
-        """It is an on-trigger on a store, maybe set off by rows that enter another, its input `number`."""
-        store = stores[target_type.name]
-        if trigger is not None:
-            self.stores = {number: stores[trigger.name]}
-
-        self.program.namespace.update(store.functions(lambda state: None if self.context is None else state[0]))
-
-    def state_of(self, partition: Partition | None) -> Any:
-        """The state in a partition, or the one state."""
-        return self.state if partition is None else partition.states[self.program.namespace["slot"]]
-
-    def _on_change(self, number: int) -> str:
-        """The function of the program that takes changes of the store that is input `number`."""
-        return f"on_change{number}" if self.steps.inputs else "on_change"
-
-    def _stored(self, state: Any, number: int = 0) -> list[Item]:
-        """The rows of the store that `state` reads as input `number`: all, or those of its own context partition."""
-        store = self.stores[number]
-        found = store.owner.states()
-        if self.context is not None and store.type.context == self.context.name:
-            found = [each for each in found if each[0] == state[0].id]
-        return store.stored(each for _, each in found)
-
-    def take(self, moved: Sequence[Moved]) -> None:
-        """What entered and left the stores that it reads: of each by itself, in the order in which they changed."""
-        for _, of_store in groupby(moved, key=lambda each: id(each.store)):
-            own = list(of_store)
-            for number, store in self.stores.items():
-                if store is own[0].store:
-                    self._take(own, self.program[self._on_change(number)])
-
-    def _take(self, moved: Sequence[Moved], on_change: Callable[..., object]) -> None:
-        now = self._runtime.clock.now
-        if self.context is None:
-            on_change(self.state, *together(moved), now)
-            return
-        slot = self.program.namespace["slot"]
-        shared = moved[0].store.type.context != self.context.name
-        for partition in list(self.context.partitions.values()):
-            own = moved if shared else [each for each in moved if each.partition is partition]
-            if own and not partition.ended:
-                on_change(partition.states[slot], *together(own), now)
-
-    def states(self) -> list[tuple[int | None, Any]]:
-        """(partition id, state) of every live partition, by id; id None without a context."""
-        if self.context is None:
-            return [(None, self.state)]
-        slot = self.program.namespace["slot"]
-        return [(p.id, p.states[slot]) for p in self.context.partitions.values()]
-
+    # -------------------------------------------------------------- reading
     def iterated(self, now: int, wanted: Container[int | None] | None = None) -> list[tuple[int | None, list[Any]]]:
         """(partition id, rows of the iterator) of every live partition, or of those `wanted`, by id.
 
         The rows are the engine's own. Errors: whatever an expression of the statement raises.
         """
         rows, found = self.program["rows"], self.states()
-        if self.fills and any(store.type.kind == "table" for store in self.stores.values()):
-            found = [(id_, self._anew(state, now)) for id_, state in found]
+        if self.reads_tables_alone:
+            found = [(id_, self.anew(state, now)) for id_, state in found]
         return [(id_, rows(state, now)) for id_, state in found if wanted is None or id_ in wanted]
-
-    def _anew(self, state: Any, now: int) -> Any:
-        """A state that has what a table holds now: it tells nobody of its changes."""
-        made = self.program["new_state"](state[0], now)
-        self.program["prefill"](made, now)
-        return made
 
     # -------------------------------------------------------------- who is told
     def add_listener(self, listener: Listener) -> None:

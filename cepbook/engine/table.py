@@ -12,7 +12,8 @@ from typing import Any
 
 from cepbook.engine.delta import Row
 from cepbook.engine.onset import program_of
-from cepbook.engine.relations.relation import Relation
+from cepbook.engine.relations.relation import Key
+from cepbook.engine.relations.shared import Name, Want
 from cepbook.engine.relations.store import Changes, Item, Store
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.compile import Program
@@ -41,7 +42,10 @@ class Rows(Unbound):
 
 
 class Table(Store):
-    """A table that runs. Nobody is told of its changes: who reads it, reads what is there then."""
+    """A table that runs. Nobody is told of its changes: who reads it, looks into its rows or indexes.
+
+    Aggregation columns change where they stand, so there are no indexes on them.
+    """
 
     def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, program: Program) -> None:
         super().__init__(type_, columns, changes, False)
@@ -162,7 +166,7 @@ class Table(Store):
         for item in old:
             if self.key(item[-1]) not in stays:
                 del items[self.key(item[-1])]
-            if state[2] is not None:
+            if state[2] is not None and item[0] not in changed:
                 state[2].leave(item)
         for row, origin in new:
             if origin is None:
@@ -172,11 +176,28 @@ class Table(Store):
             origin[1][-1] = made
             item = items[self.key(made)] = (origin[0], origin[1], made)
             if state[2] is not None:
-                state[2].enter(item)
+                state[2].replace(origin, item)
 
-    def _relation(self, state: Any) -> Relation:
-        """Aggregation columns change where they stand: indexes on them would not know."""
-        return super()._relation(state)
+    # -------------------------------------------------------------- indexes
+    def keeps(self, want: Want) -> bool:
+        return want.kind not in ("key", "rows")
+
+    def looking(self, want: Want, name: Name, key: Key, lasting: bool) -> Callable[[Any], Any]:
+        if self.keeps(want):
+            return super().looking(want, name, key, lasting)
+        return lambda state: state[1].items
+
+    def _some(self, state: Any, want: Want) -> Callable[[Any], Iterable[Item]] | None:
+        keys, items = self.type.keys, state[1].items
+        if not keys or not set(keys) <= set(want.columns):
+            return super()._some(state, want)
+        places = [want.columns.index(name) for name in keys]
+
+        def one(key: Any) -> Iterable[Item]:
+            item = items.get(key[places[0]] if len(places) == 1 else tuple(key[place] for place in places))
+            return () if item is None else (item,)
+
+        return one
 
 
 def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Program:

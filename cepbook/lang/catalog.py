@@ -79,8 +79,9 @@ class StoreType:
     """A named window or a table by name; its columns are the properties of the event type of the same name.
 
     `partitioned_as` names the event type whose partitions the rows of a window under a context belong to: the one that
-    it was created ``as``. Of a table there are the names of the primary `keys`; the aggregation columns have the
-    `plan.AggregateCall` in `calls` and their syntax in `texts`.
+    it was created ``as``. A window that `collects` keeps batches, whose rows others see when these are released. Of a
+    table there are the names of the primary `keys`; the aggregation columns have the `plan.AggregateCall` in `calls`
+    and their syntax in `texts`.
     """
 
     name: str
@@ -90,6 +91,7 @@ class StoreType:
     keys: tuple[str, ...] = ()
     calls: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
     texts: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+    collects: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from cepbook.engine.cycles.cycle import CycleForm, CycleState
 from cepbook.engine.cycles.stage import StageForm
 from cepbook.engine.cycles.windows import Row
 from cepbook.engine.outlet import Outlet
+from cepbook.engine.relations.reads import NO_READS, Reads
 from cepbook.engine.relations.store import Store, replaced
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
@@ -72,6 +73,7 @@ class Cycling:
         self._timers = timers
         self._activations = activations
         self._stores: Mapping[str, Store] = {}
+        self._looks = NO_READS
         assert program.select is not None
         self._select = program.select
         stages = tuple(tuple(StageForm(s, plan.fills) for s in each.stages) for each in plan.partitions)
@@ -105,16 +107,21 @@ class Cycling:
     def find(self, stores: Mapping[str, Store]) -> dict[str, Any]:
         """The select may read the named windows and tables `stores`; these and the relations, for subqueries."""
         self._stores = stores
+        wants, sources = self._select.wants, enumerate(scan.source.store for scan in self._select.steps.scans)
+        read = {number: stores[each.name] for number, each in sources if each is not None and each.name in stores}
+        self._looks = Reads(self._select.namespace, wants, self._plan.name, read)
         return {**stores, **{each.store.name: Emptied(each.store) for each in self._plan.partitions}}
 
     def start(self) -> None:
         """From now on the clock makes it run; tables have the rows that were given with it."""
         for name, columns, rows in self._plan.tables:
             replaced(self._stores[name], [dict(zip(columns, row, strict=True)) for row in rows], self._owner.now)
+        self._looks.attach()
         self._arm(self._owner.state)
 
     def stop(self) -> None:
         """It takes nothing more."""
+        self._looks.part()
 
     def _arm(self, state: Any) -> None:
         self._timers.arm_view(state[1].due, state)

@@ -2,7 +2,9 @@
 
 ``access`` looks through the parts of a condition for those that tie the relation's own values to what is known when it
 is read: the events of other inputs, constants, variables. Equalities together make the key of a hash index; without
-any, comparisons and ranges over one value make a range. What is left must be tested of each item that is found.
+any, ``x in (a, b)`` is looked up once for each of the options; without these, comparisons and ranges over one value
+make a range. What is left must be tested of each item that is found. ``of_store`` does the same for named windows and
+tables, whose readers share indexes: those on plain columns come first, and the primary key of a table is one.
 """
 
 from __future__ import annotations
@@ -11,23 +13,37 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cepbook.lang import expr as x
+from cepbook.lang.catalog import StoreType
 from cepbook.lang.types import BIGINTEGER, is_integral
 
 _INVERSE = {"+": "-", "-": "+"}
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _ORDERED = frozenset({"string", "char", "byte", "short", "int", "long", "float", "double", "biginteger", "bigdecimal"})
+# types as which a value is the same key: equal where it is equal, and found under the same hash
+_SAME_KEY = {
+    "byte": ("byte", "short", "int", "long", "float", "double", "biginteger"),
+    "short": ("short", "int", "long", "double", "biginteger"),
+    "int": ("int", "long", "double", "biginteger"),
+    "long": ("long", "biginteger"),
+    "float": ("float", "double"),
+    "double": ("double",),
+    "string": ("string",),
+    "char": ("char",),
+    "boolean": ("boolean",),
+}
 # what has another value from row to row, or from time to time: no key
 _PLACED = (x.Prev, x.Prior, x.InsertStream, x.AggregateRef, x.KeyRef, x.Grouping, x.CurrentTimestamp, x.Variable)
-_PASSING = (*_PLACED, x.UserCall, x.SubqueryRef)
+_PASSING = (*_PLACED, x.UserCall, x.SubqueryRef, x.TableRead, x.ContextProp)
 
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """``own = other``; with `nulls` null equals null."""
+    """``own = other``; with `nulls` null equals null. With `more` it is any of several: ``own in (other, *more)``."""
 
     own: x.Expr
     other: x.Expr
     nulls: bool = False
+    more: tuple[x.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +60,16 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How items of `input` are found: by `keys`, else by `range`, else by looking at all. `rest` must be tested."""
+    """How items of `input` are found: by `keys`, else by `range`, else by looking at all. `rest` must be tested.
+
+    `unique`: the keys are the primary key of a table.
+    """
 
     input: int
     keys: tuple[Equal, ...] = ()
     range: Range | None = None
     rest: tuple[x.Expr, ...] = ()
+    unique: bool = False
 
     @property
     def scans(self) -> bool:
@@ -71,25 +91,80 @@ def inputs_of(e: x.Expr) -> set[int]:
 
 def access(conditions: Sequence[x.Expr], target: int, known: Container[int]) -> Access:
     """How `target` is read under `conditions`, which hold together, when events of the inputs `known` are at hand."""
-    keys: list[Equal] = []
+    keys: dict[x.Expr, Equal] = {}
+    several: dict[x.Expr, Equal] = {}
     ranges: dict[x.Expr, list[tuple[x.Expr, Range]]] = {}
-    rest: list[x.Expr] = []
     for condition in conditions:
         equal = _equal(condition, target, known)
-        found = None if equal is not None else _range(condition, target, known)
-        if equal is not None and equal.own not in [key.own for key in keys]:
-            keys.append(equal)
+        among = None if equal is not None else _among(condition, target, known)
+        found = None if equal is not None or among is not None else _range(condition, target, known)
+        if equal is not None and equal.own not in [key.own for key in keys.values()]:
+            keys[condition] = equal
+        elif among is not None:
+            several[condition] = among
         elif found is not None:
             ranges.setdefault(found.own, []).append((condition, found))
-        else:
-            rest.append(condition)
+    if not keys and several:
+        keys = dict([next(iter(several.items()))])
     if keys or not ranges:
-        rest += [condition for parts in ranges.values() for condition, _ in parts]
-        return Access(target, tuple(keys), None, tuple(rest))
+        return Access(target, tuple(keys.values()), None, tuple(e for e in conditions if e not in keys))
     own, parts = max(ranges.items(), key=lambda item: len(item[1]))
     merged, left = _merged(own, parts)
-    rest += left + [condition for other, some in ranges.items() if other is not own for condition, _ in some]
-    return Access(target, (), merged, tuple(rest))
+    held = [condition for condition, _ in parts if condition not in left]
+    return Access(target, (), merged, tuple(e for e in conditions if e not in held))
+
+
+def of_store(
+    conditions: Sequence[x.Expr],
+    target: int,
+    known: Container[int],
+    store: StoreType,
+    filters: Sequence[x.Expr] = (),
+) -> Access:
+    """How `target`, rows of `store`, is read: by the primary key, by indexes on columns, else by one of its own.
+
+    Of the `filters`, which rows must pass, too, equalities are parts of keys.
+    """
+    if filters:
+        equal_ones = [e for e in filters if _equal(e, target, known) is not None]
+        found = of_store([*equal_ones, *conditions], target, known, store)
+        return replace(found, rest=(*found.rest, *(e for e in filters if e not in equal_ones)))
+    lasting = [e for e in conditions if not _reads_calls(e, target, store)]
+    equal = {e: key for e in lasting if (key := _equal(e, target, known)) is not None}
+    by_name = {column_of(key.own): (e, key) for e, key in reversed(equal.items())}
+    if store.keys and all(name in by_name for name in store.keys):
+        primary = [by_name[name] for name in store.keys]
+        used = [e for e, _ in primary]
+        return Access(target, tuple(key for _, key in primary), None, _without(conditions, used), unique=True)
+    usable = [e for e in lasting if _on_columns(access([e], target, known))]
+    found = access(usable, target, known)
+    if found.scans:
+        usable, found = lasting, access(lasting, target, known)
+    rest = tuple(e for e in conditions if e in found.rest or e not in usable)
+    return replace(found, rest=rest, unique=len(found.keys) == 1 and store.keys == (column_of(found.keys[0].own),))
+
+
+def _on_columns(found: Access) -> bool:
+    """Whether there is an index on columns, which readers share."""
+    return found.index is not None and all(column_of(e) is not None for e in found.index[1])
+
+
+def _without(conditions: Sequence[x.Expr], used: Sequence[x.Expr]) -> tuple[x.Expr, ...]:
+    return tuple(e for e in conditions if e not in used)
+
+
+def _reads_calls(e: x.Expr, target: int, store: StoreType) -> bool:
+    """Whether it reads an aggregation column of a table: these change where they stand, and no index would know."""
+    return any(isinstance(part, x.Prop) and part.stream == target and part.name in store.calls for part in x.walk(e))
+
+
+def column_of(e: x.Expr) -> str | None:
+    """The column that a key is, maybe as a wider type, which is the same key; None if it is none."""
+    if isinstance(e, x.Prop):
+        return e.name
+    if isinstance(e, x.Convert) and e.type.name in _SAME_KEY.get(e.operand.type.name, ()):
+        return column_of(e.operand)
+    return None
 
 
 def _merged(own: x.Expr, parts: Iterable[tuple[x.Expr, Range]]) -> tuple[Range, list[x.Expr]]:
@@ -123,6 +198,15 @@ def _equal(e: x.Expr, target: int, known: Container[int]) -> Equal | None:
 def _comparable(own: x.Expr, other: x.Expr) -> bool:
     """Whether equal values are equal keys: not where one side is only known at run time, or an array."""
     return all(e.type.name not in ("object", "map", "array", "struct", "event") for e in (own, other))
+
+
+def _among(e: x.Expr, target: int, known: Container[int]) -> Equal | None:
+    """``x in (a, b)``, where the options are single values."""
+    if not isinstance(e, x.InList) or e.negated or not e.options or not _is_key(e.operand, target):
+        return None
+    if not all(_is_known(option, target, known) and _comparable(e.operand, option) for option in e.options):
+        return None
+    return Equal(e.operand, e.options[0], more=e.options[1:])
 
 
 def _range(e: x.Expr, target: int, known: Container[int]) -> Range | None:

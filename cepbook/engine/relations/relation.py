@@ -39,6 +39,11 @@ class Index(State):
         """Take an item out; one that is not there does not matter."""
         raise NotImplementedError
 
+    def replace(self, old: Item, new: Item) -> None:
+        """Another item takes the place, and has the ordinal, of one that is there."""
+        self.leave(old)
+        self.enter(new)
+
 
 class HashIndex(Index):
     """`table` has the items of each key by ordinal, in order of arrival; null is a key.
@@ -67,6 +72,13 @@ class HashIndex(Index):
             found.pop(item[0], None)
             if not found:
                 del self.table[key]
+
+    def replace(self, old: Item, new: Item) -> None:
+        key = self.key(new)
+        if self.key(old) == key and key in self.table:
+            self.table[key][new[0]] = new
+        else:
+            super().replace(old, new)
 
 
 class SortedIndex(Index):
@@ -123,6 +135,12 @@ class Relation(State):
         if self.rows.pop(item[0], None) is not None:
             for index in self.indexes:
                 index.leave(item)
+
+    def replace(self, old: Item, new: Item) -> None:
+        """Another item takes the place of one that is there, and has its ordinal."""
+        self.rows[new[0]] = new
+        for index in self.indexes:
+            index.replace(old, new)
 
     def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
         """Take a whole change: an item that enters and leaves at once is not kept."""

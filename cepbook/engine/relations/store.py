@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cepbook.engine.delta import Row
-from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
-from cepbook.engine.rows.frozen import one_nan
-from cepbook.engine.state import State
-from cepbook.lang.catalog import IndexType, StoreType
+from cepbook.engine.relations.relation import HashIndex, Key
+from cepbook.engine.relations.shared import ColumnKey, Name, Picked, Shared, Want, Wanted
+from cepbook.engine.rows.frozen import is_hashable
+from cepbook.lang.catalog import EventType, IndexType, StoreType
 
 Item = tuple[Any, ...]
 
@@ -23,6 +23,7 @@ class Owner(Protocol):
     """The statement that created a store."""
 
     name: str
+    output_type: EventType
 
     @property
     def program(self) -> Any:
@@ -58,10 +59,18 @@ class Looker(Protocol):
         """What entered and left in a context partition of the store's owner."""
 
 
+class Lagging(Protocol):
+    """A reader that looks into the contents, and is told of changes later than they happen."""
+
+    def missed(self, moved: Moved) -> None:
+        """It is to be told of this."""
+
+
 class Store:
     """A named window: `owner` holds its rows, `readers` are told of what enters and leaves.
 
-    Items begin with their ordinal and end with the row.
+    Items begin with their ordinal and end with the row. Where an index is `wanted` the states of the owner have the
+    contents as a relation, behind the view.
     """
 
     def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, unseen: bool) -> None:
@@ -71,6 +80,8 @@ class Store:
         self.owner: Owner
         self.readers: list[Reader] = []
         self.lookers: list[Looker] = []
+        self.lagging: list[Lagging] = []
+        self.wanted: dict[Name, Wanted] = {}
         self.unseen = unseen  # rows are collected before anybody is told of them
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
@@ -95,51 +106,90 @@ class Store:
         for looker in self.lookers:
             looker.look(state[0], entered, left)
         if self.readers:
-            self._changes.add(Moved(self, state[0], entered, left))
+            moved = Moved(self, state[0], entered, left)
+            for reader in self.lagging:
+                reader.missed(moved)
+            self._changes.add(moved)
 
     def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
         """What generated code of on-triggers calls; `partition_of` gives the context partition of a state of theirs."""
-        return {
-            "target": lambda state: self.owner.state_of(partition_of(state)),
-            "contents": self.contents,
-            "by_key": self.by_key,
-            "within": self.within,
-            "move": self.move,
-        }
+        return {"target": lambda state: self.owner.state_of(partition_of(state)), "move": self.move}
 
     def contents(self, state: Any) -> list[Item]:
         """The items in a state of the owner; those that are still collected for a batch, too."""
         return list(state[1].contents())
 
+    # -------------------------------------------------------------- indexes
+    def keeps(self, want: Want) -> bool:
+        """Whether what is wanted is kept behind the contents, for those who look into it."""
+        return True
+
+    def want(self, user: object, name: Name, kind: str, key: Key) -> None:
+        """`user` looks into an index: it is there from now on."""
+        wanted = self.wanted.setdefault(name, Wanted(kind, key))
+        if user not in wanted.users:
+            wanted.users.append(user)
+        for _, state in self.owner.states():
+            self.begun(state)
+
+    def part(self, user: object) -> None:
+        """`user` looks into nothing any more: what nobody else wants is forgotten."""
+        states = [state for _, state in self.owner.states() if state is not None]
+        for name, wanted in list(self.wanted.items()):
+            if user in wanted.users:
+                wanted.users.remove(user)
+            if not wanted.users:
+                del self.wanted[name]
+                for state in states:
+                    if state[2] is not None:
+                        state[2].drop(name)
+        for state in states if not self.wanted else ():
+            state[2] = None
+
+    def begun(self, state: Any) -> None:
+        """The contents of a state as a relation with all indexes that are wanted, if any is."""
+        if state is None or not self.wanted or self.unseen:
+            return
+        if state[2] is None:
+            state[2] = Shared(state[1].contents())
+        for name, wanted in self.wanted.items():
+            state[2].name(name, wanted)
+
+    def looking(self, want: Want, name: Name, key: Key, lasting: bool) -> Callable[[Any], Any]:
+        """What gives, for a state of the owner, what a reader looks into.
+
+        Without the index, as for a query, which does not last, it is one over part of the key, or the rows one by one.
+        """
+        wanted = name in self.wanted and not self.unseen
+        if want.kind == "hash":
+            if wanted:
+                return lambda state: state[2].named[name].table
+            return lambda state: Picked(lambda: self.contents(state), key, self._some(state, want))
+        if want.kind == "sorted" and wanted:
+            return lambda state: state[2].named[name]
+        if want.kind == "rows" and wanted and lasting:
+            return lambda state: state[2].rows
+        return lambda state: Picked(lambda: self.contents(state), key)
+
+    def _some(self, state: Any, want: Want) -> Callable[[Any], Iterable[Item]] | None:
+        """What gives the items that may have a key, by the index there is over most of its columns."""
+        found = [(name[1:], self.by_key) for name, each in self.wanted.items() if each.kind == "hash" and name[1]]
+        found = [each for each in found if set(each[0]) <= set(want.columns)]
+        if not found or self.unseen:
+            return None
+        columns, look = max(found, key=lambda each: len(each[0]))
+        places = [want.columns.index(name) for name in columns]
+        if len(want.columns) == 1:
+            return lambda key: look(state, columns, key)
+        if len(columns) == 1:
+            return lambda key: look(state, columns, key[places[0]])
+        return lambda key: look(state, columns, tuple(key[place] for place in places))
+
     def by_key(self, state: Any, columns: tuple[str, ...], key: Any) -> list[Item]:
-        """Those whose `columns` have the values of `key`."""
-        found = self._index(state, HashIndex, columns).table.get(key)
-        return [] if found is None else list(found.values())
-
-    def within(self, state: Any, column: str, low: Any, high: Any, with_low: bool, with_high: bool) -> list[Item]:
-        """Those whose `column` lies between two values, in order of arrival."""
-        found = self._index(state, SortedIndex, (column,)).within(low, high, with_low, with_high)
-        return sorted(found, key=_ordinal)
-
-    def _index(self, state: Any, kind: type[Any], columns: tuple[str, ...]) -> Any:
-        """The index of a kind over `columns`, made when it is first needed."""
-        relation = self._relation(state)
-        for index in relation.indexes:
-            if type(index) is kind and isinstance(index.key, ColumnKey) and index.key.columns == columns:
-                return index
-        made = kind(ColumnKey(columns))
-        relation.add_index(made)
-        return made
-
-    def _relation(self, state: Any) -> Relation:
-        """The contents with indexes. A batch that is being collected changes unseen: it is looked through anew."""
-        relation: Relation | None = state[2]
-        if relation is None or self.unseen:
-            relation = Relation()
-            for item in state[1].contents():
-                relation.enter(item)
-            state[2] = None if self.unseen else relation
-        return relation
+        """The items whose `columns` have the values of `key`, by an index that is wanted."""
+        index = state[2].named["hash", *columns]
+        assert isinstance(index, HashIndex)
+        return list(index.table.get(key, {}).values())
 
     # -------------------------------------------------------------- unique indexes
     def admit(self, state: Any, change: tuple[Sequence[Item], Sequence[Item]], now: int) -> Any:
@@ -148,9 +198,6 @@ class Store:
             return change
         entered, left = change
         gone = {item[0] for item in (*entered, *left)}
-        if state[2] is None and not self.unseen:  # what enters is there already, and is told of later
-            relation = state[2] = Relation()
-            relation.change([item for item in state[1].contents() if item[0] not in gone], ())
         found: list[Item] = []
         why = ""
         for item in entered:
@@ -171,10 +218,17 @@ class Store:
         for index in self.uniques:
             key = ColumnKey(tuple(name for name, _ in index.columns))
             value = key((row,))
-            held = [*self.by_key(state, key.columns, value), *(item for item in more if key(item) == value)]
+            there = self._with_key(state, key, value)
+            held = [*there, *(item for item in more if key(item) == value)]
             if any(item[0] not in gone for item in held):
                 return f"unique index `{index.name}`: `{self.name}` has a row with {_shown(key.columns, row)} already"
         return None
+
+    def _with_key(self, state: Any, key: ColumnKey, value: Any) -> list[Item]:
+        """The items with a value of a key. Batches that are being collected, and arrays, have no index."""
+        if state[2] is not None and ("hash", *key.columns) in self.wanted:
+            return self.by_key(state, key.columns, value)
+        return [item for item in self.contents(state) if key(item) == value]
 
     def clash(self, index: IndexType) -> str | None:
         """A key of `index` that several rows have."""
@@ -230,30 +284,34 @@ def replaced(store: Store, rows: Iterable[Row], now: int) -> None:
 
 
 def declare(stores: Mapping[str, Store], indexes: Mapping[str, IndexType]) -> None:
-    """These are the indexes that are declared now."""
+    """These are the indexes that are declared now: they are there whoever reads."""
     for store in stores.values():
-        store.uniques = tuple(each for each in indexes.values() if each.store == store.name and each.unique)
+        own = [each for each in indexes.values() if each.store == store.name]
+        store.uniques = tuple(each for each in own if each.unique)
+        types = store.owner.output_type.properties
+        plain = [each for each in own if all(is_hashable(types[name]) for name, _ in each.columns)]
+        kinds = dict(map(_declared, plain))
+        gone = [name for name, wanted in store.wanted.items() if _DECLARED in wanted.users and name not in kinds]
+        for name, kind in kinds.items():
+            store.want(_DECLARED, name, kind, ColumnKey(name[1:]))
+        if gone:
+            store.part(_DECLARED)
+            declare({store.name: store}, indexes)
+
+
+_DECLARED = "create index"
+
+
+def _declared(index: IndexType) -> tuple[Name, str]:
+    """What is wanted by a declaration: one column may be sorted; of several, and where they are unique, equality is."""
+    columns = tuple(name for name, _ in index.columns)
+    ordered = len(columns) == 1 and index.columns[0][1] == "btree" and not index.unique
+    kind = "sorted" if ordered else "hash"
+    return (kind, *columns), kind
 
 
 def _shown(columns: Sequence[str], row: Row) -> str:
     return ", ".join(f"{name} = {row[name]!r}" for name in columns)
-
-
-def _ordinal(item: Item) -> int:
-    return int(item[0])
-
-
-class ColumnKey(State):
-    """The key of an index over columns of a store's rows; all NaN are one key."""
-
-    __slots__ = ("columns",)
-
-    def __init__(self, columns: tuple[str, ...]) -> None:
-        self.columns = columns
-
-    def __call__(self, item: Item) -> Any:
-        row, columns = item[-1], self.columns
-        return one_nan(row[columns[0]]) if len(columns) == 1 else tuple([one_nan(row[name]) for name in columns])
 
 
 @dataclass(frozen=True, slots=True)

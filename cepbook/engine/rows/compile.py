@@ -7,7 +7,7 @@ only has while anybody listens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.recognize.code import FORM
+from cepbook.engine.relations.shared import Want
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
@@ -24,6 +25,7 @@ from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.lots import write_lots
 from cepbook.engine.rows.lowering import lowered
+from cepbook.engine.rows.reading import Looks
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
 from cepbook.engine.rows.stored import StoreCode, write_consumer, write_joined, write_on_select
@@ -58,6 +60,7 @@ class Program:
     patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
     subqueries: tuple[Program, ...] = ()  # of the statement, each a module of its own
     select: Program | None = None  # of a statement that is run in cycles: what it reads of its relations
+    wants: Mapping[str, tuple[int, Want]] = field(default_factory=dict)  # what it looks into of stores
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
 
@@ -124,6 +127,7 @@ def compile_select(
     program.legend = legend(writer.code)
     program.notes = notes(writer.code, writer.body.arrivals)
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
+    program.wants = writer.looks.wants
     return program
 
 
@@ -138,6 +142,7 @@ class _Writer:
         self.columns = steps.properties + extra
         self.all_properties = all_properties
         self.contextual = steps.context is not None
+        self.looks = self.body.joins.looks if self.body.joins is not None else Looks(code.source)
 
     def write(self) -> None:
         if self.steps.lots:
@@ -147,7 +152,7 @@ class _Writer:
         elif self.steps.consumes:
             write_consumer(self.body)
         elif self.steps.selects is not None:
-            write_on_select(self.body, self.steps.selects)
+            self.looks = write_on_select(self.body, self.steps.selects)
         else:
             self._on_event()
             self._run()

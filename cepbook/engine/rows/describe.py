@@ -143,7 +143,8 @@ def _joined(join: Join, steps: Steps) -> Iterator[str]:
         head, *_ = _shown(own.scan, own)
         kept = [fact for stage in own.stages for fact in _kept(stage, own)]
         yield f"{' '.join(words)} {head}: {kept[0] if kept else 'nothing is kept'}"
-        for path in join.reached(number) if join.active[number] else ():
+        of_trigger = [join.of_target] if number and steps.selects is not None else []
+        for path in of_trigger if steps.selects is not None else join.reached(number) if join.active[number] else ():
             for fact in _found(path):
                 yield f"    [{path.input}] {fact}"
 

@@ -2,9 +2,11 @@
 
 Each input is a little statement up to its windows: a state of its own (``_input_state0``) and a function that takes an
 event (``arrive0``). ``find0(R, items)`` makes the combinations with `items` of input 0 out of the relations ``R``:
-loops, one per other input, each over what an index or the whole relation gives. Outer joins are made stream after
-stream, as they are written: ``extend2`` joins stream 2 to combinations of the streams before it, ``with2`` finds those
-that go with items of stream 2.
+loops, one per other input, each over what an index or the whole relation gives. Of named windows and tables these are
+the relations that all their readers share: there ``R`` has the context partition, with which they are asked.
+
+Outer joins are made stream after stream, as they are written: ``extend2`` joins stream 2 to combinations of the streams
+before it, ``with2`` finds those that go with items of stream 2.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
-from cepbook.engine.relations.access import Access, access, inputs_of
+from cepbook.engine.relations.access import Access, inputs_of
 from cepbook.engine.relations.relation import Relation
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
@@ -22,7 +25,7 @@ from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joined import MISSING, Joined, JoinForm
 from cepbook.engine.rows.lowering import of_input
 from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_read, write_taken
-from cepbook.engine.rows.reading import fresh_index, key_function, looked_into, loop_head
+from cepbook.engine.rows.reading import Looks, fresh_index, key_function, looked_into, loop_head, take_apart
 from cepbook.engine.rows.windows.form import CHANGE, Posted
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -47,6 +50,7 @@ class JoinPipeline(Pipeline):
         self.join = self.steps.join
         self.rows = code.items
         self.at = 0
+        self.looks = Looks(self.source)
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
             own = Code(steps, code.base.at(aggregates=(), keys=(), state="state_of(S[0])"))
@@ -84,7 +88,8 @@ class JoinPipeline(Pipeline):
     def view(self) -> str:
         joined, relation = self.source.bind("_Joined", Joined), "_relation"
         states = ", ".join(f"_input_state{number}(P, now)" for number in range(len(self.inputs)))
-        relations = ", ".join(f"{relation}{number}()" for number in range(len(self.inputs)))
+        shared = self.join.shared
+        relations = ", ".join("P" if n in shared else f"{relation}{n}()" for n in range(len(self.inputs)))
         return f"{joined}(join_form, [{states}], [{relations}])"
 
     def ask(self) -> None:
@@ -115,8 +120,8 @@ class JoinPipeline(Pipeline):
 
     @property
     def tables(self) -> list[int]:
-        """The inputs that are tables."""
-        return [number for number, table in enumerate(self.join.tables) if table]
+        """The inputs that are tables whose rows are copied before they are looked at."""
+        return [number for number, table in enumerate(self.join.tables) if table and number not in self.join.shared]
 
     def write_tables(self) -> None:
         """``table0(S)``: the present rows of the table that is input 0, as items of that input."""
@@ -138,7 +143,7 @@ class JoinPipeline(Pipeline):
     def prefill(self) -> None:
         """Write that all named windows are there from the beginning; rows that they make count and are not posted."""
         for number in self.stores:
-            if not self.join.node.inputs[number].unidirectional:
+            if not self.join.node.inputs[number].unidirectional and number not in self.join.shared:
                 held = f"taken{number}(W.states[{number}], stored(S, {number}), now)"
                 self.source.line(f"W.relations[{number}].change({held}, ())")
         if not self.join.unidirectional:
@@ -170,7 +175,7 @@ class JoinPipeline(Pipeline):
             {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
             namespace["joined_rows"],  # type: ignore[arg-type]
             self.join.active,
-            tuple(not each.unidirectional for each in self.join.node.inputs),
+            tuple(not e.unidirectional and n not in self.join.shared for n, e in enumerate(self.join.node.inputs)),
             bool(steps.wants_remove or steps.aggregation or steps.output) and not self.join.unidirectional,
             tuple(self.rows.place(n) for n in numbers),
             tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
@@ -184,21 +189,40 @@ class JoinPipeline(Pipeline):
                 if active or number == 0:
                     self._write_loops(number)
             with self.source.block("def joined_rows(R):"):
-                self.source.line("return find0(R, R[0].rows.values())")
+                self.source.line(f"return find0(R, {self._whole(0)})")
         else:
             self._write_outer()
+        for number in self.join.shared:
+            self._write_whole(number)
         self._write_relations()
+        self.looks.write_keys(self._unpack_item, self._scope)
 
     def _write_relations(self) -> None:
         relation = self.source.bind("_Relation", Relation)
         for number, each in enumerate(self.inputs):
+            if number in self.join.shared:
+                continue
             made = []
             for place, (kind, exprs) in enumerate(each.indexes):
                 name = f"key{number}_{place}"
-                key_function(name, exprs, self._unpacking([number], "item"), self._scope)
+                key_function(name, exprs, partial(self._unpack_item, number), self._scope)
                 made.append(fresh_index(kind, name, self.source))
             with self.source.block(f"def _relation{number}():"):
                 self.source.line(f"return {relation}([{', '.join(made)}])")
+
+    def _whole(self, number: int) -> str:
+        """Code of all items of an input."""
+        return f"items{number}(R)" if number in self.join.shared else f"R[{number}].rows.values()"
+
+    def _write_whole(self, number: int) -> None:
+        """``items0(R)``: all rows of the store that is input 0, as items of that input."""
+        with self.source.block(f"def items{number}(R):"):
+            self.source.line("found = []")
+            path = self.join.all_of(number)
+            self._hoist(path)
+            with self._each(path), self._if(path.rest):
+                self.source.line(f"found.append({self._item(number)})")
+            self.source.line("return found")
 
     @property
     def _scope(self) -> Scope:
@@ -212,8 +236,23 @@ class JoinPipeline(Pipeline):
     def _unpack(self, number: int) -> None:
         self.source.line(self._unpacking([number], f"i{number}"))
 
+    def _unpack_item(self, number: int, item: str) -> None:
+        """Write what takes an item of a relation apart: of an input's own, or of a store's."""
+        if number in self.join.shared:
+            take_apart(self.rows.inputs[number], item, f"q{number}_", self.source)
+        else:
+            self.source.line(self._unpacking([number], item))
+
+    def _item(self, number: int) -> str:
+        """Code of the item of an input that was found in a relation and taken apart."""
+        if number not in self.join.shared:
+            return f"i{number}"
+        names = self.rows.locals_of(number)
+        return f"({', '.join(names)}{',' * (len(names) == 1)})"
+
     def _write_loops(self, number: int) -> None:
         source, open_conditions = self.source, list(self.join.conditions)
+        open_conditions += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]
         with source.block(f"def find{number}(R, items):"):
             source.line("found = []")
             accesses = self.join.reached(number)
@@ -230,8 +269,8 @@ class JoinPipeline(Pipeline):
         later = [e for e in open_ if e not in ready]
         with self._if(ready):
             if not accesses:
-                items = " + ".join(f"i{n}" for n in range(len(self.inputs)))
-                self.source.line(f"found.append({items})")
+                items = (f"i{n}" if n == number else self._item(n) for n in range(len(self.inputs)))
+                self.source.line(f"found.append({' + '.join(items)})")
                 return
             first, *rest = accesses
             with self._each(first):
@@ -257,14 +296,17 @@ class JoinPipeline(Pipeline):
 
     def _hoist(self, each: Access) -> None:
         """Write the local that an access looks into, before the loop."""
-        index = 0 if each.scans else self._index(each)
-        self.source.line(f"x{each.input} = {looked_into(each, f'R[{each.input}]', index)}")
+        if each.input in self.join.shared:
+            looked = f"{self.looks.look(each)}(R[{each.input}])"
+        else:
+            looked = looked_into(each, f"R[{each.input}]", 0 if each.scans else self._index(each))
+        self.source.line(f"x{each.input} = {looked}")
 
     @contextmanager
     def _each(self, each: Access) -> Iterator[None]:
         """Write the loop over the items of an input that an access finds, taken apart."""
         with self.source.block(loop_head(each, f"x{each.input}", f"i{each.input}", self._scope)):
-            self._unpack(each.input)
+            self._unpack_item(each.input, f"i{each.input}")
             yield
 
     # -------------------------------------------------------------- outer joins
@@ -273,10 +315,9 @@ class JoinPipeline(Pipeline):
         for number, each in enumerate(self.join.node.inputs):
             missing = ", ".join([str(MISSING), *["None"] * (len(self.rows.inputs[number].parts) - 1)])
             self.source.line(f"nothing{number} = ({missing},)")
-            conditions = self.join.tied(number)
             if number:
-                self._write_extend(number, each.kind, conditions)
-            self._write_with(number, each.kind, conditions)
+                self._write_extend(number, each.kind)
+            self._write_with(number, each.kind)
             with self.source.block(f"def all{number}(R):"):
                 self._write_all(number, each.kind)
         needed = self._required()
@@ -309,27 +350,26 @@ class JoinPipeline(Pipeline):
             found = f"extend{number}(R, {found})"
         return found
 
-    def _write_extend(self, number: int, kind: str, conditions: Sequence[x.Expr]) -> None:
+    def _write_extend(self, number: int, kind: str) -> None:
         """``extend1(R, before)``: combinations of the inputs before it, each with the partners of input 1."""
-        source = self.source
-        before = sorted({n for e in conditions for n in inputs_of(e)} - {number})
+        source, found = self.source, self.join.beyond(number)
+        before = sorted({n for e in self.join.tied(number) for n in inputs_of(e)} - {number})
         with source.block(f"def extend{number}(R, before):"):
             source.line("found = []")
-            found = access(conditions, number, set(range(number)))
             self._hoist(found)
             with source.block("for item in before:"):
                 source.line(self._unpacking(range(number), "item"))
                 source.line("alone = True")
                 present = " and ".join(f"q{n}_o >= 0" for n in before)
                 with source.block(f"if {present}:" if present else "if True:"), self._each(found), self._if(found.rest):
-                    source.line(f"found.append(item + i{number})")
+                    source.line(f"found.append(item + {self._item(number)})")
                     source.line("alone = False")
                 if kind in ("left", "full"):
                     with source.block("if alone:"):
                         source.line(f"found.append(item + nothing{number})")
             source.line("return found")
 
-    def _write_with(self, number: int, kind: str, conditions: Sequence[x.Expr]) -> None:
+    def _write_with(self, number: int, kind: str) -> None:
         """``with1(R, items)``: combinations of the inputs up to 1 with these items of input 1."""
         source = self.source
         with source.block(f"def with{number}(R, items):"):
@@ -337,23 +377,22 @@ class JoinPipeline(Pipeline):
                 source.line("return list(items)")
                 return
             source.line("found = []")
-            partner = next((n for e in conditions for n in sorted(inputs_of(e)) if n < number), None)
-            by_partner = None
-            if partner is not None:
-                own = [e for e in conditions if inputs_of(e) == {partner, number}]
-                by_partner = access(own, partner, {number})
-                self._hoist(by_partner)
+            partners = self.join.before(number)
+            tied = self.join.reaches_back(number)
+            others = [e for e in self.join.tied(number) if inputs_of(e) != {partners.input, number}]
+            if tied:
+                self._hoist(partners)
             else:
                 source.line(f"before = all{number - 1}(R)")
             with source.block(f"for i{number} in items:"):
                 self._unpack(number)
                 source.line("alone = True")
-                if by_partner is not None:
+                if tied:
                     source.line("partners = []")
-                    with self._each(by_partner), self._if(by_partner.rest):
-                        source.line(f"partners.append(i{partner})")
-                    source.line(f"before = {self._up_to(partner or 0, number - 1, 'partners')} if partners else ()")
-                with source.block("for item in before:"):
+                    with self._each(partners), self._if(partners.rest):
+                        source.line(f"partners.append({self._item(partners.input)})")
+                    source.line(f"before = {self._up_to(partners.input, number - 1, 'partners')} if partners else ()")
+                with source.block("for item in before:"), self._tested(number, others):
                     source.line(f"found.append(item + i{number})")
                     source.line("alone = False")
                 if kind in ("right", "full"):
@@ -362,10 +401,22 @@ class JoinPipeline(Pipeline):
                         source.line(f"found.append({nothing} + i{number})")
             source.line("return found")
 
+    @contextmanager
+    def _tested(self, number: int, conditions: Sequence[x.Expr]) -> Iterator[None]:
+        """Test what else ties `number` to the combination ``item`` of the inputs before it."""
+        if not conditions:
+            yield
+            return
+        self.source.line(self._unpacking(range(number), "item"))
+        before = sorted({n for e in conditions for n in inputs_of(e)} - {number})
+        present = " and ".join(f"q{n}_o >= 0" for n in before)
+        with self.source.block(f"if {present}:" if present else "if True:"), self._if(conditions):
+            yield
+
     def _write_all(self, number: int, kind: str) -> None:
         """All combinations of the inputs up to `number`."""
         source = self.source
-        rows = f"R[{number}].rows.values()"
+        rows = self._whole(number)
         if number == 0:
             source.line(f"return list({rows})")
             return

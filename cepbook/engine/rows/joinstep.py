@@ -1,13 +1,17 @@
-"""The step of a join: which streams, under which conditions, and how an event of one finds those of the others."""
+"""The step of a join: which streams, under which conditions, and how an event of one finds those of the others.
+
+The ways that are planned here are those that are shown, and those that are written as code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from cepbook.engine.relations.access import Access, access, inputs_of
+from cepbook.engine.relations.access import Access, access, inputs_of, of_store
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
+from cepbook.lang.catalog import StoreType
 from cepbook.lang.expr import Expr
 
 
@@ -17,10 +21,14 @@ class Join:
 
     `conditions` are those of the where-clause that are tested while combinations are made, in a join of inner kinds
     alone; `Where` has the others. `active`: the inputs whose events make rows, all but in unidirectional joins.
+
+    The inputs of `shared` are stores whose own relations are looked into. Their filters, under the inputs' numbers, are
+    conditions then.
     """
 
     node: p.Join
     conditions: tuple[Expr, ...]
+    shared: Mapping[int, tuple[StoreType, tuple[Expr, ...]]] = field(default_factory=dict)
 
     @property
     def active(self) -> tuple[bool, ...]:
@@ -42,27 +50,66 @@ class Join:
     def unidirectional(self) -> bool:
         return any(each.unidirectional for each in self.node.inputs)
 
+    def way(self, conditions: Sequence[Expr], target: int, known: Container[int]) -> Access:
+        """How items of `target` are found under `conditions` when items of the inputs `known` are at hand."""
+        if target not in self.shared:
+            return access(conditions, target, known)
+        store, filters = self.shared[target]
+        return of_store(conditions, target, known, store, filters)
+
     def reached(self, number: int) -> list[Access]:
-        """How an event of input `number` finds those of the others, outermost loop first.
+        """How an event of input `number` finds those of the others, one way after the other.
 
         In a join of inner kinds what is found by an index comes before what is looked through; of an outer join the
-        streams are reached as they are written.
+        streams are reached as they are written: `before` it, then `beyond`.
         """
-        known, left, found = {number}, [n for n in range(len(self.node.inputs)) if n != number], list[Access]()
+        count = len(self.node.inputs)
+        if not self.inner:
+            return [*self._before(number), *(self.beyond(n) for n in range(number + 1, count))]
+        known, left, found = {number}, [n for n in range(count) if n != number], list[Access]()
         while left:
-            if self.inner:
-                ways = {n: access(self.conditions, n, known) for n in left}
-                by_index = [n for n in left if ways[n].keys] or [n for n in left if not ways[n].scans]
-                chosen = _nearest(by_index, number) if by_index else left[0]
-                found.append(ways[chosen])
-            else:
-                ties = [e for n in range(len(self.node.inputs)) for e in self.tied(n)]
-                chosen = next((n for n in left for e in ties if n in inputs_of(e) and inputs_of(e) & known), left[0])
-                own = [e for e in ties if chosen in inputs_of(e) and inputs_of(e) <= {chosen, *known}]
-                found.append(access(own, chosen, known))
+            ways = {n: self.way(self.conditions, n, known) for n in left}
+            by_index = [n for n in left if ways[n].keys] or [n for n in left if not ways[n].scans]
+            chosen = _nearest(by_index, number) if by_index else left[0]
+            found.append(ways[chosen])
             known.add(chosen)
             left.remove(chosen)
         return found
+
+    def _before(self, number: int) -> list[Access]:
+        if number == 0:
+            return []
+        first = self.before(number)
+        begin = first.input
+        return [first, *self._before(begin), *(self.beyond(n) for n in range(begin + 1, number))]
+
+    def before(self, number: int) -> Access:
+        """In an outer join: how items of `number` find those of the input before it that the on-clause names first.
+
+        With no condition it is input 0, and all combinations up to this one.
+        """
+        conditions = self.tied(number)
+        partner = next((n for e in conditions for n in sorted(inputs_of(e)) if n < number), 0)
+        return self.way([e for e in conditions if inputs_of(e) == {partner, number}], partner, {number})
+
+    def reaches_back(self, number: int) -> bool:
+        """Whether the on-clause of an input names one before it."""
+        return any(n < number for e in self.tied(number) for n in inputs_of(e))
+
+    def beyond(self, number: int) -> Access:
+        """In an outer join: how combinations of the inputs before it find items of `number`."""
+        return self.way(self.tied(number), number, range(number))
+
+    @property
+    def of_target(self) -> Access:
+        """Of an on-trigger: how an event, which is input 1, finds the rows of the store, input 0."""
+        store = p.source_of(self.node.inputs[0].stream).store
+        assert store is not None
+        return of_store(self.conditions, 0, (1,), store)
+
+    def all_of(self, number: int) -> Access:
+        """All items of an input."""
+        return self.way([], number, ())
 
     def tied(self, number: int) -> list[Expr]:
         """The equalities that tie input `number` to those before it; an outer join pairs null with null."""

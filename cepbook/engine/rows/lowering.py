@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from cepbook.engine.relations.access import of_store
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.behind import Derive, Recognize, Unfold
 from cepbook.engine.rows.cyclestep import Cycle
@@ -24,6 +26,7 @@ from cepbook.engine.rows.steps import (
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
+from cepbook.lang.catalog import StoreType
 from cepbook.lang.expr import Expr
 from cepbook.lang.rewrite.expressions import substitute
 from cepbook.lang.types import BOOLEAN
@@ -49,7 +52,8 @@ def lowered(plan: p.StatementPlan) -> Steps:
         scan, inner = Scan(plan.source), tuple(inputs)
         return Steps(plan.span, None, scan, Apply("istream"), inputs=inner, lots=True, cycles=Cycle(plan))
     if isinstance(plan, p.MergeStatement):
-        applied = Apply("irstream", None, plan.assigned, plan.drop, merges=plan)
+        found = of_store(x.conjuncts(plan.predicate), 0, (1,), plan.target)
+        applied = Apply("irstream", None, plan.assigned, plan.drop, merges=plan, found=found)
         return Steps(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(plan, p.UpdateStatement):
         applied = Apply("irstream", None, plan.assigned, plan.drop, changes=plan.changes)
@@ -131,14 +135,19 @@ def _join(found: Steps, node: p.Join, triggered: bool) -> None:
     found.join = join
     after = [*after_window(found), *join.conditions, *(each.on for each in node.inputs)]
     inputs: list[Steps] = []
+    shared: dict[int, tuple[StoreType, tuple[Expr, ...]]] = {}
     for number, each in enumerate(node.inputs):
         source = p.source_of(each.stream)
         steps = Steps(each.span, found.context, _scan(source), Apply("irstream"), lots=found.lots)
         own = [None if e is None else of_input(e, number) for e in after]
+        if source.store is not None and not each.unidirectional and is_shared(source, found.context, own):
+            shared[number] = source.store, tuple(_as_input(e, number) for e in x.conjuncts(source.filter))
+            own.append(source.filter)
         steps.row = Row(p.Projection(each.stream, ()), None, "unaggregated")
         _keep(steps, _views(each.stream), own, False, True)
         inputs.append(steps)
     found.inputs = tuple(inputs)
+    found.join = replace(join, shared=shared)
     found.stages = (Keep((), False, (), (), False, False, True, 0),)
     found.priors = ()
 
@@ -154,6 +163,30 @@ def of_input(e: Expr, number: int) -> Expr:
         if isinstance(part, (x.Prop, x.EventOf)):
             own[part] = replace(part, stream=0 if part.stream == number else -1)
     return substitute(e, own)
+
+
+def _as_input(e: Expr, number: int) -> Expr:
+    """`e`, which reads stream 0 alone, of the input `number`."""
+    parts = (part for part in x.walk(e) if isinstance(part, (x.Prop, x.EventOf)))
+    return substitute(e, {part: replace(part, stream=number) for part in parts})
+
+
+def is_shared(source: p.Source, context: str | None, after: Iterable[Expr | None]) -> bool:
+    """Whether a reader in `context` looks into the relation of the store itself, and keeps no copy of its rows.
+
+    `after` is what is read of its items, as those of stream 0. A filter whose value may change decides when a row
+    enters. Rows of a table are read as they are, and so is what their filter reads.
+    """
+    store = source.store
+    if store is None or store.collects or store.context not in (None, context):
+        return False
+    parts = [part for e in after if e is not None for part in x.walk(e)]
+    if any(isinstance(e, (x.Prev, x.Prior)) and (e.value is None or not _reads_others(e.value)) for e in parts):
+        return False
+    passing: tuple[type[Expr], ...] = (x.SubqueryRef, x.ContextProp)
+    if store.kind == "window":
+        passing += (x.Variable, x.UserCall, x.CurrentTimestamp, x.TableRead)
+    return not any(isinstance(e, passing) for f in x.conjuncts(source.filter) for e in x.walk(f))
 
 
 def _in_order(e: Expr) -> list[Expr]:

@@ -1,14 +1,21 @@
-"""Code that reads a relation as an access path says: the loop over the items that an index or the whole of it gives."""
+"""Code that reads a relation as an access path says: the loop over the items that an index or the whole of it gives.
+
+What windows of a statement hold it keeps in relations of its own. The rows of named windows and tables are in one
+relation for all readers: `Looks` writes what a module wants of them, and how their rows are taken apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from cepbook.engine.relations.access import Access, Range
+from cepbook.engine.relations.access import Access, Range, column_of
 from cepbook.engine.relations.relation import HashIndex, SortedIndex
+from cepbook.engine.relations.shared import Want, by_arrival, several, several_rows
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.frozen import key_code
+from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 
@@ -26,18 +33,30 @@ def looked_into(path: Access, relation: str, index: int) -> str:
     return f"{relation}.indexes[{index}]{'.table' if path.keys else ''}"
 
 
-def loop_head(path: Access, within: str, item: str, scope: Scope) -> str:
+def loop_head(path: Access, within: str, item: str, scope: Scope, *, by_age: bool = False) -> str:
     """Write what an access needs (the key, the bounds); gives the head of the loop over the items that it finds.
 
-    `within` is code of what it looks into; `scope` has what is known.
+    `within` is code of what it looks into; `scope` has what is known. `by_age`: they come in order of arrival.
     """
+    source = scope.source
+    if path.keys and path.keys[0].more:
+        (equal,) = path.keys
+        options = [lower.value(scope, e) for e in (equal.other, *equal.more)]
+        keys = [key_code(source, code, e.type) for code, e in zip(options, (equal.other, *equal.more), strict=True)]
+        find = source.bind("_several_rows", several_rows) if path.unique else source.bind("_several", several)
+        return f"for {item} in {find}({within}, ({', '.join(keys)},)):"
     if path.keys:
         key, checks = _key(path, scope)
-        scope.source.bind("_NOTHING", _NOTHING)
+        if path.unique:
+            tests = " and ".join([*checks, f"({item} := {within}.get({key})) is not None"])
+            return f"for {item} in (({item},) if {tests} else ()):"
+        source.bind("_NOTHING", _NOTHING)
         found = f"{within}.get({key}, _NOTHING).values()"
     elif path.range is not None:
         bounds, checks = _bounds(path.range, scope)
         found = f"{within}.within({bounds}, {path.range.with_low}, {path.range.with_high})"
+        if by_age:
+            found = f"{source.bind('_by_arrival', by_arrival)}({found})"
     else:
         return f"for {item} in {within}.values():"
     if checks:
@@ -65,9 +84,8 @@ def _bounds(within: Range, scope: Scope) -> tuple[str, Sequence[str]]:
         codes.append(_local(name, bound, scope))
         checks += _checks(codes[-1], bound)
     if within.either:
-        low, high = codes
-        swapped = " and ".join([*checks, f"{low} > {high}"])
-        scope.source.line(f"low, high = ({high}, {low}) if {swapped} else ({low}, {high})")
+        scope.source.line(f"low, high = {', '.join(codes)}")
+        scope.source.line(f"if {' and '.join([*checks, 'low > high'])}: low, high = high, low")
         codes = ["low", "high"]
     return ", ".join(codes), checks
 
@@ -91,9 +109,64 @@ def fresh_index(kind: str, key: str, source: Source) -> str:
     return f"{source.bind(f'_{kind}', _INDEXES[kind])}({key})"
 
 
-def key_function(name: str, exprs: Sequence[x.Expr], unpack: str, scope: Scope) -> None:
-    """Write the function that gives the key of an item; the line `unpack` takes it apart for `scope`."""
+def key_function(name: str, exprs: Sequence[x.Expr], unpack: Callable[[str], None], scope: Scope) -> None:
+    """Write the function that gives the key of an item; ``unpack("item")`` writes how it is taken apart for `scope`."""
     with scope.source.block(f"def {name}(item):"):
-        scope.source.line(unpack)
+        unpack("item")
         codes = [key_code(scope.source, lower.value(scope, e), e.type) for e in exprs]
         scope.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+
+
+class Looks:
+    """What a module looks into of the stores that it reads: functions that a running statement gives it.
+
+    `wants`: name of the function -> (input, what is looked into).
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.wants: dict[str, tuple[int, Want]] = {}
+        self._keys: list[tuple[str, tuple[x.Expr, ...], int]] = []
+
+    def look(self, path: Access) -> str:
+        """The function that gives what an access to a store looks into."""
+        wanted = path.input, self._want(path)
+        for name, each in self.wants.items():
+            if each == wanted:
+                return name
+        name = self.source.bind(f"look{len(self.wants)}", None)
+        self.wants[name] = wanted
+        return name
+
+    def _want(self, path: Access) -> Want:
+        if path.unique:
+            return Want("key")
+        if path.index is None:
+            return Want("rows")
+        kind, exprs = path.index
+        columns = [column_of(e) for e in exprs]
+        if all(column is not None for column in columns):
+            return Want(kind, tuple(column for column in columns if column is not None))
+        for name, same, number in self._keys:
+            if (same, number) == (exprs, path.input):
+                return Want(kind, (), name)
+        self._keys.append((f"store_key{len(self._keys)}", exprs, path.input))
+        return Want(kind, (), self._keys[-1][0])
+
+    def write_keys(self, unpack: Callable[[int, str], None], scope: Scope) -> None:
+        """Write the functions of keys that are no columns; ``unpack(number, "item")`` takes an item apart."""
+        for name, exprs, number in self._keys:
+            key_function(name, exprs, partial(unpack, number), scope)
+
+
+def take_apart(items: Items, item: str, prefix: str, source: Source) -> None:
+    """Write the locals of an item of a store: its ordinal, columns of its row, the row."""
+    names = {str(place): name for name, place in items.positions.items()}
+    row = f"{prefix}e" if "e" in items.parts else f"{prefix}row"
+    if any(part != "o" for part in items.parts):
+        source.line(f"{row} = {item}[-1]")
+    for part in items.parts:
+        if part == "o":
+            source.line(f"{prefix}o = {item}[0]")
+        elif part != "e":
+            source.line(f"{prefix}{part} = {row}[{source.const(names[part], 'n')}]")

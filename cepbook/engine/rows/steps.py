@@ -120,6 +120,7 @@ class Apply:
     branches: tuple[p.SplitBranch, ...] = ()
     changes: tuple[p.Change, ...] = ()
     merges: p.MergeStatement | None = None
+    found: Access | None = None  # the rows that it changes
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -135,12 +136,14 @@ class Lookup:
     """Rows of a subquery are made when they are asked for.
 
     With an `access` what the views hold is kept in a relation, which is read so; without one only aggregates are kept.
-    `member`: what the access finds is all that is asked for, a value in a column.
+    `member`: what the access finds is all that is asked for, a value in a column. `shared`: it is the relation of the
+    store that it reads.
     """
 
     subquery: p.Subquery
     access: Access | None
     member: bool = False
+    shared: bool = False
 
 
 Step = Scan | Match | Join | Cycle | Keep | Unfold | Derive | Recognize | Where | Fold | Row | Pace | Apply | Lookup

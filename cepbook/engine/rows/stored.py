@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from cepbook.engine.relations.lookup import access_by_columns, write_lookup
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.pipeline import write_taken
+from cepbook.engine.rows.reading import Looks, loop_head, take_apart
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.errors import Refusal
-from cepbook.lang.bind.create import conjunction
 from cepbook.lang.plan import Fill, OnSelectStatement
 
 
@@ -124,38 +123,38 @@ def write_joined(body: StatementCode, joins: JoinPipeline) -> None:
             joins.changed()
             with source.block("if change is not None:"):
                 body.consume(Emitter(code, "now", guarded=True))
-    if joins.stores or joins.tables:
+    if any(each.consumes for each in body.steps.inputs):
         with source.block("def prefill(S, now):"):
             code.load_state()
             joins.prefill()
 
 
-def write_on_select(body: StatementCode, plan: OnSelectStatement) -> None:
+def write_on_select(body: StatementCode, plan: OnSelectStatement) -> Looks:
     """Write ``on_event1(e)``: an event is joined with the rows of the store, and all that makes is delivered."""
     source, code, steps = body.source, body.code, body.steps
     rows, trigger = code.items, steps.inputs[1]
     assert isinstance(rows, JoinedItems) and steps.join is not None
-    for name in ("target", "contents", "by_key", "within", "move"):
+    for name in ("target", "move"):
         source.bind(name, None)  # of the running statement
+    looks, found = Looks(source), steps.join.of_target
+    look = looks.look(found)
     condition = trigger.source.filter
     filtered = code.base.at(props=lower.placed(_locals(rows, 1)), events={0: "e"}, now="now")
     scope = rows.scope(code.base.at(now="now"))
-    found = access_by_columns(conjunction(steps.join.conditions), 0, (1,))
     with source.block("def select(S, events, now):"):
         source.line("T = target(S)")
         source.line("batch, taken = [], []")
         with source.block("for e in events:"):
-            _unpack(rows, 1, "e", "0", source)
+            _unpack(rows, 1, source)
             if condition is not None:
                 for name in lower.properties(condition):
                     if name not in _locals(rows, 1):
                         raise Refusal("no-property", f"`{name}` is read by the filter alone")
                 with source.block(f"if not {lower.truth(filtered, condition)}:", condition.span):
                     source.line("continue")
-            write_lookup(found, scope)
-            with source.block("for i in items:"):
-                source.line("r = i[-1]")
-                _unpack(rows, 0, "r", "i[0]", source)
+            source.line(f"x = {look}(T)")
+            with source.block(loop_head(found, "x", "i", scope, by_age=True)):
+                take_apart(rows.inputs[0], "i", "q0_", source)
                 if found.rest:
                     tests = " and ".join(lower.truth(scope, e) for e in found.rest)
                     with source.block(f"if not ({tests}):", found.rest[0].span):
@@ -180,6 +179,8 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> None:
             source.line("return select(S, (e,), clock.now)")
     with source.block("def on_change1(S, entered, left, now):"):
         source.line("select(S, [item[-1] for item in entered], now)")
+    looks.write_keys(lambda _, item: take_apart(rows.inputs[0], item, "q0_", source), scope)
+    return looks
 
 
 def _locals(rows: JoinedItems, number: int) -> dict[str, str]:
@@ -188,11 +189,13 @@ def _locals(rows: JoinedItems, number: int) -> dict[str, str]:
     return {name: f"q{number}_{items.positions[name]}" for name in items.properties}
 
 
-def _unpack(rows: JoinedItems, number: int, event: str, ordinal: str, source: Source) -> None:
-    """Write the locals of an event or row of an input."""
+def _unpack(rows: JoinedItems, number: int, source: Source) -> None:
+    """Write the locals of the event ``e`` of an input."""
     names = {str(place): name for name, place in rows.inputs[number].positions.items()}
     for part in rows.inputs[number].parts:
-        value = {"o": ordinal, "e": event}.get(part)
-        if value is None:
-            value = f"{event}.get({source.const(names[part], 'n')})"
-        source.line(f"q{number}_{part} = {value}")
+        value = {"o": "0", "e": "e"}.get(part)
+        source.line(f"q{number}_{part} = {value or _property(names[part], source)}")
+
+
+def _property(name: str, source: Source) -> str:
+    return f"e.get({source.const(name, 'n')})"

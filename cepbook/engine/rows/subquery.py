@@ -7,28 +7,31 @@
     lookup(S, now, v0, …)     value, row, event, or truth, for the values from around it
 
 ``S`` is the subquery's own state, a part of that of its statement. What its windows hold is kept in a relation
-(``S[2]``) with the index that the correlated conditions ask for. Where these are none, and only aggregates show, they
-are kept instead, moved by what enters and leaves.
+(``S[2]``) with the index that the correlated conditions ask for; of a named window or table it is the relation of the
+store that is looked into. Where there are no conditions, and only aggregates show, they are kept instead, moved by what
+enters and leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.relations.access import Access, access, inputs_of
+from cepbook.engine.relations.access import Access, access, inputs_of, of_store
 from cepbook.engine.relations.relation import Relation
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.legend import legend, notes
-from cepbook.engine.rows.lowering import lowered
+from cepbook.engine.rows.lowering import is_shared, lowered
 from cepbook.engine.rows.pipeline import write_read
-from cepbook.engine.rows.reading import fresh_index, key_function, looked_into, loop_head
+from cepbook.engine.rows.reading import Looks, fresh_index, key_function, looked_into, loop_head, take_apart
 from cepbook.engine.rows.source import Source
-from cepbook.engine.rows.steps import Lookup, Steps
+from cepbook.engine.rows.steps import Lookup, Steps, after_window
 from cepbook.engine.rows.writer import StatementCode
 from cepbook.engine.state import Mark
 from cepbook.lang import expr as x
@@ -58,20 +61,36 @@ def subquery_steps(subquery: p.Subquery, context: str | None) -> Steps:
     steps = lowered(statement)
     conditions = x.conjuncts(steps.where)
     correlated = any(isinstance(part, x.Parameter) for e in conditions for part in x.walk(e))
-    path = access(_several_keys(conditions), 0, ()) if steps.fold is None or correlated else None
+    related = steps.fold is None or correlated
+    after = [*after_window(steps), *conditions]
+    shared = related and is_shared(steps.source, context, after)
+    if shared:  # the filter is tested when it is looked for
+        stage, condition = steps.stages[0], steps.source.filter
+        kept = tuple(dict.fromkeys((*stage.kept, *lower.properties(condition))))
+        steps.stages = (replace(stage, kept=kept, keeps_event=stage.keeps_event or lower.reads_event(condition)),)
+    path = _way(_several_keys(conditions), steps, shared) if related else None
     member = path is not None and _is_membership(subquery, path)
     if member:
-        path = access([subquery.root.columns[0].value], 0, ())
-    steps.lookup = Lookup(subquery, path, member)
+        path = _way([subquery.root.columns[0].value], steps, shared)
+    steps.lookup = Lookup(subquery, path, member, shared)
     return steps
+
+
+def _way(conditions: Sequence[x.Expr], steps: Steps, shared: bool) -> Access:
+    """How events are found under `conditions`; the rows of a store that is looked into must pass the filter, too."""
+    store = steps.source.store
+    if not shared or store is None:
+        return access(conditions, 0, ())
+    return of_store(conditions, 0, (), store, x.conjuncts(steps.source.filter))
 
 
 def _is_membership(subquery: p.Subquery, path: Access) -> bool:
     """Whether all there is to do is to find a value in a column: ``x in (select column from …)``."""
-    alone = subquery.form == "any" and subquery.op == "=" and not path.keys and path.range is None and not path.rest
+    alone = subquery.form == "any" and subquery.op == "=" and path.scans and not path.rest
     if not alone or subquery.kind != "unaggregated" or isinstance(subquery.root.input, p.Having):
         return False
-    return bool(access([subquery.root.columns[0].value], 0, ()).keys)
+    found = access([subquery.root.columns[0].value], 0, ()).keys
+    return bool(found) and not found[0].more
 
 
 def _several_keys(conditions: Sequence[x.Expr]) -> list[x.Expr]:
@@ -124,6 +143,7 @@ def compile_subquery(subquery: p.Subquery, context: str | None, scope_in: ScopeI
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
     watched = tuple(scope.variables[name] for name in steps.watched)
     program = Program(steps, source.text, namespace, source.spans, (), constants, source.bound, None, watched)
+    program.wants = writer.looks.wants
     program.legend = legend(writer.code)
     program.notes = notes(writer.code, "arrivals call the view")
     return program
@@ -137,6 +157,8 @@ class _Writer(StatementCode):
         lookup = code.steps.lookup
         assert lookup is not None
         self.subquery, self.path, self.member = lookup.subquery, lookup.access, lookup.member
+        self.shared = lookup.shared
+        self.looks = Looks(self.source)
         self.values = tuple(f"v{number}" for number in range(self.subquery.parameters))
         self.q = self.q.at(parameters=self.values)
 
@@ -152,20 +174,22 @@ class _Writer(StatementCode):
 
     def write(self) -> None:
         """All of them."""
-        if self.steps.consumes:
-            self._on_change()
-        else:
-            self._on_event()
-        self._process()
-        self._key()
-        if self.reads_table:
-            self._begin()
+        if not self.shared:
+            if self.steps.consumes:
+                self._on_change()
+            else:
+                self._on_event()
+            self._process()
+            self._key()
+            if self.reads_table:
+                self._begin()
         if self.steps.ticks:
             self._tick()
         self._lookup()
         self.reevaluate()
         self._new_state()  # now all window parameters are known
         self.helpers()
+        self.looks.write_keys(lambda _, item: take_apart(self.code.items, item, "q", self.source), self.code.retained())
 
     # -------------------------------------------------------------- what is kept
     def _new_state(self) -> None:
@@ -173,7 +197,8 @@ class _Writer(StatementCode):
         with source.block("def new_state(P, now):"):
             source.line(f"S = [{', '.join(['P', 'None', 'None', '0', *self.code.parameters])}]")
             source.line(f"S[1] = {self.fresh}")
-            source.line(f"S[2] = {self._nothing()}")
+            if not self.shared:
+                source.line(f"S[2] = {self._nothing()}")
             self.start()
             source.line("return S")
 
@@ -189,7 +214,7 @@ class _Writer(StatementCode):
 
     def _key(self) -> None:
         if self.path is not None and self.path.index is not None:
-            key_function("key0", self.path.index[1], self.code.items.unpacking("item"), self.code.retained())
+            key_function("key0", self.path.index[1], partial(self.code.items.unpack, self.source), self.code.retained())
 
     def _begin(self) -> None:
         """``begin(S, now)``: a table tells nobody of its changes, so it is read anew. `held` are its rows."""
@@ -273,7 +298,7 @@ class _Writer(StatementCode):
         with self.source.block(f"def lookup({', '.join(['S', 'now', *self.values])}):"):
             if self.steps.placed:
                 self.source.line("W = S[1]")
-            if self.reads_table:
+            if self.reads_table and not self.shared:
                 self.source.line("begin(S, now)")
             if self.member:
                 self._member()
@@ -287,11 +312,11 @@ class _Writer(StatementCode):
         assert self.path is not None
         (equal,) = self.path.keys
         source.line(f"wanted = {lower.value(self.q, equal.other)}", equal.other.span)
-        with source.block("if not S[2].rows:"):
+        source.line(f"table = {self._looked}")
+        with source.block("if not table:"):
             source.line("return False")
         with source.block("if wanted is None:"):
             source.line("return None")
-        source.line("table = S[2].indexes[0].table")
         with source.block("if wanted in table and wanted == wanted:"):
             source.line("return True")
         source.line("return None if None in table else False")
@@ -415,13 +440,24 @@ class _Writer(StatementCode):
             with code.having(self.q):
                 yield
 
+    @property
+    def _looked(self) -> str:
+        """Code of what is looked into: its own relation, or that of the store."""
+        assert self.path is not None
+        return f"{self.looks.look(self.path)}(S[0])" if self.shared else looked_into(self.path, "S[2]", 0)
+
     @contextmanager
     def _items(self) -> Iterator[None]:
         """Write what follows for each item of the relation that the conditions accept."""
         source = self.source
         assert self.path is not None
-        with source.block(loop_head(self.path, looked_into(self.path, "S[2]", 0), "item", self.q)):
-            self.code.items.unpack(source, "item")
+        if self.shared:
+            source.line(f"x = {self._looked}")
+        with source.block(loop_head(self.path, "x" if self.shared else self._looked, "item", self.q)):
+            if self.shared:
+                take_apart(self.code.items, "item", "q", source)
+            else:
+                self.code.items.unpack(source, "item")
             if not self.path.rest:
                 yield
                 return

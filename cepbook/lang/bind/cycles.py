@@ -55,7 +55,7 @@ class _Query:
         while name in self.module.catalog.event_types or name in self.module.dropped:
             name += "'"
         self.internal.append(name)
-        store = StoreType(name, "window")
+        store = StoreType(name, "window", collects=True)
         if columns is None:
             self.module.dropped.add(name)
         else:

@@ -17,6 +17,7 @@ from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.catalog import EventType, IndexType, StoreType
 from cepbook.lang.normal import unparse
 from cepbook.lang.types import Type
+from cepbook.lang.windows import WINDOWS
 
 
 def bind_create_window(
@@ -41,7 +42,8 @@ def bind_create_window(
     windows = _windows(node, scope)
     base_store = module.catalog.stores.get(node.as_type or "")
     divided = node.as_type if base_store is None else base_store.partitioned_as
-    store = StoreType(node.name, "window", node.context, divided)
+    collects = any(WINDOWS[each.name].batch for each in windows or ())
+    store = StoreType(node.name, "window", node.context, divided, collects=collects)
     if known:
         module.catalog.event_types[node.name] = event_type
         module.catalog.stores[node.name] = store

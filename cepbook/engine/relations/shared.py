@@ -1,0 +1,179 @@
+"""The contents of a store as one relation that all its readers look into, each by the index that it wants.
+
+An index is made when the first reader wants it, and dropped when the last one has gone. Readers that are told of
+changes later than these happen (joins) see the contents as they were told of, `as_told`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+from cepbook.engine.relations.relation import HashIndex, Index, Item, Key, Relation, SortedIndex
+from cepbook.engine.rows.frozen import one_nan
+from cepbook.engine.state import State
+
+Name = tuple[Any, ...]
+Missed = tuple[Any, Sequence[Item], Sequence[Item]]  # (context partition, None: of all; entered; left)
+_ordinal = itemgetter(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a reader looks into: a ``hash`` or ``sorted`` index, ``rows``, or a table by its primary ``key``.
+
+    The index is on `columns`, or on what the reader's own `function` gives of an item.
+    """
+
+    kind: str
+    columns: tuple[str, ...] = ()
+    function: str = ""
+
+    def name(self, reader: str) -> Name:
+        """What readers share that want the same; `reader` identifies the one whose function it is."""
+        return (self.kind, "", reader, self.function) if self.function else (self.kind, *self.columns)
+
+
+class ColumnKey(State):
+    """The key of an index over columns of a store's rows; all NaN are one key."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+
+    def __call__(self, item: Item) -> Any:
+        row, columns = item[-1], self.columns
+        return one_nan(row[columns[0]]) if len(columns) == 1 else tuple([one_nan(row[name]) for name in columns])
+
+
+@dataclass(slots=True)
+class Wanted:
+    """An index that is wanted by `users`; of a kind ``rows`` only the rows are."""
+
+    kind: str
+    key: Key
+    users: list[Any] = field(default_factory=list)
+
+    def made(self) -> Index | None:
+        """The index, without items."""
+        return _KINDS[self.kind](self.key) if self.kind in _KINDS else None
+
+
+_KINDS: dict[str, type[Index]] = {"hash": HashIndex, "sorted": SortedIndex}
+
+
+class Shared(Relation):
+    """What a store holds. `named` are its indexes by what is wanted."""
+
+    __slots__ = ("named",)
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        super().__init__()
+        self.named: dict[Name, Index] = {}
+        for item in sorted(items, key=_ordinal):  # views may have another order
+            self.rows[item[0]] = item
+
+    def name(self, name: Name, wanted: Wanted) -> None:
+        """Make the index of this name, if it is one and there is none."""
+        index = None if name in self.named else wanted.made()
+        if index is not None:
+            self.add_index(index)
+            self.named[name] = index
+
+    def drop(self, name: Name) -> None:
+        """Forget the index of this name."""
+        index = self.named.pop(name, None)
+        if index is not None:
+            self.indexes.remove(index)
+
+
+class Picked:
+    """Items as an index that nobody keeps: what is looked into where there is none, as a query does that asks once.
+
+    ``some(key)`` gives the items to be looked through for a key, if an index over a part of it knows them.
+    """
+
+    def __init__(
+        self, items: Callable[[], Collection[Item]], key: Key, some: Callable[[Any], Iterable[Item]] | None = None
+    ) -> None:
+        self._items = items
+        self._key = key
+        self._some = some
+        self._index: HashIndex | None = None
+
+    @property
+    def table(self) -> dict[Any, dict[int, Item]]:
+        """The items by key."""
+        if self._index is None:
+            self._index = HashIndex(self._key)
+            for item in sorted(self._items(), key=_ordinal):
+                self._index.enter(item)
+        return self._index.table
+
+    def get(self, key: Any, default: Any) -> Any:
+        """The items of a key, by their ordinals."""
+        if self._some is None:
+            return self.table.get(key, default)
+        return {item[0]: item for item in self._some(key) if self._key(item) == key}
+
+    def __contains__(self, key: Any) -> bool:
+        return bool(self.get(key, None))
+
+    def __bool__(self) -> bool:
+        return bool(self._items())
+
+    def values(self) -> Collection[Item]:
+        """All items."""
+        return self._items()
+
+    def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterator[Item]:
+        """As `SortedIndex.within`."""
+        index = SortedIndex(self._key)
+        for item in self._items():
+            index.enter(item)
+        return index.within(low, high, with_low, with_high)
+
+
+def as_told(looked: Any, key: Key, missed: Sequence[Missed], kind: str) -> Picked:
+    """What is `looked` into as it was before the changes that its reader has not been told of."""
+    since: set[int] = set()
+    former: dict[int, Item] = {}
+    for _, entered, left in missed:
+        since.update(item[0] for item in entered)
+        former.update((item[0], item) for item in left if item[0] not in since)
+
+    def before(found: Iterable[Item], more: Iterable[Item]) -> list[Item]:
+        return sorted(chain((item for item in found if item[0] not in since), more), key=_ordinal)
+
+    def of_key(wanted: Any) -> list[Item]:
+        return before(looked.get(wanted, _NOTHING).values(), (i for i in former.values() if key(i) == wanted))
+
+    if kind == "hash":
+        return Picked(lambda: (), key, of_key)
+    rows = looked.values() if kind == "rows" else (item for _, item in looked.items.values())
+    found = before(rows, former.values())
+    return Picked(lambda: found, key)
+
+
+_NOTHING: dict[int, Item] = {}
+
+
+def several(looked: Any, keys: Iterable[Any]) -> list[Item]:
+    """The items of several keys in a hash index, in order of arrival. Null and NaN are in no list."""
+    found = [looked.get(key, _NOTHING).values() for key in dict.fromkeys(keys) if key is not None and key == key]
+    return list(found[0]) if len(found) == 1 else sorted(chain(*found), key=_ordinal)
+
+
+def several_rows(rows: dict[Any, Item], keys: Iterable[Any]) -> list[Item]:
+    """The rows of a table with several primary keys, in order of arrival."""
+    found = (rows.get(key) for key in dict.fromkeys(keys) if key is not None and key == key)
+    return sorted((item for item in found if item is not None), key=_ordinal)
+
+
+def by_arrival(items: Iterable[Item]) -> list[Item]:
+    """`items` in order of arrival."""
+    return sorted(items, key=_ordinal)

@@ -1,0 +1,153 @@
+"""Stores keep one relation for all their readers, with the indexes that these want, as long as they want them."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from cepbook.engine.relations.relation import HashIndex, Index, SortedIndex
+from cepbook.engine.relations.shared import Shared
+from cepbook.engine.runtime import Runtime
+
+WINDOW = """
+create schema A(k string, x int, i int); create schema B(k string, x int, i int);
+create window W#keepall as A; insert into W select * from A;
+"""
+READERS = (
+    "@name('join') select w.i as i, b.i as j from W as w, B#lastevent as b where w.k = b.k",
+    "@name('sub') select (select count(*) from W as w where w.k = b.k) as n from B as b",
+    "on B(x = 7) as b delete from W as w where w.k = b.k",
+    "@name('on') on B as b select w.i as i from W as w where w.k = b.k",
+)
+
+
+def _sent(runtime: Runtime) -> None:
+    for number, key in enumerate("aabca"):
+        runtime.send("A", {"k": key, "x": number, "i": number})
+
+
+def _kept(kind: type[Any]) -> int:
+    gc.collect()
+    return sum(type(each) is kind for each in gc.get_objects())
+
+
+def _relation(runtime: Runtime, name: str = "W") -> Shared | None:
+    found: Shared | None = runtime.stores[name].owner.state_of(None)[2]
+    return found
+
+
+def test_readers_share_one_index_that_goes_with_the_last_of_them() -> None:
+    before = _kept(HashIndex), _kept(Shared)
+    runtime = Runtime()
+    runtime.deploy(WINDOW)
+    for text in READERS:
+        runtime.deploy(text, deployment_id=text)
+    _sent(runtime)
+    relation = _relation(runtime)
+    assert relation is not None and list(relation.named) == [("hash", "k")]
+    assert [len(items) for items in relation.named["hash", "k"].table.values()] == [3, 1, 1]  # type: ignore[attr-defined]
+    assert _kept(HashIndex) - before[0] == 2, "that of the window, and that of the other side of the join"
+    del relation
+    for number, text in enumerate(READERS):
+        assert _relation(runtime) is not None, f"{len(READERS) - number} still read it"
+        runtime.undeploy(text)
+    assert _relation(runtime) is None and not runtime.stores["W"].wanted
+    assert (_kept(HashIndex), _kept(Shared)) == before, "the memory is free"
+
+
+def test_a_declared_index_stays_and_is_used() -> None:
+    runtime = Runtime()
+    runtime.deploy(WINDOW)
+    runtime.deploy("create index I on W(k)", deployment_id="index")
+    _sent(runtime)
+    runtime.deploy(READERS[0], deployment_id="join")
+    relation = _relation(runtime)
+    assert relation is not None and list(relation.named) == [("hash", "k")]
+    runtime.undeploy("join")
+    assert _relation(runtime) is relation
+    runtime.undeploy("index")
+    assert _relation(runtime) is None
+
+
+def test_queries_leave_no_index() -> None:
+    runtime = Runtime()
+    runtime.deploy(WINDOW)
+    _sent(runtime)
+    assert runtime.query("select i from W where k = 'a'") == [{"i": 0}, {"i": 1}, {"i": 4}]
+    runtime.query("update W set x = 5 where k = 'a'")
+    runtime.query("select a.i, (select count(*) from W as c where c.k = b.k) from W as a, W as b where a.k = b.k")
+    assert _relation(runtime) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("w.k = b.k and w.x = b.x", [("hash", "k", "x")]),
+        ("w.x < b.x", [("sorted", "x")]),
+        ("w.x in (b.x, 3)", [("hash", "x")]),
+        ("w.x + 1 = b.x", [("hash", "", "q", "store_key0")]),
+        ("w.x + 1 = b.x and w.k = b.k", [("hash", "k")]),
+        ("w.x != b.x", []),
+    ],
+)
+def test_the_index_follows_from_the_condition(condition: str, names: list[Any]) -> None:
+    runtime = Runtime()
+    runtime.deploy(WINDOW)
+    runtime.deploy(f"@name('q') select w.i as i from W as w, B#lastevent as b where {condition}", deployment_id="q")
+    _sent(runtime)
+    relation = _relation(runtime)
+    assert relation is not None and list(relation.named) == names
+    got: list[Any] = []
+    runtime.statement("q").add_listener(lambda delta: got.extend(row["i"] for row in delta.insert))
+    runtime.send("B", {"k": "a", "x": 1, "i": 9})
+    wanted = {
+        "w.k = b.k and w.x = b.x": [1],
+        "w.x < b.x": [0],
+        "w.x in (b.x, 3)": [1, 3],
+        "w.x + 1 = b.x": [0],
+        "w.x + 1 = b.x and w.k = b.k": [0],
+        "w.x != b.x": [0, 2, 3, 4],
+    }
+    assert got == wanted[condition]
+
+
+def test_tables_are_looked_into_by_primary_key() -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        """
+        create schema A(k string, x int, i int); create schema B(k string, x int, i int);
+        create table T(k string primary key, x int, n count(*));
+        into table T select count(*) as n from A group by k;
+        @name('join') select t.n as n from B as b unidirectional, T as t where t.k = b.k and t.n > b.x;
+        @name('sub') select (select n from T as t where t.k = b.k and t.n = b.x) as n from B as b;
+        """
+    )
+    runtime.deploy(
+        "@name('more') select (select count(*) from T as t where t.x = b.x) as n from B as b", deployment_id="m"
+    )
+    _sent(runtime)
+    assert list(runtime.stores["T"].wanted) == [("hash", "x")], "of aggregation columns there is no index"
+    got: dict[str, Any] = {}
+    for name in ("join", "sub", "more"):
+        runtime.statement(name).add_listener(lambda delta, name=name: got.update({name: delta.insert}))  # type: ignore[misc]
+    runtime.send("B", {"k": "a", "x": 1, "i": 0})
+    assert got == {"join": [{"n": 3}], "sub": [{"n": None}], "more": [{"n": 0}]}
+    runtime.undeploy("m")
+    assert _relation(runtime, "T") is None
+
+
+def test_a_join_sees_a_named_window_as_it_was_told_of_it() -> None:
+    """An event deletes a row, and is joined with it all the same: the join learns of that after all have seen it."""
+    runtime = Runtime()
+    runtime.deploy(WINDOW + "@priority(1) on B as b delete from W as w where w.k = b.k;")
+    runtime.deploy("@name('q') select irstream w.i as i, b.i as j from W as w, B#keepall as b where w.k = b.k")
+    got: list[Any] = []
+    runtime.statement("q").add_listener(lambda delta: got.append((delta.insert, delta.remove)))
+    runtime.send("A", {"k": "a", "x": 0, "i": 0})
+    runtime.send("B", {"k": "a", "x": 0, "i": 1})
+    assert got == [([{"i": 0, "j": 1}], None), (None, [{"i": 0, "j": 1}])]
+    index: Index = _relation(runtime).named["hash", "k"]  # type: ignore[union-attr]
+    assert index.table == {}  # type: ignore[attr-defined]
+    assert not isinstance(index, SortedIndex)
