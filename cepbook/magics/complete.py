@@ -182,5 +182,6 @@ def _epl_offers(scope: Scope, typed: str) -> Iterator[Offer]:
     yield from ((name, "variable") for name in scope.aliases if name not in scope.event_types)
     yield from ((row.name, "aggregate") for row in AGGREGATES.values() if row.supported)
     yield from ((name, "function") for name in FUNCTIONS if "." not in name)
+    yield from ((name, "function") for name in scope.functions)
     yield from ((name, "keyword") for name in keywords())
     yield from ((name, "class") for name in scope.event_types)

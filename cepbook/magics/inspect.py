@@ -5,6 +5,7 @@ ipykernel looks the word up as a Python name; in our cells the answer comes from
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from html import escape
@@ -94,6 +95,10 @@ def _documented(host: Host, word: str) -> Iterator[str]:
     yield from (topics.function_doc(row) for name, row in FUNCTIONS.items() if name.lower() == lower)
     if lower in WINDOWS and lower not in AGGREGATES:
         yield topics.window_doc(WINDOWS[lower])
+    runtime = host.workbench.runtime
+    if word in runtime.functions:
+        doc = inspect.getdoc(runtime.functions[word])
+        yield f"{word}: {runtime.catalog.functions[word]}" + (f"\n{doc}" if doc else "")
     yield from (topics.magic_doc(command) for command in host.commands if command.name == word)
 
 

@@ -116,6 +116,7 @@ class Scope:
         runtime = host.workbench.runtime
         self.statements = runtime.statements
         self.contexts = runtime.catalog.contexts
+        self.functions = tuple(runtime.catalog.functions)
         self.variables: dict[str, Type] = {n: v.type for n, v in runtime.catalog.variables.items()}
         self.variables |= {found["name"]: _type_named(found["type"]) for found in _VARIABLE.finditer(blanked(at.cell))}
         self.event_types: dict[str, EventType] = {**_schemas(at.cell), **runtime.catalog.event_types}

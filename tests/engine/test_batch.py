@@ -28,6 +28,10 @@ ONE_TYPE = {
     "length_distinct": "@name('s') select irstream count(distinct x) as c, sum(distinct x) as s, sum(x, g = 1) as p"
     " from A#length(4)",
     "length_where": "@name('s') select irstream k, sum(x) as s from A#length(3) where x > 0 group by k",
+    "methods": "@name('s') select irstream k, window(*).where(e => e.x > 0).selectFrom(e => e.k) as w,"
+    " window(x).sumOf() as s, prevwindow(x).takeWhile(v => v > 0) as p from A(k in ('a', 'b'))#length(3)",
+    "same_event": "@name('s') select x, window(*).countOf(w => event_identity_equals(w, e)) as n,"
+    " event_identity_equals(e, prev(1, e)) as p from A#length(3) as e",
     "time": "@name('s') select irstream k, x from A#time(1 sec)",
     "time_rstream": "@name('s') select rstream k, x from A.win:time(1 sec)",
     "time_sum": "@name('s') select irstream sum(x) as s, count(*) as c from A#time(1 sec)",

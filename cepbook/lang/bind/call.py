@@ -20,7 +20,7 @@ from cepbook.lang.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
 from cepbook.lang.methods import METHODS
 from cepbook.lang.types import Type
 
-UNSUPPORTED = frozenset(("transpose", "current_evaluation_context", "event_identity_equals"))
+UNSUPPORTED = frozenset(("transpose", "current_evaluation_context"))
 
 # The functions and aggregates with a simple name, in any case of letters; a function from Python cannot replace them.
 BUILT_IN = frozenset(
@@ -59,6 +59,8 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         return _typeof(step, scope, bind)
     if lower == "exists":
         return _exists(step, scope, bind)
+    if lower == "event_identity_equals":
+        return _same_event(step, scope, bind)
     if lower in ("coalesce", "min", "max"):
         return bind_function(FUNCTIONS[lower], step, scope, bind)
     if lower in UNSUPPORTED:
@@ -166,6 +168,18 @@ def _java_name(type_: Type) -> str | None:
     if type_.event is not None:
         return type_.event
     return JAVA_NAMES.get(type_.name)
+
+
+def _same_event(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
+    """``event_identity_equals(a, b)`` of events, not of values that are equal."""
+    found = bind_function(FUNCTIONS["event_identity_equals"], step, scope, bind)
+    for arg in found.args if isinstance(found, x.Call) else ():
+        if arg.type.event is None:
+            fact = f"`{step.name}` compares events, found {describe(arg.type)}"
+            scope.problems.fail(
+                "type-mismatch", fact, arg.span, "name the streams, such as event_identity_equals(a, b)"
+            )
+    return found
 
 
 def _exists(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:

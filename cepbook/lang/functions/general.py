@@ -139,6 +139,15 @@ GENERAL = (
         at_least=1,
     ),
     FunctionRow(
+        "event_identity_equals",
+        ("any", "any"),
+        always(t.BOOLEAN),
+        "propagate",
+        "whether both are the same event, not only equal ones; null for null",
+        "event_identity_equals(Tick, prev(1, Tick))",
+        "({0} is {1})",
+    ),
+    FunctionRow(
         "single precision",
         ("number",),
         always(t.FLOAT),
