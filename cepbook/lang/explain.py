@@ -1,24 +1,26 @@
 """The printed form of every stage between text and running statement.
 
-``ast`` what was written, ``plan`` what it means, ``rewritten`` the plan after the rewrites; ``steps`` (what a statement
-does with an event), ``python`` (the generated code) and ``coverage`` (which engine runs it and why) come from the
-engines, as callables over the rewritten plan.
+``ast`` what was written, ``plan`` what it means, ``rewritten`` the plan after the rewrites, ``epl`` the EPL that is
+nearest to a plan of another dialect; ``steps`` (what a statement does with an event), ``python`` (the generated code)
+and ``coverage`` (which engine runs it and why) come from the engines, as callables over the rewritten plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from cepbook.errors import UsageError, did_you_mean
-from cepbook.lang.bind import Options, bind
+from cepbook.lang.bind import Options
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects import epl
-from cepbook.lang.explain_ast import show_ast
+from cepbook.lang.dialects import dialect, translated
 from cepbook.lang.explain_plan import show_plan
+from cepbook.lang.nearest import nearest_epl
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.rewrite import rewrite
+from cepbook.lang.text import dialect_of
 
-STAGES = ("ast", "plan", "rewritten", "steps", "python", "coverage")
+STAGES = ("ast", "plan", "rewritten", "epl", "steps", "python", "coverage")
 
 Printer = Callable[[ModulePlan], str]
 
@@ -30,8 +32,10 @@ def show(
     *,
     printers: Mapping[str, Printer] | None = None,
     options: Options = Options(),
+    only: str | None = None,
 ) -> str:
-    """`text` after `stage`. `printers` give the stages that engines know: ``{"python": …, "coverage": …}``.
+    """`text`, which may be of another dialect (`lang.text`), after `stage`; with `only` the statement of that name.
+    `printers` give the stages that engines know: ``{"python": …, "coverage": …}``.
 
     Raises UsageError for an unknown stage, ParseError and BindError as compiling does.
     """
@@ -39,12 +43,15 @@ def show(
     if stage not in known:
         hint = did_you_mean(stage, known)
         raise UsageError(f"no stage `{stage}`" + (f", {hint}" if hint is not None else f": {', '.join(STAGES)}"))
-    module = epl.parse(text)
     if stage == "ast":
-        return show_ast(module)
-    bound = bind(module, catalog, text, options=options)
+        return dialect(dialect_of(text)).tree(text)
+    bound = translated(text, catalog, options=options)
+    if only is not None:
+        bound = replace(bound, statements=tuple(each for each in bound.statements if each.name == only))
     if stage == "plan":
         return show_plan(bound)
+    if stage == "epl":
+        return nearest_epl(bound)
     rewritten = rewrite(bound)
     if stage == "rewritten":
         return show_plan(rewritten)

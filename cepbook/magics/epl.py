@@ -16,7 +16,7 @@ from cepbook.session import RunResult, Workbench
 from cepbook.session.validate import is_missing
 from cepbook.widgets.render import Frozen
 
-STAGES = ("ast", "plan", "rewritten", "steps", "python", "coverage")
+STAGES = ("ast", "plan", "rewritten", "epl", "steps", "python", "coverage")
 
 
 def _with_spark(options: Options) -> Options:

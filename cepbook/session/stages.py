@@ -9,12 +9,14 @@ from functools import partial
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.compiler import Compiled, compile_plan, options_of
+from cepbook.engine.deployments import without
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import explain as stages
 from cepbook.lang.plan import ModulePlan, SelectStatement
+from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.placement import Pipeline, pipeline, place
 
 _LOCALS = re.compile(r"\b[pqab]\d+(?:_\d+)?\b")
@@ -43,17 +45,22 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     statement = runtime.statements.get(name_or_epl)
     if statement is not None and stage == "python":
         return _source(statement.program)
-    text = name_or_epl if statement is None else statement.epl
+    text, only = name_or_epl, None
+    catalog = runtime.catalog.copy()
+    if statement is not None:
+        text = statement.epl
+        deployment = runtime.deployments[statement.deployment_id]
+        if dialect_of(deployment.source) != EPL:  # a text of another dialect has a meaning as a whole only
+            text, only, catalog = deployment.source, statement.name, without(catalog, [deployment])
     printers = {
         "steps": partial(_steps, runtime),
         "python": partial(_python, runtime),
         "coverage": partial(_coverage, runtime),
     }
-    catalog = runtime.catalog.copy()
     if statement is not None and statement.kind == "create variable":  # its text declares what is there already
         for name in statement.output_type.properties:
             del catalog.variables[name]
-    return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config))
+    return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config), only=only)
 
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -188,6 +188,50 @@ class Deviations(State):
         whole, bits = whole_and_bits(mean)
         rest = ((self.total << bits) - whole * one) / (one << bits)  # of the mean, lost in rounding
         return max(0.0, 2.0 * (below + place * rest) / count)
+
+
+class Placed(State):
+    """Values in the order of their ordinals, whenever they come."""
+
+    __slots__ = ("held", "order")
+
+    def __init__(self) -> None:
+        self.order: Any = SortedList()
+        self.held: dict[Any, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __setitem__(self, ordinal: Any, value: Any) -> None:
+        if ordinal not in self.held:
+            self.order.add(ordinal)
+        self.held[ordinal] = value
+
+    def pop(self, ordinal: Any, default: Any = None) -> Any:
+        """Take the value of `ordinal` out, if it is there."""
+        if ordinal not in self.held:
+            return default
+        self.order.remove(ordinal)
+        return self.held.pop(ordinal)
+
+    def values(self) -> PlacedValues:
+        """The values, which can be read from both ends."""
+        return PlacedValues(self)
+
+
+class PlacedValues(Sequence[Any]):
+    """The values of `placed` in their order, without a copy."""
+
+    __slots__ = ("_placed",)
+
+    def __init__(self, placed: Placed) -> None:
+        self._placed = placed
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._placed.held[self._placed.order[index]]
 
 
 class Ranked(State):

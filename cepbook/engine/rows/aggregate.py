@@ -64,7 +64,10 @@ class Aggregates:
         *,
         remembers: bool = False,
         touched: bool = False,
+        shuffled: bool = False,
     ) -> None:
+        """`shuffled`: events do not always enter in the order of their ordinals, in which values stand all the same."""
+        self.by_ordinal: type[Any] = accumulators.Placed if shuffled else OrderedDict
         self.scope = scope
         self.source: Source = scope.source
         self.leaving = leaving
@@ -205,7 +208,7 @@ class Aggregates:
     def _held(self, argument: Argument) -> tuple[str, bool]:
         """The local of the values in the order of entry, and whether that is a sequence (else: by ordinal)."""
         if self.leaving is Leaving.ANYHOW:
-            return self._made(argument, "by ordinal", OrderedDict), False
+            return self._made(argument, "by ordinal", self.by_ordinal), False
         if self.leaving is Leaving.IN_ORDER:
             return self._made(argument, "deque", deque), True
         return self._cell(argument, "list", "[]"), True
@@ -229,7 +232,7 @@ class Aggregates:
     def _nth(self, call: AggregateCall, argument: Argument) -> str:
         assert isinstance(call.index, x.Const)
         if self.leaving is Leaving.ANYHOW:
-            name = self._made(argument, "values by ordinal", OrderedDict)
+            name = self._made(argument, "values by ordinal", self.by_ordinal)
             return f"{self.source.bind('_at', at)}({name}, {call.index.value}, True)"
         name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
         held = f"len({name})" if self.leaving is Leaving.NEVER else self._cell(argument, "n")
@@ -366,10 +369,14 @@ def forget(groups: dict[object, list[Any]], touched: int, now: int, age: float |
     return now + (every or 0)
 
 
-def at(values: Sequence[object] | OrderedDict[int, object], index: int | None, from_end: bool) -> object:
+def at(
+    values: Sequence[object] | OrderedDict[int, object] | accumulators.Placed, index: int | None, from_end: bool
+) -> object:
     """The value `index` places from the first or last one; None beyond."""
     if index is None or not 0 <= index < len(values):
         return None
+    if isinstance(values, accumulators.Placed):
+        values = values.values()
     if isinstance(values, OrderedDict):
         walk = reversed(values.values()) if from_end else iter(values.values())
         return next(islice(walk, index, None))

@@ -19,6 +19,7 @@ from cepbook.engine.rows.steps import Steps
 from cepbook.engine.rows.tablecells import TableCells
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall, Column
+from cepbook.lang.windows import WINDOWS
 
 
 class Code:
@@ -37,7 +38,15 @@ class Code:
         own = [call for call in calls if call.group_by is None]
         self.parameters: list[str] = [f"_{name}_state(P, now)" for name in scope.subqueries if steps.subqueries]
         self.aggregates = (
-            Aggregates(scope, own, steps.leaving, counted, remembers=steps.changing, touched=steps.reclaims)
+            Aggregates(
+                scope,
+                own,
+                steps.leaving,
+                counted,
+                remembers=steps.changing,
+                touched=steps.reclaims,
+                shuffled=_shuffled(steps),
+            )
             if steps.into is None
             else TableCells(scope, own, steps.into)
         )
@@ -376,6 +385,14 @@ class Code:
             self.source.line(f"A = {self.table}.cells(S[0], ())")
         elif self.steps.aggregation is not None:
             self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
+
+
+def _shuffled(steps: Steps) -> bool:
+    """Whether what enters may have come before what is there: it waited in a group, or it is a combination."""
+    if steps.inputs:
+        return steps.lots
+    windows = steps.stages[-1].windows
+    return any(w.name == "groupwin" for w in windows) and any(WINDOWS[w.name].gates for w in windows)
 
 
 def shown(steps: Steps) -> list[x.Expr]:

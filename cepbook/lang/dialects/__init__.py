@@ -11,6 +11,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import apama, epl, streamcruncher
 from cepbook.lang.dialects.dialect import Dialect
 from cepbook.lang.dialects.parameters import with_values
+from cepbook.lang.explain_ast import show_ast
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.text import dialect_of, settings_of
 
@@ -44,6 +45,7 @@ _ROWS = (
         "EPL, the event processing language of Esper",
         _epl,
         _declared_in_epl,
+        lambda text: show_ast(epl.parse(text)),
         "epl",
         settings=_PARAMETERS,
     ),

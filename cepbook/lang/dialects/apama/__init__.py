@@ -10,13 +10,15 @@ from __future__ import annotations
 from cepbook.lang.dialects.apama.errors import KEYWORDS
 from cepbook.lang.dialects.apama.expressions import AGGREGATES
 from cepbook.lang.dialects.apama.queries import declares, translate
-from cepbook.lang.dialects.dialect import Dialect
+from cepbook.lang.dialects.apama.reader import parse
+from cepbook.lang.dialects.dialect import Dialect, show_tree
 
 DIALECT = Dialect(
     "apama",
     "Apama's stream queries",
     translate,
     declares,
+    lambda text: show_tree(parse(text)),
     magic="apama",
     summary="Compile and deploy an Apama stream query as the statement NAME, and each stream<…> as NAME.stream.",
     settings={"name": "the name of the statement"},
