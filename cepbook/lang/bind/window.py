@@ -124,6 +124,9 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
                 node.span,
                 f"such as #length(5)#{node.name}(key)",
             )
+        elif _row_says(node.name, "gates") and _beside(before, behind):
+            fact = f"`{node.name}` beside other windows, which do not wait for its gates"
+            scope.problems.add("wrong-parameter", fact, node.span)
         elif _row_says(node.name, "passing") and (before or behind):
             scope.problems.add("wrong-parameter", f"`{node.name}` beside other windows", node.span)
         elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
@@ -139,6 +142,12 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
 
 def _row_says(name: str, fact: str) -> bool:
     return name in WINDOWS and bool(getattr(WINDOWS[name], fact))
+
+
+def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
+    """Whether other windows hold the same events."""
+    others = [name for name in (*_together(before), *behind) if name in WINDOWS]
+    return any(WINDOWS[name].leaves is not None and not WINDOWS[name].hides for name in others)
 
 
 def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:

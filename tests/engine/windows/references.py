@@ -475,6 +475,96 @@ class ExprBatch(ExpressionWindow, Batches):
 
 
 # --------------------------------------------------------------------------------------------- combinations
+# -------------------------------------------------------------------------------- windows that hold back and hide
+class GatedTime(Window):
+    """Changes at the points of a grid only: what waits is let in, what is old goes out, of the rest the newest stay."""
+
+    def __init__(self, period: int, gate: int, size: int | None, start: int) -> None:
+        super().__init__()
+        self.period, self.gate, self.size = period, gate, size
+        self.start = self.seen = start
+        self.waiting: list[Event] = []
+        self.times: dict[Event, int] = {}
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        self.times[event] = now
+        self.waiting.append(event)
+        return self.open(now) if (now - self.start) % self.gate == 0 else None
+
+    def open(self, now: int) -> Change | None:
+        before = self.held
+        young = [e for e in [*self.held, *self.waiting] if now - self.times[e] < self.period]
+        self.held, self.waiting = young if self.size is None else young[-self.size :], []
+        change = Change(without(self.held, before), without(before, self.held))
+        return change if change.insert or change.remove else None
+
+    def advance(self, now: int) -> Change | None:
+        before = self.held
+        gates = range(self.start + ((self.seen - self.start) // self.gate + 1) * self.gate, now + 1, self.gate)
+        for gate in gates:
+            self.open(gate)
+        self.seen = now
+        change = Change(without(self.held, before), without(before, self.held))
+        return change if change.insert or change.remove else None
+
+    def due(self) -> float:
+        times = [self.start + ((self.seen - self.start) // self.gate + 1) * self.gate] if self.waiting else []
+        times += [self.first(self.times[e] + self.period) for e in self.held]
+        return min(times, default=math.inf)
+
+    def first(self, time: int) -> int:
+        """The first gate that is not before `time`."""
+        return self.start - (self.start - time) // self.gate * self.gate
+
+
+class GatedLength(Length):
+    """Lets events in when `gate` of them have come."""
+
+    def __init__(self, size: int, gate: int) -> None:
+        super().__init__(size)
+        self.gate = gate
+        self.waiting: list[Event] = []
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        self.waiting.append(event)
+        if len(self.waiting) < self.gate:
+            return None
+        before, self.held, self.waiting = self.held, [*self.held, *self.waiting][-self.size :], []
+        return Change(without(self.held, before), without(before, self.held))
+
+
+class Newest(Window):
+    """Of what `window` holds the last event of each key."""
+
+    def __init__(self, window: Window, key: Getter) -> None:
+        super().__init__()
+        self.window, self.key = window, key
+
+    def seen(self) -> Change | None:
+        before, inside = self.held, self.window.contents()
+        self.held = [e for n, e in enumerate(inside) if self.key(e) not in [self.key(i) for i in inside[n + 1 :]]]
+        change = Change(without(self.held, before), without(before, self.held))
+        return change if change.insert or change.remove else None
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        self.window.arrive(event, now)
+        return self.seen()
+
+    def advance(self, now: int) -> Change | None:
+        self.window.advance(now)
+        return self.seen()
+
+    def due(self) -> float:
+        return self.window.due()
+
+
+class Lot(Window):
+    """Nothing stays."""
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        return Change([event], [])
+
+
 class Groups(Window):
     """``groupwin``: a window per key. Those due at one advance answer by due time, then in order of creation."""
 

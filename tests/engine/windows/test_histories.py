@@ -119,7 +119,7 @@ LINEST = (
 )
 UNI = "datapoints, total, stddev, stddevpa, variance, average"
 SUBJECTS = (
-    # the 22 data windows
+    # the data windows
     Subject("#length(3)"),
     Subject("#length_batch(3)"),
     Subject("#time(1 sec)"),
@@ -179,6 +179,19 @@ SUBJECTS = (
     Subject("#rank(k, y, 3, x, w desc)"),
     Subject("#time_order(ts, 1 sec)"),
     Subject("#timetolive(ts)"),
+    Subject("#gated_time(1.5 sec, 1 sec)"),
+    Subject("#gated_time(1 sec, 2 sec)"),
+    Subject("#gated_time(3 sec, 1 sec, 2)"),
+    Subject("#groupwin(k)#gated_time(1.5 sec, 0.5 sec, 2)", open_order=True),
+    Subject("#gated_length(3, 2)"),
+    Subject("#gated_length(2, 3)"),
+    Subject("#groupwin(k)#gated_length(4, 2)"),
+    Subject("#length(4)#newest(k)"),
+    Subject("#time(1 sec)#newest(k)", open_order=True),
+    Subject("#time(1 sec)#length(3)#newest(y)", open_order=True),
+    Subject("#gated_time(1.5 sec, 1 sec)#newest(k)", open_order=True),
+    Subject("#groupwin(k)#length(3)#newest(y)", open_order=True),
+    Subject("#lot"),
     # several windows at once
     Subject("#length(3)#time(1 sec)", open_order=True),
     Subject("#unique(k)#length(3)", open_order=True),

@@ -119,6 +119,8 @@ Steps = list[tuple[str, list[str]]]
 def several(steps: Steps, keyword: str, start: int, variables: dict[str, Any], fixed: dict[str, Any]) -> Window:
     """Data windows, all or any of which retain, and perhaps a derived-value window behind them."""
     derived = steps[-1] if steps[-1][0] in DERIVED else None
+    if steps[-1][0] == "newest":
+        return r.Newest(several(steps[:-1], keyword, start, variables, fixed), key_of(steps[-1][1]))
     windows = [window(name, given, start, variables) for name, given in (steps if derived is None else steps[:-1])]
     combined: Window
     if not windows:
@@ -154,6 +156,12 @@ def window(name: str, given: list[str], start: int, variables: dict[str, Any]) -
             return r.Length(size(n))
         case "lastevent", []:
             return r.Length(1)
+        case "gated_time", [period, gate, *most]:
+            return r.GatedTime(duration(period), duration(gate), size(most[0]) if most else None, start)
+        case "gated_length", [n, gate]:
+            return r.GatedLength(size(n), size(gate))
+        case "lot", []:
+            return r.Lot()
         case "time", [period]:
             return r.Time(duration(period))
         case "ext_timed", [timestamp, period]:

@@ -16,6 +16,7 @@ hidden events out of them and so makes room.)
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.rows.windows.around import Around
@@ -62,6 +63,8 @@ class Newest(Around):
                 del by_key[item[at]]
                 if entered.pop(item[0], None) is None:
                     left.append(item)
+        if len(left) > 1:
+            left.sort(key=itemgetter(0))
         return (list(entered.values()), left) if entered or left else None
 
     def discard(self, item: Item) -> None:
