@@ -487,7 +487,7 @@ class GatedTime(Window):
         self.times: dict[Event, int] = {}
 
     def arrive(self, event: Event, now: int) -> Change | None:
-        self.times[event] = now
+        self.times[event] = self.seen = now
         self.waiting.append(event)
         return self.open(now) if (now - self.start) % self.gate == 0 else None
 
