@@ -159,6 +159,8 @@ def _other(expr: ast.Expr, functions: Collection[str]) -> str:
             return f"({_list(fields, functions)})"
         case ast.CronStep(kind, operands):
             return _cron(kind, [inner(operand) for operand in operands])
+        case ast.RowStatus(alias, status):
+            return f"{'' if alias is None else alias + '.'}$row_status is {status}"
     raise TypeError(f"no text for {type(expr).__name__}")
 
 

@@ -15,7 +15,7 @@ from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import explain as stages
-from cepbook.lang.plan import ModulePlan, SelectStatement
+from cepbook.lang.plan import CycleStatement, ModulePlan, SelectStatement
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.placement import Pipeline, pipeline, place
 
@@ -92,7 +92,8 @@ def _source(program: Program) -> str:
         head += ["# locals: p… of the arriving event, q… of a kept one, a… and b… the cells of aggregates:", *names]
     if constants:
         head += ["# constants (c…) and names of properties (n…), bound by reference:", *constants]
-    inner = [f"# subquery {number}\n{_source(each)}" for number, each in enumerate(program.subqueries)]
+    inner = [] if program.select is None else [f"# the select\n{_source(program.select)}"]
+    inner += [f"# subquery {number}\n{_source(each)}" for number, each in enumerate(program.subqueries)]
     return "\n".join((*head, "", program.text, *inner))
 
 
@@ -104,6 +105,14 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
     known = [*(s for s in deployed if s.name not in own), *plan.statements]
     lines = []
     for statement in plan.statements:
+        if isinstance(statement, CycleStatement):
+            lines += [
+                statement.name,
+                "  rows     runs it: windows and relations are objects, conditions and the select are generated Python",
+                "  replay   event by event: each event may have cycles of its own",
+                "  columns  not used: there is no vectorised engine yet",
+                "  spark    not yet: its cycles follow all events and the clock",
+            ]
         if isinstance(statement, SelectStatement):
             line = pipeline(statement.name, known, compiled.catalog, compiled.catalog.event_types)
             placement = place(line, compiled.catalog)

@@ -27,6 +27,7 @@ from cepbook.lang.dialects.cruncher_tables import Rows, created, fitted, tables_
 from cepbook.lang.dialects.dialect import Dialect
 from cepbook.lang.dialects.epl_expr import ExpressionReader, Misplaced, Node, number, span_of
 from cepbook.lang.dialects.tables import parser_for
+from cepbook.lang.explain_ast import show_ast
 from cepbook.lang.plan import CreateWindowStatement, CycleStatement, ModulePlan
 from cepbook.lang.text import settings_of
 
@@ -323,6 +324,7 @@ DIALECT = Dialect(
     "StreamCruncher's running queries",
     translate,
     declared,
+    lambda text: show_ast(parse(text)),
     "cruncher",
     "Run a query of StreamCruncher: a select over partitions of streams.",
     {
