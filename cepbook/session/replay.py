@@ -34,6 +34,13 @@ NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orde
 ENDED = ("finished", "stopped", "failed")
 
 
+class ReplayInterrupted(asyncio.CancelledError):
+    """Who awaited a replay was cancelled; the replay is paused. A notebook shows the words without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
+
+
 class Target(Protocol):
     """What a replay needs of the workbench."""
 
@@ -117,6 +124,7 @@ class Replay:
         self._active = 0.0
         self._resumed_at: float | None = None
         self._origin: tuple[float, int] | None = None
+        self._behind = 0.0
         self._before, self._errors_before = stage.counts()
         self._subscribers: list[Callable[[], object]] = []
         self._thread = threading.get_ident()
@@ -157,7 +165,8 @@ class Replay:
         rate = self._events / self._active if self._active else 0.0
         late = self._late + sum(source.late for source in self._sources)
         clock = self._stage.now * 1000 // self._stage.second
-        return Progress(self._events, self._total(), rate, clock, self.state, late)
+        behind = self._behind if self.state == "running" else 0.0
+        return Progress(self._events, self._total(), rate, clock, self.state, late, behind)
 
     @property
     def result(self) -> ReplayResult:
@@ -305,7 +314,11 @@ class Replay:
                 await asyncio.shield(self._task)
         except asyncio.CancelledError:
             self.pause()
-            raise
+            at = show(self._stage.now, self._stage.second)
+            raise ReplayInterrupted(
+                f"interrupted: the replay is paused at {at}, after {self._events:,} events\n"
+                "  hint: resume() goes on, step() takes one event, stop() ends it"
+            ) from None
         return self.result
 
     def _start_task(self) -> None:
@@ -411,7 +424,10 @@ class Replay:
             if visiting and not self._visit_due_times(parts[0].times[0]):
                 self._next = parts
                 return 0, 0.0
+            if upto is not None and self._speed is not None:
+                self._behind = max(0.0, (upto - parts[0].times[0]) / (self._stage.second * self._speed))
             return self._feed(parts, most), 0.0
+        self._behind = 0.0
         following = self._merge.peek() if most > 0 else None
         if following is None:
             following = self._until

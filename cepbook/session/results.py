@@ -96,7 +96,8 @@ class ReplayResult:
 class Progress:
     """How far a replay is: events so far, `total` planned if known, `clock` in ms, events per second of running time.
 
-    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``.
+    `state` is ``ready``, ``running``, ``paused``, ``finished``, ``stopped`` or ``failed``. A replay with a speed is so
+    many seconds `behind` the wall clock.
     """
 
     events: int
@@ -105,3 +106,4 @@ class Progress:
     clock: int
     state: str
     late: int = 0
+    behind: float = 0.0

@@ -13,6 +13,8 @@ from cepbook.widgets.encode import time_text
 from cepbook.widgets.live import ENDED, Controllable, Display, LiveWidget, asset
 from cepbook.widgets.render import Frozen
 
+NOTABLE = 1.0  # seconds that a replay must lag behind the wall clock to be told
+
 
 class ReplayControl(LiveWidget):
     """Progress bar and buttons of one replay; asks `replay.progress` at most `rate` times per second.
@@ -54,6 +56,7 @@ class ReplayControl(LiveWidget):
             "total": progress.total,
             "clock": time_text(progress.clock),
             "state": progress.state,
+            "behind": round(progress.behind, 1) if progress.behind >= NOTABLE else 0,
         }
         if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
             self._pump.remind(self._interval)

@@ -252,6 +252,7 @@ class StatementView(LiveWidget):
             self._take_state(self._replay.progress)
             self._pump.remind(REPLAY_INTERVAL)
         frame["state"] = self._state
+        frame["replaying"] = self._replay is not None and self._replay.progress.state == "running"
         now = self._now()
         panes = set(self._shown.values()) - {"stream"}
         if panes and self._state != "dropped":

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -196,8 +197,11 @@ def test_a_cancelled_await_pauses() -> None:
         task = asyncio.ensure_future(_result(replay))
         await until(lambda: engine.numbers)
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(asyncio.CancelledError) as caught:
             await task
+        shown = getattr(caught.value, "_render_traceback_")()  # noqa: B009 - what a notebook shows in place of a traceback
+        assert shown[0] == "interrupted: the replay is paused at 1970-01-01 00:00:00Z, after 1 events"
+        assert "resume()" in shown[1]
         assert (replay.state, engine.numbers) == ("paused", [0])
         replay.step()
         assert engine.numbers == [0, 1]
@@ -368,3 +372,20 @@ def test_garbage_is_collected_as_usual_when_no_event_flows() -> None:
 
     asyncio.run(cut_short())
     assert gc.get_threshold() == usual
+
+
+def test_a_replay_that_cannot_keep_its_speed_says_how_far_behind_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(module, "wall", SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda _: None))
+    engine = FakeEngine()
+    replay = Replay(engine, [source(*range(0, 100_000, 1000))], speed=1000)  # an event is due every millisecond
+    lags: list[float] = []
+
+    def slow() -> None:
+        clock[0] += 0.02
+        lags.append(replay.progress.behind)
+
+    engine.on_event = slow
+    replay.run()
+    assert lags[:2] == [0.0, pytest.approx(0.019)] and lags[-1] == pytest.approx(99 * 0.019)
+    assert replay.progress.behind == 0.0

@@ -94,6 +94,7 @@ class FakeReplay:
     total: int | None = 10
     clock: int = 0
     state: str = "ready"
+    behind: float = 0.0
     orders: list[str] = field(default_factory=list)
     subscribers: list[Callable[[], object]] = field(default_factory=list)
 

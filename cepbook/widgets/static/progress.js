@@ -77,7 +77,8 @@ function show(control, el) {
     setText(state, now);
     setAttribute(root, "data-state", now);
     setText(count, total === null ? plural(events, "event") : `${numbers.format(events)} of ${plural(total, "event")}`);
-    setText(rate, control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "");
+    const lag = control.frame.behind ? `${compact.format(control.frame.behind)} s behind the wall clock` : "";
+    setText(rate, [control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "", lag].filter(Boolean).join(", "));
     setText(clock, time);
     fill.style.width = `${share}%`;
     bar.classList.toggle("cp-unknown", !total && now === "running");

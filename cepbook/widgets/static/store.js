@@ -87,6 +87,7 @@ class Store {
     this.answered = true;
     this.clock = frame.clock;
     this.state = frame.state;
+    this.replaying = frame.replaying === true;
     this.problem = frame.problem ?? "";
     if (frame.stream) this.stream(frame.stream, buffers);
     if (frame.window) this.contents(frame.window, buffers);

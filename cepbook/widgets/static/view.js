@@ -222,7 +222,7 @@ class Panel {
   drawHeader() {
     const { store } = this;
     const { ui } = store;
-    const idle = store.state === "live" && store.rate === 0;
+    const idle = store.state === "live" && store.rate === 0 && !store.replaying;
     setText(this.state, idle ? "idle" : store.state);
     setAttribute(this.state, "data-state", idle ? "idle" : store.state);
     setText(this.name, store.info.name);
