@@ -29,7 +29,10 @@ CASES: dict[str, tuple[str, str]] = {
     "epl length": ("epl", "@name('s') select sum(price) as v from Tick#length({n})"),
     "epl time": ("epl", "@name('s') select sum(price) as v from Tick#time({ms} msec)"),
     "epl gated_time": ("epl", "@name('s') select sum(price) as v from Tick#gated_time({ms} msec, {gate} msec)"),
-    "epl gated_time, size": ("epl", "@name('s') select sum(price) as v from Tick#gated_time({ms} msec, {gate} msec, {n})"),
+    "epl gated_time, size": (
+        "epl",
+        "@name('s') select sum(price) as v from Tick#gated_time({ms} msec, {gate} msec, {n})",
+    ),
     "epl gated_length": ("epl", "@name('s') select sum(price) as v from Tick#gated_length({n}, {gate})"),
     "epl length newest": ("epl", "@name('s') select sum(price) as v from Tick#length({n})#newest(k)"),
     "epl lot": ("epl", "@name('s') select sum(price) as v from Tick#lot"),
@@ -45,7 +48,8 @@ CASES: dict[str, tuple[str, str]] = {
     "no window": ("apama", "from t in all Tick() select t.price"),
     "chain of three": (
         "apama",
-        "stream<float> p := from t in all Tick() select t.price; stream<float> m := from v in p retain {n} select mean(v);"
+        "stream<float> p := from t in all Tick() select t.price;"
+        " stream<float> m := from v in p retain {n} select mean(v);"
         " from v in m where v > 50.0 select v",
     ),
     "equi-join": (
@@ -111,7 +115,8 @@ def main() -> None:
     for name, (dialect, text) in CASES.items():
         if given.only in name:
             found = [measured(dialect, text, size, given.events, given.rounds) for size in sizes]
-            print(f"{name:24}" + "".join(f"{each:12.2f}" for each in found) + f"{found[-1] / found[0]:8.2f}", flush=True)
+            shown = "".join(f"{each:12.2f}" for each in found)
+            print(f"{name:24}{shown}{found[-1] / found[0]:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from cepbook.engine.activation import Activations, Order
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule
-from cepbook.engine.timers import Entry
+from cepbook.engine.timers import NEVER, Entry
 
 
 class Owner(Protocol):
@@ -88,6 +88,7 @@ class Lots:
 
     def _due(self, now: int, entries: list[Entry]) -> None:
         """The clock has come to or past what is due: each of these instants has an activation."""
+        self._owner.state[1].armed = NEVER
         for due, _ in entries:
             self._activations.wake(self, due)
 
@@ -105,7 +106,8 @@ class Lots:
         finally:
             if view.due <= self._owner.now:
                 self._activations.wake(self, view.due)
-            else:
+            elif view.due != view.armed:
+                view.armed = view.due
                 self._timers.arm_view(view.due, state)
 
     def _items(self, events: list[Any], number: int, state: Any, now: int) -> list[Any]:

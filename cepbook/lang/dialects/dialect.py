@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 
-from cepbook.errors import Span
+from cepbook.errors import Span, UsageError
 from cepbook.lang.bind.names import Options
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import ModulePlan
+
+
+def _no_tree(text: str) -> str:
+    raise UsageError("this dialect does not show what was written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,11 @@ class Dialect:
     title: str
     translate: Callable[[str, Catalog, Collection[str], Options], ModulePlan]
     declares: Callable[[str], frozenset[str]]
-    tree: Callable[[str], str]
     magic: str = ""
     summary: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     keywords: Mapping[str, str] = field(default_factory=dict)
+    tree: Callable[[str], str] = _no_tree
 
 
 def show_tree(node: object, indent: str = "") -> str:

@@ -338,4 +338,5 @@ DIALECT = Dialect(
     },
     {row.text.split()[1]: row.doc for row in CYCLE_WINDOWS.values()}
     | {row.name: row.doc for row in CYCLE_AGGREGATES.values()},
+    tree=lambda text: show_ast(parse(text)),
 )

@@ -18,9 +18,9 @@ DIALECT = Dialect(
     "Apama's stream queries",
     translate,
     declares,
-    lambda text: show_tree(parse(text)),
     magic="apama",
     summary="Compile and deploy an Apama stream query as the statement NAME, and each stream<…> as NAME.stream.",
     settings={"name": "the name of the statement"},
     keywords={**KEYWORDS, **{name: rule.doc for name, rule in AGGREGATES.items()}},
+    tree=lambda text: show_tree(parse(text)),
 )
