@@ -4,6 +4,7 @@
 `Spread`        stddev, stddevpop             O(1); exact, so nothing drifts
 `Deviations`    avedev                        O(sqrt n): values in chunks with sums
 `Ranked`        sorted, maxby, minby          O(log n)
+`Once`          first, last, window in joins  O(1)
 `Arrivals`      rate(seconds)                 O(1), amortised
 `Flow`          rate(timestamp, amount)       O(1)
 ==============  ============================  ================================================
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
@@ -353,6 +354,56 @@ class Ranked(State):
 
     def _events(self, first: int, end: int) -> list[Any]:
         return [self.events[ordinal][1] for _, ordinal in self.keys[first : max(first, end)]]
+
+
+class Once(State):
+    """Values of events of one stream of a join by the ordinals of the events, each once, in the order of entry.
+
+    `counts` tells in how many rows an event is. A row without an event of the stream has the ordinal -1.
+    """
+
+    __slots__ = ("counts", "values")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.values: OrderedDict[int, Any] = OrderedDict()
+
+    def enter(self, ordinal: int, value: Any) -> None:
+        if ordinal >= 0:
+            self.counts[ordinal] = self.counts.get(ordinal, 0) + 1
+            self.values.setdefault(ordinal, value)
+
+    def leave(self, ordinal: int) -> None:
+        held = self.counts.get(ordinal, 0)
+        if held > 1:
+            self.counts[ordinal] = held - 1
+        elif held:
+            del self.counts[ordinal], self.values[ordinal]
+
+
+class RankedOnce(Ranked):
+    """The same of events of one stream of a join, each once, however many rows it is in."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self, *descends: bool) -> None:
+        super().__init__(*descends)
+        self.counts: dict[int, int] = {}
+
+    def enter(self, key: Key, event: Any, ordinal: int | None = None) -> None:
+        assert ordinal is not None
+        if ordinal >= 0:
+            self.counts[ordinal] = self.counts.get(ordinal, 0) + 1
+            if self.counts[ordinal] == 1:
+                super().enter(key, event, ordinal)
+
+    def leave(self, ordinal: int) -> None:
+        held = self.counts.get(ordinal, 0)
+        if held > 1:
+            self.counts[ordinal] = held - 1
+        elif held:
+            del self.counts[ordinal]
+            super().leave(ordinal)
 
 
 class Arrivals(State):

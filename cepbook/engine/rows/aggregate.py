@@ -51,7 +51,8 @@ class Aggregates:
 
     `values` has the code of each call's value, which reads the locals.
     With `remembers` cells know which events are in them, and an event that is not leaves nothing. With `touched` the
-    cell at that place has the time of the group's latest change.
+    cell at that place has the time of the group's latest change. Where rows are `joined`, aggregates that hold events
+    have an event once, however many rows it is in.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class Aggregates:
         remembers: bool = False,
         touched: bool = False,
         shuffled: bool = False,
+        joined: bool = False,
     ) -> None:
         """`shuffled`: events do not always enter in the order of their ordinals, in which values stand all the same."""
         self.by_ordinal: type[Any] = accumulators.Placed if shuffled else OrderedDict
         self.scope = scope
         self.source: Source = scope.source
         self.leaving = leaving
+        self.joined = joined
         self.remembers = remembers and leaving is not Leaving.NEVER
         self.prefix = prefix
         self.names: list[str] = []
@@ -192,11 +195,11 @@ class Aggregates:
         return self._made(argument, "sorted float", SortedList), self._cell(argument, "nans")
 
     def _ends(self, call: AggregateCall, argument: Argument) -> str:
-        if call.index is None and (self.leaving is Leaving.NEVER or call.ever):
+        if call.index is None and not self._once(call, argument) and (self.leaving is Leaving.NEVER or call.ever):
             if call.name == "last":
                 return self._cell(argument, "last", "None")
             return self._unless_empty(argument, "first")
-        name, in_order = self._held(argument)
+        name, in_order = self._held(call, argument)
         if call.index is not None:
             place = lower.value(self.scope, call.index)
             return f"{self.source.bind('_at', at)}({name}, {place}, {call.name == 'last'})"
@@ -205,8 +208,14 @@ class Aggregates:
             return f"(next(iter({walk})) if {name} else None)"
         return f"({name}[{0 if call.name == 'first' else -1}] if {name} else None)"
 
-    def _held(self, argument: Argument) -> tuple[str, bool]:
+    def _once(self, call: AggregateCall, argument: Argument) -> bool:
+        """Whether the values are those of events of one stream of a join, each to be held once."""
+        return self.joined and not call.ever and argument.stream is not None
+
+    def _held(self, call: AggregateCall, argument: Argument) -> tuple[str, bool]:
         """The local of the values in the order of entry, and whether that is a sequence (else: by ordinal)."""
+        if self._once(call, argument):
+            return f"{self._made(argument, 'once', accumulators.Once)}.values", False
         if self.leaving is Leaving.ANYHOW:
             return self._made(argument, "by ordinal", self.by_ordinal), False
         if self.leaving is Leaving.IN_ORDER:
@@ -224,7 +233,7 @@ class Aggregates:
         return self._unless_empty(argument, "first value")
 
     def _window(self, call: AggregateCall, argument: Argument) -> str:
-        name, in_order = self._held(argument)
+        name, in_order = self._held(call, argument)
         if call.reference:
             return name
         return f"([*{name}{'' if in_order else '.values()'}] or None)"
@@ -255,7 +264,10 @@ class Aggregates:
             name = self._cell(argument, "bottom" if least else "top", "None")
             return f"({name}[1] if {name} is not None else None)"
         flags = ", ".join(str(descending) for _, descending in argument.criteria)
-        name = self._made(argument, "ranked", accumulators.Ranked, flags)
+        if self._once(call, argument):
+            name = self._made(argument, "ranked once", accumulators.RankedOnce, flags)
+        else:
+            name = self._made(argument, "ranked", accumulators.Ranked, flags)
         if call.reference:
             return name
         return f"{name}.{'all' if call.name == 'sorted' else 'first' if least else 'last'}()"

@@ -32,7 +32,7 @@ class Leaving(Enum):
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Lines with the places ``{c}`` the cell, ``{v}`` the value, ``{w}`` the second value, ``{k}`` the sort key,
-    ``{o}`` the ordinal of the event.
+    ``{o}`` the ordinal of the event, ``{p}`` that of the event of the one stream of a join that is read.
 
     `nulls`: null values count, too. `assigned`: the lines assign the cell's local. `by_ordinal`: they read ``{o}``.
     """
@@ -79,10 +79,12 @@ KINDS = {
     "by ordinal": Kind(("{c}[{o}] = {v}",), ("{c}.pop({o}, None)",), nulls=True, by_ordinal=True),
     "values by ordinal": Kind(("{c}[{o}] = {v}",), ("{c}.pop({o}, None)",), by_ordinal=True),
     "recent": Kind(("{c}.append({v})",)),  # the latest few; a count says how many have not left
+    "once": Kind(("{c}.enter({p}, {v})",), ("{c}.leave({p})",), nulls=True, by_ordinal=True),
     # orders and statistics
     "sorted": Kind(("{c}.add({v})",), ("{c}.discard({v})",)),
     "spread": Kind(("{c}.enter({v})",), ("{c}.leave({v})",)),
     "ranked": Kind(("{c}.enter({k}, {v}, {o})",), ("{c}.leave({o})",), nulls=True, by_ordinal=True),
+    "ranked once": Kind(("{c}.enter({k}, {v}, {p})",), ("{c}.leave({p})",), nulls=True, by_ordinal=True),
     # time
     "arrivals": Kind(("{c}.enter({v})",)),
     "flow": Kind(("{c}.enter({v}, {w})",), ("{c}.leave({v}, {w})",)),
@@ -119,6 +121,13 @@ class Argument:
     @property
     def expr(self) -> x.Expr | None:
         return self.exprs[0] if self.exprs else None
+
+    @property
+    def stream(self) -> int | None:
+        """The one stream that the values and criteria are read from; None if there are several, or none."""
+        read = (part for e in (*self.exprs, *(e for e, _ in self.criteria)) for part in x.walk(e))
+        found = {part.stream for part in read if isinstance(part, (x.Prop, x.EventOf))}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def assigned(self) -> set[str]:
@@ -234,7 +243,7 @@ class Visit:
         for line in self._lines(kind):
             w = self._second() if "{w}" in line else ""
             k = sort_key_code(self.scope, self.argument.criteria) if "{k}" in line else ""
-            self.source.line(line.format(c=cell, v=v, w=w, k=k, o=o))
+            self.source.line(line.format(c=cell, v=v, w=w, k=k, o=o, p=f"q{self.argument.stream}_o"))
 
     def _count(self, v: str) -> None:
         source, argument = self.source, self.argument

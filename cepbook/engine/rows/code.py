@@ -46,6 +46,7 @@ class Code:
                 remembers=steps.changing,
                 touched=steps.reclaims,
                 shuffled=_shuffled(steps),
+                joined=bool(steps.inputs) and not _shuffled(steps),
             )
             if steps.into is None
             else TableCells(scope, own, steps.into)
@@ -73,7 +74,8 @@ class Code:
         if steps.fully:  # rows stand for groups
             row_keys = tuple(x.KeyRef(e.type, steps.keys.index(e)) for e in keys)
         table, leaving = self.slot("{}"), steps.leaving_locally
-        return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, remembers=steps.changing)
+        flags = {"remembers": steps.changing, "joined": bool(steps.inputs) and not _shuffled(steps)}
+        return LocalGroups(scope, calls, keys, leaving, table, self._key_of, row_keys, **flags)
 
     def _values(self, calls: Sequence[AggregateCall]) -> list[str]:
         """Code of the values of all calls, in their order."""

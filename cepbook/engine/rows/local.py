@@ -35,6 +35,7 @@ class LocalGroups:
         row_keys: Keys,
         *,
         remembers: bool,
+        joined: bool,
     ) -> None:
         self.source = scope.source
         self.numbers = [i for i, call in enumerate(calls) if call.group_by == keys]
@@ -45,7 +46,7 @@ class LocalGroups:
         prefix = f"b{self.numbers[0]}_"
         mine = [replace(calls[i], group_by=None) for i in self.numbers]
         counted = bool(keys) and leaving is not Leaving.NEVER
-        self.cells = Aggregates(scope, mine, leaving, counted, prefix, remembers=remembers)
+        self.cells = Aggregates(scope, mine, leaving, counted, prefix, remembers=remembers, joined=joined)
         self._key, self._group = f"{prefix}k", f"{prefix}g"
 
     def enter(self, scope: Scope, ordinal: str) -> None:
