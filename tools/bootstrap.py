@@ -18,16 +18,18 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "cepbook-stamp.json"
+EXTENSION = ROOT / "cepbook" / "magics" / "labextension" / "static" / "source.sha256"
 # JupyterLab asks nothing at its first start and looks nothing up outside.
 LAB_SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 REQUIREMENTS = {"lab": ["--editable", ".[all]"], "test": ["--editable", ".[all]", "--group", "dev"]}
 
 
 def fingerprint() -> str:
-    """A hash of everything that decides what `.venv` holds: the dependency tables and the place of the clone."""
+    """A hash of all that decides what `.venv` holds: dependency tables, the extension of JupyterLab, where the clone is."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     tables = [project["build-system"], project["project"], project["dependency-groups"], project["tool"]["hatch"]]
-    text = json.dumps([tables, str(ROOT), REQUIREMENTS, LAB_SETTINGS], sort_keys=True)
+    built = EXTENSION.read_text(encoding="utf-8")  # pip copies its output, also of an editable clone
+    text = json.dumps([tables, str(ROOT), REQUIREMENTS, LAB_SETTINGS, built], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

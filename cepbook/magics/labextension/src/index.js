@@ -1,11 +1,14 @@
-// EPL in JupyterLab: a cell whose first line is %%epl, %%query or %%events is coloured as EPL while it is typed.
+// EPL in JupyterLab: a cell whose first line is %%epl, %%query, %%events or another dialect's is coloured as EPL while it is typed.
 // No cell API and no mime type is involved: the language of an editor is a CodeMirror facet, and ours takes precedence.
 import { Compartment, EditorState, Prec } from '@codemirror/state';
 import { ViewPlugin } from '@codemirror/view';
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { eplSupport } from './language.js';
+import { follow, renderer } from './saved.js';
 
-const MAGIC = /^\s*%%(epl|query|events)\b/;
+const MAGIC = /^\s*%%(epl|query|events|apama|cruncher)\b/;
 
 function isEpl(doc) {
   for (let n = 1; n <= doc.lines; n++) {
@@ -44,7 +47,7 @@ function eplCells() {
   return [slot.of([]), follow, start];
 }
 
-export default {
+const cells = {
   id: 'cepbook-epl:plugin',
   description: 'EPL highlighting in cells and in .epl files.',
   autoStart: true,
@@ -74,3 +77,16 @@ export default {
     });
   }
 };
+
+const views = {
+  id: 'cepbook-epl:saved-views',
+  description: 'Live views whose kernel is gone are shown as the picture that was saved.',
+  autoStart: true,
+  requires: [INotebookTracker, IRenderMimeRegistry],
+  activate: (app, notebooks, rendermime) => {
+    rendermime.addFactory(renderer, 0);
+    notebooks.widgetAdded.connect((_, panel) => follow(panel));
+  }
+};
+
+export default [cells, views];

@@ -1,0 +1,87 @@
+// A live view whose kernel is gone: the picture that was saved beside it, and words that say so.
+// JupyterLab prefers the live form of an output in a trusted notebook, and without its kernel that is an error or a
+// picture of buttons that do nothing. Outputs that have a picture as HTML lose the live form when no kernel knows it.
+import { Widget } from '@lumino/widgets';
+
+const VIEW = 'application/vnd.jupyter.widget-view+json';
+const PICTURE = 'text/html';
+export const SAVED = 'application/vnd.cepbook.saved+json';
+const WORDS = 'saved picture; run the cell for a live view';
+
+/** The outputs of a notebook that are live views with a picture. */
+function views(panel) {
+  const found = [];
+  for (const cell of panel.content.model?.cells ?? []) {
+    if (cell.type !== 'code') continue;
+    for (let at = 0; at < cell.outputs.length; at++) {
+      const { data } = cell.outputs.get(at).toJSON();
+      if (data && VIEW in data && PICTURE in data) found.push({ cell, at, id: data[VIEW].model_id });
+    }
+  }
+  return found;
+}
+
+/** Turn the views into pictures that the kernel of `panel` does not know. */
+async function settle(panel) {
+  const before = views(panel); // those that come later are of this kernel
+  if (!before.length) return;
+  const kernel = panel.sessionContext.session?.kernel;
+  let alive = {};
+  if (kernel && kernel.status !== 'dead') {
+    const reply = await kernel.requestCommInfo({ target_name: 'jupyter.widget' });
+    alive = reply.content.comms ?? {};
+  }
+  if (panel.isDisposed) return;
+  const { model } = panel.context;
+  const dirty = model.dirty;
+  for (const { cell, at, id } of before) {
+    if (id in alive || at >= cell.outputs.length) continue;
+    const output = cell.outputs.get(at).toJSON();
+    if (output.data?.[VIEW]?.model_id !== id) continue;
+    const { [VIEW]: gone, ...data } = output.data;
+    cell.outputs.set(at, { ...output, data: { ...data, [SAVED]: { note: WORDS } } });
+  }
+  model.dirty = dirty;
+}
+
+/** Look after the views of a notebook: when it is opened, and whenever its kernel is another one. */
+export function follow(panel) {
+  const { sessionContext } = panel;
+  let stale = false;
+  const look = () => {
+    stale = false;
+    settle(panel).catch(error => console.warn('cepbook: views were not looked after', error));
+  };
+  const onStatus = (_, status) => {
+    if (['restarting', 'autorestarting', 'terminating'].includes(status)) stale = true;
+    else if (status === 'dead' || (stale && status === 'idle')) look();
+  };
+  sessionContext.statusChanged.connect(onStatus);
+  sessionContext.kernelChanged.connect((_, { newValue }) => (newValue ? (stale = true) : look()));
+  Promise.all([panel.context.ready, sessionContext.ready]).then(look, look);
+}
+
+class Picture extends Widget {
+  constructor({ sanitizer }) {
+    super();
+    this.sanitizer = sanitizer;
+    this.addClass('jp-RenderedHTMLCommon');
+  }
+  renderModel(model) {
+    const html = String(model.data[PICTURE] ?? '');
+    const words = document.createElement('div');
+    words.className = 'cepbook-saved';
+    words.style.cssText = 'color: var(--jp-ui-font-color2); font-style: italic';
+    words.textContent = model.data[SAVED].note;
+    const picture = document.createElement('div');
+    picture.innerHTML = model.trusted ? html : this.sanitizer.sanitize(html);
+    this.node.replaceChildren(words, picture);
+    return Promise.resolve();
+  }
+}
+
+export const renderer = {
+  safe: true,
+  mimeTypes: [SAVED],
+  createRenderer: options => new Picture(options)
+};
