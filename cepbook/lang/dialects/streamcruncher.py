@@ -324,10 +324,9 @@ DIALECT = Dialect(
     "StreamCruncher's running queries",
     translate,
     declared,
-    lambda text: show_ast(parse(text)),
-    "cruncher",
-    "Run a query of StreamCruncher: a select over partitions of streams.",
-    {
+    magic="cruncher",
+    summary="Run a query of StreamCruncher: a select over partitions of streams.",
+    settings={
         "name": "the name of the statement",
         "weights": 'what an event of a stream weighs, such as {"s": 0.25}; events weigh 1, and 1 makes the query run',
         "schedule": '{"policy": "sooner"} (as soon as there is a cause), or {"policy": "fixed", "every_ms": 1000}',
@@ -336,7 +335,7 @@ DIALECT = Dialect(
         "seed": "what the coins of random windows depend on, a whole number",
         "tables": 'reference tables, such as {"prio": {"columns": ["code"], "rows": [["a"]]}}, named windows then',
     },
-    {row.text.split()[1]: row.doc for row in CYCLE_WINDOWS.values()}
+    keywords={row.text.split()[1]: row.doc for row in CYCLE_WINDOWS.values()}
     | {row.name: row.doc for row in CYCLE_AGGREGATES.values()},
     tree=lambda text: show_ast(parse(text)),
 )
