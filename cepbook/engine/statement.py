@@ -241,8 +241,8 @@ class Statement(Storing):
         self.outlet.remove_sink(sink)
 
     def add_match_listener(self, listener: Callable[[Any], object]) -> None:
-        """Call `listener(match)` for every match of the pattern, before it makes rows: the events by tag."""
-        if self._matchings:
+        """Call `listener(match)` for each match of the pattern or match_recognize, before it makes rows: its events."""
+        if self._matchings or self.steps.recognize is not None:
             self._match_listeners.append(listener)
             self._tell_listeners()
 
@@ -255,6 +255,7 @@ class Statement(Storing):
     def _tell_listeners(self) -> None:
         for matching in self._matchings.values():
             matching.watch(tuple(self._match_listeners))
+        self.program.namespace["matched"] = tuple(self._match_listeners)
         self._runtime.rewired()
 
     @property
@@ -321,7 +322,9 @@ class Statement(Storing):
 
     def pulse(self) -> tuple[int, int]:
         """A value that changes when partial matches come or go, and costs less than to look at them."""
-        matchers = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
+        matchers: list[Any] = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
+        if self.steps.recognize is not None:
+            matchers = [state[1].then for _, state in self.states()]
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
@@ -342,6 +345,8 @@ class Statement(Storing):
             )
             if self._matchings:
                 found[-1]["partials"] = inspected([m.inspect(state, partials) for m in self._matchings.values()])
+            elif self.steps.recognize is not None:
+                found[-1]["partials"] = state[1].then.inspect(partials)
         return found
 
     # -------------------------------------------------------------- events

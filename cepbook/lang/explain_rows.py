@@ -19,6 +19,7 @@ from cepbook.lang import plan
 from cepbook.lang import recognize as r
 from cepbook.lang.chains import MATCHED, TESTED
 from cepbook.lang.rewrite.expressions import rebuild
+from cepbook.lang.types import INT
 
 Show = Callable[[x.Expr], str]
 
@@ -50,7 +51,9 @@ def show_variable(variable: plan.RowDefinition, show: Show) -> str:
 
 
 def _matched(e: x.Expr) -> x.Expr:
-    """Variables are written by their names."""
+    """Variables are written by their names, and rows before the tested one with ``prev``."""
+    if isinstance(e, x.Prior):
+        return x.Prev(e.type, "prev", x.Const(INT, e.index), e.value)
     if isinstance(e, x.Prop) and e.stream == MATCHED:
         return replace(e, stream=TESTED, name=e.name.removesuffix("[]"))
     return e

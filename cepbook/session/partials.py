@@ -1,4 +1,4 @@
-"""The partial matches of a pattern: what it is waiting for, since when, with which events."""
+"""The partial matches of a pattern or of match_recognize: what it is waiting for, since when, with which events."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ class Partials:
 
 
 def tags_of(runtime: Runtime, statement: str) -> tuple[str, ...] | None:
-    """The tags of the statement's pattern, in text order; None of a statement without a pattern."""
-    pattern = runtime.statement(statement).steps.source.pattern
+    """The tags of the statement's pattern, or variables of its match_recognize; None of a statement without these."""
+    steps = runtime.statement(statement).steps
+    if steps.recognize is not None:
+        return tuple(variable.name for variable in steps.recognize.variables)
+    pattern = steps.source.pattern
     return None if pattern is None else tuple(pattern.match_type.properties)
 
 

@@ -138,7 +138,9 @@ def _timed(statement: plan.Reader) -> bool:
         return False
     if any(source.pattern is not None for source in statement.sources):
         return True
-    return statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
+    recognize = _recognize_of(statement.root)
+    held = recognize is not None and recognize.interval is not None
+    return held or statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
 
 
 def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:
@@ -173,7 +175,7 @@ def _sees_all(statement: plan.Reader) -> bool:
     roots = [each.root for each in statement.subqueries]
     if isinstance(statement, plan.SelectStatement):
         roots.append(statement.root)
-    if any(root.wildcard for root in roots):
+    if any(root.wildcard or _recognize_of(root) is not None for root in roots):  # a match has whole rows
         return True
     if any(source.contained for source in _sources(statement)):  # they are in the properties of the event
         return True
@@ -219,6 +221,9 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
         return "context.id numbers the partitions in order of their first event"
     if any(isinstance(e, expr.EventType) for e in expressions(statement)):
         return "it asks for the type of each event (typeof)"
+    recognize = _recognize_of(statement.root)
+    if recognize is not None:
+        return _need_of_rows(recognize, statement)
     if any(isinstance(e, (expr.Prior, expr.Prev)) for e in expressions(statement.root)):
         return "it looks at the events before (prior, prev)"
     if statement.derived is not None:
@@ -235,6 +240,28 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
             return f"the partitions of the context {statement.context} begin and end with the whole stream"
         return _Need(False, context=context)
     return _need_without_context(statement)
+
+
+def _recognize_of(root: plan.Projection) -> plan.Recognize | None:
+    return next((node for node in plan.chain(root) if isinstance(node, plan.Recognize)), None)
+
+
+def _need_of_rows(recognize: plan.Recognize, statement: plan.SelectStatement) -> _Need | str:
+    """Of match_recognize: the rows of a partition in order, where nothing else ties partitions together."""
+    keys = _plain(recognize.keys)
+    if recognize.interval is not None:
+        return "the intervals of its matches follow the clock of the whole stream"
+    if statement.windows or statement.context is not None:
+        return "rows of all keys in its window, or of its context, make matches"
+    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in _after(statement)):
+        return "its matches are counted together"
+    return _Need(False, keys) if keys else "its matches are in the rows of the whole stream"
+
+
+def _after(statement: plan.SelectStatement) -> Iterable[expr.Expr]:
+    """What is read of matches."""
+    root = statement.root
+    return expressions((root.columns, tuple(e for e, _ in root.order_by)))
 
 
 def _is_arranged(root: plan.Projection) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.engine.patterns.timers import moment
 from cepbook.engine.recognize.fold import fold_of, rows_of
-from cepbook.engine.recognize.matches import RecognizeForm
+from cepbook.engine.recognize.matches import RecognizeForm, Way
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.frozen import key_code
@@ -65,16 +65,12 @@ class RecognizeCode:
 
     def form(self, namespace: Mapping[str, Any]) -> RecognizeForm:
         """What running states are given."""
-        node, found = self.node, self.automaton
+        node = self.node
         conditions = [v.condition for v in node.variables]
-        reads = tuple(self._reads(e) for e in conditions)
         return RecognizeForm(
-            found,
+            self._ways(namespace),
             tuple(v.name for v in node.variables),
             tuple(v.many for v in node.variables),
-            tuple(None if e is None else namespace[f"defined{number}"] for number, e in enumerate(conditions)),
-            reads,
-            self._ahead(reads),
             max((e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)), default=0),
             namespace.get("admits"),
             namespace.get("partition"),
@@ -90,6 +86,20 @@ class RecognizeCode:
         )
 
     # -------------------------------------------------------------- facts
+    def _ways(self, namespace: Mapping[str, Any]) -> tuple[tuple[Way, ...], ...]:
+        """What may follow each position, and at last what a match begins with."""
+        variables, follow = self.automaton.variables, self.automaton.follow
+        reads = tuple(self._reads(v.condition) for v in self.node.variables)
+        ahead = self._ahead(reads)
+        ways: list[Way] = []
+        for target, number in enumerate(variables):
+            variable, behind = self.node.variables[number], follow[target]
+            condition = None if variable.condition is None else namespace[f"defined{number}"]
+            ends, goes = END in behind, any(each != END for each in behind)
+            ways.append(Way(target, number, condition, not reads[number], variable.many, ends, goes, ahead[target]))
+        following = [*follow, self.automaton.start]
+        return tuple(tuple(ways[each] for each in some if each != END) for some in following)
+
     def _reads(self, e: x.Expr | None) -> tuple[int, ...]:
         """The variables whose rows a condition reads."""
         parts = [] if e is None else x.walk(e)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.recognize.fold import rows_of
@@ -31,30 +31,43 @@ from cepbook.engine.rows.windows.chain import Behind, Chain
 from cepbook.engine.rows.windows.derived import Pack
 from cepbook.engine.rows.windows.view import Change, Item, View
 from cepbook.engine.state import State
-from cepbook.lang.recognize import END, Automaton
 
 Rows = tuple[Any, ...]  # by variable: the row, or a list and how many of it count; None without any
 Open = tuple[int, int, int, Rows, int]  # ordinal and time of the first row, position, rows, mark
 Complete = tuple[int, int, Rows]  # ordinal and time of the first row, rows
 
 
+class Way(NamedTuple):
+    """From one position to the next, `target`, whose rows are those of `variable`, `many` or one.
+
+    Its `condition` takes (row, rows before it, rows matched so far, state, time), None: any row; it reads rows matched
+    so far, or stands `alone`. There a match may end (`ends`), and may go on (`goes`); `ahead` are the variables whose
+    rows conditions of anything behind it read.
+    """
+
+    target: int
+    variable: int
+    condition: Callable[..., bool] | None
+    alone: bool
+    many: bool
+    ends: bool
+    goes: bool
+    ahead: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RecognizeForm:
     """What the states of one statement have in common: the automaton, generated functions and facts.
 
-    `conditions`, by variable, take (row, rows before it, rows matched so far, state, time), None: any row. `reads` are
-    the variables that each of them reads, `ahead`, by position, those that conditions of anything behind it read;
-    `back` is how many rows before the tested one are read. `admits` is the where-clause, `key` tells the partition,
+    `ways` are what may follow each position, the last one stands for the beginning. `back` is how many rows before the
+    tested one are read. `admits` is the where-clause, `key` tells the partition,
     `due` the end of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use.
     `waiting` describes variables for people. `namespace` has the ports of the running statement.
     """
 
-    automaton: Automaton
+    ways: tuple[tuple[Way, ...], ...]
     names: tuple[str, ...]
     many: tuple[bool, ...]
-    conditions: tuple[Callable[..., bool] | None, ...]
-    reads: tuple[tuple[int, ...], ...]
-    ahead: tuple[tuple[int, ...], ...]
     back: int
     admits: Callable[[Any, Any, int], bool] | None
     key: Callable[[Any, Any, int], Any] | None
@@ -218,52 +231,47 @@ class Recognize(Behind):
     ) -> tuple[list[Complete], list[Open]]:
         """What a row completes, earliest beginning and first choice first, and what is open then."""
         form, state = self.form, self.state
-        variables, follow, many, ahead = form.automaton.variables, form.automaton.follow, form.many, form.ahead
-        conditions, reads, every, bounded = form.conditions, form.reads, form.all_matches, form.bounded
-        known: dict[int, bool] = {}  # of conditions that read no other rows
-        seen: set[Any] = set()
+        ways, every, bounded = form.ways, form.all_matches, form.bounded
+        known: list[bool | None] = [None] * len(form.names)  # of conditions that read no other rows
+        seen: set[Any] = set()  # of one beginning; where beginnings are bounded, of all
         complete: list[Complete] = []
         going: list[Open] = []
-        done = -1  # the beginning of the last complete match
+        present = done = -1  # the beginning in hand, and the last one with a complete match
         limit = form.most - self.size + len(open_)
-        fresh: Open = (ordinal, now, END, (None,) * len(many), 0)
+        fresh: Open = (ordinal, now, -1, (None,) * len(form.names), 0)
         for begin, since, position, rows, mark in (*open_, fresh):
-            for target in form.automaton.start if position == END else follow[position]:
-                if target == END:
-                    continue
-                variable = variables[target]
-                condition = conditions[variable]
-                if condition is not None:
-                    if reads[variable]:
-                        fits = condition(row, before, rows, state, now)
-                    else:
-                        known_fits = known.get(variable)
-                        if known_fits is None:
-                            known_fits = known[variable] = condition(row, before, rows, state, now)
-                        fits = known_fits
-                    if not fits:
-                        continue
-                after = hash((mark, variable)) if every else 0
-                last = follow[target]
-                if every:
-                    same: Any = (begin, target, after)
-                elif ahead[target]:
-                    same = (target, -1 if bounded else begin, *_read(rows, ahead[target]))
+            if begin != present:
+                present = begin
+                if not bounded:
+                    seen.clear()
+            for target, variable, condition, alone, many, ends, goes, ahead in ways[position]:
+                if alone:
+                    fits = known[variable]
+                    if fits is None:
+                        fits = known[variable] = condition is None or condition(row, before, rows, state, now)
                 else:
-                    same = target if bounded else (target, begin)
+                    assert condition is not None
+                    fits = condition(row, before, rows, state, now)
+                if not fits:
+                    continue
+                after = 0
+                same: Any = target
+                if every:
+                    after = hash((mark, variable))
+                    same = target, after
+                elif ahead:
+                    same = (target, *_read(rows, ahead))
                 if same in seen:
                     continue
                 seen.add(same)
-                cell: Any = row
-                if many[variable]:
-                    cell = _longer(rows[variable], row)
+                cell = _longer(rows[variable], row) if many else row
                 extended = (*rows[:variable], cell, *rows[variable + 1 :])
-                if END in last:
-                    if (begin, after) not in seen if every else begin != done:
-                        seen.add((begin, after))
+                if ends:
+                    if (-1, after) not in seen if every else begin != done:
+                        seen.add((-1, after))
                         complete.append((begin, since, extended))
                         done = begin
-                    if len(last) == 1:
+                    if not goes:
                         continue
                 if len(going) >= limit:
                     form.too_many(form.most)
@@ -383,6 +391,10 @@ class Recognize(Behind):
         state[3] = number
         return shown
 
+    def inspect(self, most: int) -> dict[str, Any]:
+        """How many matches are open, and plain data about the first `most` of them."""
+        return {"total": self.size, "rows": self.partials(most)}
+
     def partials(self, most: int) -> list[dict[str, Any]]:
         """Plain data about the first `most` open matches: what they wait for, since when, with which rows."""
         form, found = self.form, list[dict[str, Any]]()
@@ -390,8 +402,7 @@ class Recognize(Behind):
             for begin, since, position, rows, _ in partition.open:
                 if len(found) >= most:
                     return found
-                ways = [each for each in form.automaton.follow[position] if each != END]
-                following = dict.fromkeys(form.automaton.variables[each] for each in ways)
+                following = dict.fromkeys(way.variable for way in form.ways[position])
                 held = partition.held.get(begin)
                 found.append(
                     {

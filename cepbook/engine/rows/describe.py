@@ -54,7 +54,8 @@ def describe(name: str, program: Program) -> str:
     lines = [name]
     for step in steps.all:
         head, *facts = _shown(step, steps)
-        lines.append(f"  {type(step).__name__.lower():{_WIDTH}}{head}")
+        name = type(step).__name__.lower()
+        lines.append(f"  {name:{_WIDTH}}{' ' * (len(name) >= _WIDTH)}{head}")
         lines += [f"  {'':{_WIDTH}}{fact}" for fact in facts]
         if isinstance(step, Join):
             lines += [f"  {'':{_WIDTH}}{fact}" for fact in _joined(step, steps)]

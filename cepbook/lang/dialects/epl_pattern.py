@@ -244,7 +244,7 @@ class PatternReader(ExpressionReader):
             kind, name = "atom", plain(atom)
         else:
             inner = self.read(atom)
-            kind, operands = ("permute", inner.operands) if inner.kind == "permute" else ("group", (inner,))
+            kind, operands = ("permute", inner.operands) if tree_is(atom, "row_permute") else ("group", (inner,))
         if quantifier is None:
             return ast.RowPattern(kind, name, operands, span=span_of(node))
         low = high = None

@@ -1,0 +1,126 @@
+"""match_recognize against a naive search by backtracking, on random regular expressions and histories."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from cepbook.engine.batch import Slice
+from cepbook.engine.runtime import Runtime
+from tests.engine.recognize.reference import Clause, Clauses, Row, TooMany, history
+from tests.engine.sinks import Deltas
+from tests.engine.snapshot.saving import again
+
+pytestmark = pytest.mark.histories
+
+SCHEMA = "create schema R(i int, x int, g string);"
+KINDS: dict[str, dict[str, Any]] = {
+    "greedy and reluctant": {"skip": "past last row", "all_matches": False},
+    "to next row": {"skip": "to next row", "all_matches": False},
+    "to current row": {"skip": "to current row", "all_matches": False},
+    "all matches": {"all_matches": True},
+}
+EACH = 1_000
+SHARE = 10  # tests of each kind
+
+
+def started(clause: Clause, window: str = "") -> tuple[Runtime, Deltas]:
+    runtime = Runtime()
+    runtime.deploy(f"{SCHEMA} @name('s') {clause.epl(window)}")
+    made = Deltas()
+    runtime.statement("s").add_sink(made)
+    return runtime, made
+
+
+def sent(clause: Clause, rows: list[Row], window: str = "") -> list[list[Row]]:
+    """Of each row the events that it makes."""
+    runtime, made = started(clause, window)
+    found: list[list[Row]] = []
+    for row in rows:
+        before = len(made)
+        runtime.send("R", dict(row))
+        found.append([each for _, insert, _ in made[before:] for each in insert])
+    return found
+
+
+def examples(kind: str, share: int, count: int = EACH // SHARE) -> list[tuple[Clause, list[Row]]]:
+    """Clauses with histories; those that the reference cannot look through are left out."""
+    seed = f"{kind} {share}"
+    clauses, draw = Clauses(0), Random(seed)
+    clauses.random.seed(seed)
+    found: list[tuple[Clause, list[Row]]] = []
+    while len(found) < count:
+        clause, rows = clauses.clause(**KINDS[kind]), history(draw, draw.randint(4, 11))
+        try:
+            clause.matches(rows)
+        except TooMany:
+            continue
+        found.append((clause, rows))
+    return found
+
+
+@pytest.mark.parametrize("share", range(SHARE))
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_by_backtracking(kind: str, share: int) -> None:
+    told = 0
+    for clause, rows in examples(kind, share):
+        expected = clause.matches(rows)
+        assert sent(clause, rows) == expected, (clause.epl(), rows)
+        told += sum(map(len, expected))
+    assert told > 50
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_leave_a_window(kind: str) -> None:
+    for clause, rows in examples(kind, SHARE, 60):
+        for width in (2, 4):
+            expected = clause.matches(rows, width)
+            assert sent(clause, rows, f"#length({width})") == expected, (clause.epl(), rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_iterator_looks_from_the_beginning_of_the_window(kind: str) -> None:
+    for clause, rows in examples(kind, SHARE + 1, 40):
+        runtime, _ = started(clause, "#length(5)")
+        for at, row in enumerate(rows):
+            runtime.send("R", dict(row))
+            held = rows[max(0, at - 4) : at + 1]
+            renumbered = [{**each, "i": place} for place, each in enumerate(held)]
+            first = held[0]["i"]
+            expected = [match for some in clause.matches(renumbered) for match in some]
+            assert runtime.iterate("s") == [moved(match, first) for match in expected], (clause.epl(), rows, at)
+
+
+def moved(match: Row, by: int) -> Row:
+    return {
+        name: None if value is None else [each + by for each in value] if isinstance(value, list) else value + by
+        for name, value in match.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replayed_saved_and_loaded(kind: str) -> None:
+    draw = Random(kind)
+    for clause, rows in examples(kind, SHARE + 2, 40):
+        window = draw.choice(("", "#length(3)", "#keepall"))
+        runtime, made = started(clause, window)
+        for row in rows:
+            runtime.send("R", dict(row))
+        replayed, run = started(clause, window)
+        batch = replayed.batch(["R"])
+        cut = draw.randint(0, len(rows))
+        for low, high in ((0, cut), (cut, len(rows))):
+            part = rows[low:high]
+            columns = {name: [row[name] for row in part] for name in batch.columns["R"]}
+            batch.run([Slice("R", [0] * len(part), columns, list(range(low, high)))])
+        assert list(run) == list(made), clause.epl()
+        first, before = started(clause, window)
+        for row in rows[:cut]:
+            first.send("R", dict(row))
+        second, after = again(first), Deltas()
+        second.statement("s").add_sink(after)
+        for row in rows[cut:]:
+            second.send("R", dict(row))
+        assert [*before, *after] == list(made), clause.epl()
