@@ -442,6 +442,8 @@ def _fails(e: x.Expr) -> bool:
         return methods.may_fail(e)
     if isinstance(e, x.Call):
         return FUNCTIONS[e.name].fails
+    if isinstance(e, x.Like):
+        return e.regexp and not isinstance(e.pattern, x.Const)
     return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 

@@ -16,6 +16,7 @@ from cepbook.lang.java import shortest
 from cepbook.lang.java import single as single
 from cepbook.lang.java import text as text
 from cepbook.lang.java import wrap as wrap
+from cepbook.lang.regular import Regular, regular
 from cepbook.lang.types import BITS, DATES, DATETIMES, Type
 
 
@@ -82,7 +83,7 @@ def or3(*operands: bool | None) -> bool | None:
 
 
 @lru_cache(maxsize=512)
-def like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
+def like_pattern(pattern: str, escape: str) -> Regular:
     """SQL ``like``: ``%`` any run, ``_`` any one character, `escape` before either takes it literally."""
     out: list[str] = []
     position = 0
@@ -94,26 +95,21 @@ def like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
         else:
             out.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
         position += 1
-    return re.compile("".join(out), re.DOTALL)
+    return Regular("".join(out), re.DOTALL)
 
 
 def like(value: Any, pattern: Any, escape: Any) -> bool | None:
     """``value like pattern escape e``; numbers match by their text."""
     if value is None or pattern is None:
         return None
-    return like_pattern(str(pattern), escape).fullmatch(text(value)) is not None
-
-
-@lru_cache(maxsize=512)
-def regexp_pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+    return like_pattern(str(pattern), escape).matches(text(value))
 
 
 def regexp(value: Any, pattern: Any) -> bool | None:
     """``value regexp pattern``: the whole text must match."""
     if value is None or pattern is None:
         return None
-    return regexp_pattern(str(pattern)).fullmatch(text(value)) is not None
+    return regular(str(pattern)).matches(text(value))
 
 
 def in_list(value: Any, options: Sequence[Any]) -> bool | None:

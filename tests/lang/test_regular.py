@@ -1,0 +1,74 @@
+"""Regular expressions against Python's, on patterns and texts that it can do, and in time on those that it cannot."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+
+from cepbook.lang.regular import STEPS, Regular, TooLong, _Automaton
+
+
+def pattern(chance: random.Random, depth: int) -> str:
+    kind = chance.random()
+    if depth == 0 or kind < 0.3:
+        return chance.choice(["a", "b", "c", ".", "[ab]", "[^a]", r"\w", r"\D", "A", r"\s"])
+    if kind < 0.5:
+        return pattern(chance, depth - 1) + pattern(chance, depth - 1)
+    if kind < 0.6:
+        return f"({pattern(chance, depth - 1)}|{pattern(chance, depth - 1)})"
+    if kind < 0.65:
+        return chance.choice(["^", "$", r"\b", r"\B"]) + pattern(chance, depth - 1)
+    if kind < 0.7:
+        return f"(?i:{pattern(chance, depth - 1)})"
+    return (
+        f"({pattern(chance, depth - 1)}){chance.choice(['*', '+', '?', '{1,2}', '{2}', '*?', '+?', '{2,}', '{0,3}'])}"
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_automata_accept_what_python_matches(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(300):
+        text = pattern(chance, 4)
+        try:
+            found = Regular(text)
+        except re.error:  # such as repeated positions
+            continue
+        automaton = _Automaton(found._parsed, found._pattern)
+        for _ in range(5):
+            value = "".join(chance.choice("aabbcAB1 \n") for _ in range(chance.randrange(9)))
+            if found._steps(len(value)) <= STEPS:
+                expected = re.fullmatch(text, value) is not None
+                assert automaton.accepts(value) is expected, (text, value)
+                assert found.matches(value) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "matches"),
+    [
+        ("(a+)+b", "a" * 3000, False),
+        ("(a+)+b", "a" * 3000 + "b", True),
+        ("(a|aa)*c", "a" * 1000, False),
+        ("(.*)*x", "a" * 2000, False),
+        ("a?" * 40 + "a" * 40, "a" * 40, True),
+        (".*a.*b.*c.*d.*e", "a" * 2000, False),
+        ("((a*)*)*b", "a" * 500, False),
+        (r"(\w+\s?)+!", "some words and then " * 40, False),
+    ],
+)
+def test_bad_patterns_end(text: str, value: str, matches: bool) -> None:
+    before = time.process_time()
+    assert Regular(text).matches(value) is matches
+    assert time.process_time() - before < 5, "they took centuries"
+
+
+def test_what_no_automaton_can_do_is_an_error_where_it_would_take_too_long() -> None:
+    found = Regular(r"(?=a)(a+)+b")
+    assert found.matches("aaab") and not found.matches("aaa")
+    with pytest.raises(TooLong, match="would take too long"):
+        found.matches("a" * 40)
+    with pytest.raises(TooLong, match="too large"):
+        Regular("((a{1,100}){1,100}){1,100}b").matches("a" * 40)
