@@ -107,7 +107,7 @@ def _parts(op: str, argument: Any) -> list[Nodes]:
 
 # ------------------------------------------------------------------ the automaton
 class _Automaton:
-    """States are numbers. From each leads a move over a character that passes a test, or free ways, some with a test."""
+    """States are numbers. From each leads a move over a character that passes a test, or free ways (some have one)."""
 
     def __init__(self, parsed: Any, pattern: re.Pattern[str]) -> None:
         self._moves: list[tuple[Test, int] | None] = []

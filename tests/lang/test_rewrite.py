@@ -82,3 +82,21 @@ def test_fold_keeps_unchanged_expressions() -> None:
     bound_filter = source(select("select * from Tick(price > 1, volume + 1 < 5)")).filter
     assert bound_filter is not None
     assert fold(bound_filter) is bound_filter
+
+
+@pytest.mark.parametrize(
+    ("written", "compared"),
+    [
+        ("ts.before(5L)", "ts < 5"),
+        ("ts.after(5L)", "ts > 5"),
+        ("ts.coincides(5L) and price > 1", "where (ts = 5) and (price > 1)"),
+        ("ts.meets(5L, 1 sec)", "ts.meets("),
+        ("not ts.before(5L)", "not (ts.before("),
+        ("ts.before(5L) or price > 1", "where ts.before("),
+    ],
+)
+def test_relations_of_intervals_are_comparisons_where_they_must_be_true(written: str, compared: str) -> None:
+    statement = rewrite_statement(select(f"select ts.before(5L) as b from Tick#keepall where {written}"))
+    shown = show_statement(statement)
+    assert compared in shown
+    assert ".before(" in shown, "a value may be null, which comparisons are not always"

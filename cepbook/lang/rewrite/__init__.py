@@ -6,11 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cepbook.lang.plan import ModulePlan, StatementPlan
+from cepbook.lang.rewrite.compare_intervals import compare_intervals
 from cepbook.lang.rewrite.drop_tautologies import drop_tautologies
 from cepbook.lang.rewrite.fold_constants import fold_constants
 from cepbook.lang.rewrite.push_filters import push_filters
 
-RULES: tuple[Callable[[StatementPlan], StatementPlan], ...] = (fold_constants, drop_tautologies, push_filters)
+RULES: tuple[Callable[[StatementPlan], StatementPlan], ...] = (
+    fold_constants,
+    drop_tautologies,
+    compare_intervals,
+    push_filters,
+)
 
 
 def rewrite_statement(statement: StatementPlan) -> StatementPlan:
