@@ -13,7 +13,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from cepbook.lang import expr as x
@@ -37,7 +40,9 @@ def show_plan(module: plan.ModulePlan) -> str:
 
 def show_statement(statement: plan.StatementPlan) -> str:
     """One statement."""
-    return "\n".join([*_statement(statement), *_subqueries(statement)])
+    with reading(streams=names_of(statement)):
+        shown = list(_statement(statement))
+    return "\n".join([*shown, *_subqueries(statement)])
 
 
 def show_subquery(subquery: plan.Subquery) -> str:
@@ -266,8 +271,9 @@ def _node(node: plan.RowNode, indent: str, calls: list[str]) -> list[str]:
                 head, *tree = show_pattern(node.pattern, show_expr)
                 return [f"{indent}from {head}{alias}", *(f"{indent}{line}" for line in tree)]
             lines = [f"{indent}from {node.event_type or 'the partitions of the context'}{alias}"]
-            lines += [] if node.filter is None else [f"{indent}  filter {show_expr(node.filter)}"]
-            return [*lines, *(f"{indent}  {show_contained(each)}" for each in node.contained)]
+            with reading(streams=()):
+                lines += [] if node.filter is None else [f"{indent}  filter {show_expr(node.filter)}"]
+                return [*lines, *(f"{indent}  {show_contained(each)}" for each in node.contained)]
 
 
 def show_contained(node: plan.Contained) -> str:
@@ -282,7 +288,8 @@ def _joined(number: int, node: plan.JoinInput, indent: str) -> list[str]:
     words += [node.kind] if number else []
     words += [f"on {show_expr(node.on)}"] if node.on is not None else []
     words += ["unidirectional"] if node.unidirectional else []
-    return [f"{indent}{' '.join(words)}", *_node(node.stream, indent + "  ", [])]
+    with reading(streams=()):
+        return [f"{indent}{' '.join(words)}", *_node(node.stream, indent + "  ", [])]
 
 
 def _project(node: plan.Projection, indent: str) -> list[str]:
@@ -321,6 +328,45 @@ def show_call(call: plan.AggregateCall) -> str:
     return f"{call.name}({'distinct ' if call.distinct else ''}{', '.join(words)})"
 
 
+# ---------------------------------------------------------------- names and units
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    streams: tuple[str, ...] = ()  # what the streams are called; a number stands in place of an empty name
+    second: int = 1000  # units of the clock in a second
+
+
+_PLAIN = _Reading()
+_READING: ContextVar[_Reading] = ContextVar("reading", default=_PLAIN)
+
+
+@contextmanager
+def reading(*, streams: Sequence[str] | None = None, second: int | None = None) -> Iterator[None]:
+    """Within, expressions are shown with these names of streams, and periods in a clock of this resolution."""
+    now = _READING.get()
+    streams = now.streams if streams is None else tuple(streams)
+    token = _READING.set(_Reading(streams, now.second if second is None else second))
+    try:
+        yield
+    finally:
+        _READING.reset(token)
+
+
+def names_of(statement: plan.StatementPlan) -> tuple[str, ...]:
+    """What the streams of a statement are called where it has several: by their aliases or types, if these differ."""
+    if isinstance(statement, plan.MergeStatement):
+        event = statement.source.alias or statement.source.event_type
+        target = statement.target.name
+        return (target, event if event != target else "", "initial") if event else (target,)
+    sources = statement.sources if isinstance(statement, plan.SelectStatement) else ()
+    return names_of_sources(sources)
+
+
+def names_of_sources(sources: Sequence[plan.Source]) -> tuple[str, ...]:
+    """The same, of the sources of a join."""
+    names = [source.alias or source.event_type for source in sources]
+    return tuple(name if names.count(name) == 1 else "" for name in names) if len(names) > 1 else ()
+
+
 # ---------------------------------------------------------------- expressions
 def show_expr(e: x.Expr, calls: list[str] | None = None) -> str:
     """One expression; `calls` are the texts of the aggregate calls that it may refer to."""
@@ -340,7 +386,15 @@ def _const(e: Any, show: _Show, calls: list[str]) -> str:
 
 
 def _prop(e: Any, show: _Show, calls: list[str]) -> str:
-    return str(e.name) if e.stream == 0 else f"[{e.stream}].{e.name}"
+    streams = _READING.get().streams
+    known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
+    return f"{known}.{e.name}" if known else str(e.name) if e.stream == 0 else f"[{e.stream}].{e.name}"
+
+
+def _event(e: Any, show: _Show, calls: list[str]) -> str:
+    streams = _READING.get().streams
+    known = streams[e.stream] if 0 <= e.stream < len(streams) else ""
+    return known or ("event" if e.stream == 0 else f"event {e.stream}")
 
 
 def _aggregate(e: Any, show: _Show, calls: list[str]) -> str:
@@ -393,10 +447,28 @@ def _call(e: Any, show: _Show, calls: list[str]) -> str:
 
 
 def _period(e: Any, show: _Show, calls: list[str]) -> str:
-    parts = ([f"{show(e.months)} months"] if e.months is not None else []) + (
-        [f"{show(e.millis)} ms"] if e.millis is not None else []
-    )
+    parts = []
+    if e.months is not None:
+        parts.append(_counted(e.months, ((12, "year"), (1, "month"))) or f"{show(e.months)} months")
+    if e.millis is not None:
+        second = _READING.get().second
+        small = [(second // 1000, "msec")] + [(1, "microsecond")] * (second > 1000)
+        units = [(86_400 * second, "day"), (3600 * second, "hour"), (60 * second, "min"), (second, "sec"), *small]
+        shown = _counted(e.millis, units)
+        parts.append(shown or f"{show(e.millis)} {'ms' if second == 1000 else 'us'}")
     return " ".join(parts)
+
+
+def _counted(e: x.Expr, units: Sequence[tuple[int, str]]) -> str | None:
+    """A constant number of the last unit in as large units as it can be given; None for others."""
+    if not isinstance(e, x.Const) or not isinstance(e.value, int) or e.value < 1:
+        return None
+    left, words = e.value, []
+    for size, unit in units:
+        count, left = divmod(left, size)
+        many = "s" if count > 1 and unit in ("day", "hour", "year", "month", "microsecond") else ""
+        words += [f"{count} {unit}{many}"] * bool(count)
+    return " ".join(words)
 
 
 _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
@@ -404,7 +476,7 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.Prop: _prop,
     x.Member: lambda e, show, calls: f"{show(e.target)}.{e.name}",
     x.Index: lambda e, show, calls: f"{show(e.target)}[{show(e.index)}]",
-    x.EventOf: lambda e, show, calls: "event" if e.stream == 0 else f"event {e.stream}",
+    x.EventOf: _event,
     x.EventType: lambda e, show, calls: f"typeof({show(e.event)})",
     x.ContextProp: lambda e, show, calls: f"context.{e.name}",
     x.CurrentTimestamp: lambda e, show, calls: "current_timestamp",

@@ -167,7 +167,8 @@ class Insert(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan(PlanNode):
-    """What all statements have: `name` (given or made by the binder: ``stmt_1``), `epl` their own text.
+    """What all statements have: `name` (given or made by the binder: ``stmt_1``, ``W`` of ``create window W``), `epl`
+    their own text.
 
     `subqueries` are numbered for `expr.SubqueryRef`.
     """

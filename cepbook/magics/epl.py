@@ -13,6 +13,7 @@ from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
 from cepbook.magics.show import table, text
 from cepbook.session import RunResult, Workbench
+from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
 from cepbook.widgets.render import Frozen
 
@@ -150,10 +151,23 @@ def list_statements(host: Host, rest: list[str]) -> object:
     _no_more("list", rest)
     frame = host.workbench.statements().astype(object).drop(columns="epl")
     rows = [["" if is_missing(value) else str(value) for value in row] for row in frame.itertuples(index=False)]
-    return table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",))
+    listed = table("" if rows else "no statements", list(frame.columns), rows, right=("delivered",))
+    stores = host.workbench.stores().astype(object).drop(columns="columns").dropna(axis="columns", how="all")
+    if stores.empty:
+        return listed
+    held = [["" if is_missing(value) else str(value) for value in row] for row in stores.itertuples(index=False)]
+    below = table("named windows and tables", list(stores.columns), held, right=("rows", "partitions"))
+    return Frozen(listed.html + below.html, f"{listed.text}\n\n{below.text}")
 
 
 def show_stage(host: Host, rest: list[str]) -> object:
+    runtime = host.workbench.runtime
+    if len(rest) == 1 and rest[0] not in STAGES:
+        name = rest[0]
+        owned = runtime.statements[name].owned if name in runtime.statements else None
+        store = runtime.stores.get(name, owned)
+        if store is not None:
+            return text(describe_store(runtime, store))
     if len(rest) != 2:
         raise UsageError(f"%epl show takes a stage ({', '.join(STAGES)}) and the name of a statement")
     stage, name = rest
@@ -162,7 +176,7 @@ def show_stage(host: Host, rest: list[str]) -> object:
             raise UsageError(f"%epl show takes the stage first: `%epl show {name} {stage}`")
         hint = did_you_mean(stage, STAGES)
         raise UsageError(f"%epl show: unknown stage `{stage}`{hint} (stages: {', '.join(STAGES)})")
-    host.workbench.runtime.statement(name)  # says which names there are, where explain would take the name for EPL
+    runtime.statement(name)  # says which names there are, where explain would take the name for EPL
     return text(host.workbench.explain(name, stage=stage))
 
 
@@ -275,6 +289,7 @@ COMMAND = Command(
         "%%epl --on spark --frames TYPE=VARIABLE,… [--time COLUMN] [--until TIME] [--into VARIABLE]",
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
+        "%epl show WINDOW_OR_TABLE",
         "%epl marble NAME [--events N] [--label PROPERTY] [--rows]",
         "%epl partitions [CONTEXT]",
         "%epl end CONTEXT ID …",

@@ -10,14 +10,12 @@ from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Feed
 from cepbook.lang import plan
 from cepbook.lang.types import LONG, STRING
-from cepbook.session.results import columns_text
+from cepbook.session.results import columns_text, kind_of
 from cepbook.session.tables import frame_of
 
 _KINDS: dict[type[plan.StatementPlan], str] = {
     plan.SelectStatement: "select",
-    plan.CreateWindowStatement: "create window",
     plan.CreateIndexStatement: "create index",
-    plan.CreateTableStatement: "create table",
     plan.OnSelectStatement: "on select",
     plan.CreateSchemaStatement: "create schema",
     plan.CreateContextStatement: "create context",
@@ -37,7 +35,8 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
     lines = []
     for deployment in runtime.deployments.values():
         for one in deployment.plan.statements:
-            line: dict[str, object] = {"name": one.name, "kind": _KINDS[type(one)], "epl": one.epl, "delivered": 0}
+            line: dict[str, object] = {"name": one.name, "epl": one.epl, "delivered": 0}
+            line |= {"kind": _KINDS.get(type(one)) or kind_of(runtime.statement(one.name))}
             if one.name in runtime.statements:
                 feed = feed_of(one.name)
                 line |= {"columns": columns_text(runtime.statement(one.name).output_type.properties)}
@@ -49,7 +48,13 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 if isinstance(one, plan.CycleStatement):
                     reads = tuple(source.event_type for source in one.sources)
                 inner = (each.source.event_type for each in one.subqueries)
-                line |= {"context": one.context, "reads": ", ".join(dict.fromkeys((*reads, *inner)))}
+                line |= {"context": one.context}
+                if not isinstance(one, plan.CreateWindowStatement):
+                    line |= {"reads": ", ".join(dict.fromkeys((*reads, *inner)))}
+            elif isinstance(one, plan.CreateTableStatement):
+                line |= {"context": one.context}
+            elif isinstance(one, plan.CreateIndexStatement):
+                line |= {"reads": one.index.store}
             elif isinstance(one, plan.CreateExpressionStatement):
                 line |= {"name": one.name if one.named else one.expression.name}
             elif isinstance(one, plan.CreateVariableStatement):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -33,7 +33,12 @@ from cepbook.session.tables import frame_of
 from cepbook.session.validate import EventTypes
 
 Functions = Mapping[str, tuple[Callable[..., Any], FunctionType]]
-_Answer = Callable[["Prepared", Mapping[str, Any], Selector | None], pd.DataFrame]
+
+
+class _Ask(Protocol):
+    def __call__(
+        self, epl: str | Prepared, selector: Selector | None = None, *, parameters: Given | None = None
+    ) -> pd.DataFrame: ...
 
 
 _parsed = lru_cache(maxsize=64)(dialect.parse)
@@ -46,7 +51,7 @@ class Prepared:
     a name, in the order of the text.
     """
 
-    def __init__(self, epl: str, answer: _Answer) -> None:
+    def __init__(self, epl: str, answer: _Ask) -> None:
         if not isinstance(epl, str):
             raise UsageError(f"a query is EPL text, not {type(epl).__name__}")
         self.epl = str(epl)
@@ -67,7 +72,7 @@ class Prepared:
         UsageError for values of which the query has no parameter, else as `Workbench.query` does.
         """
         if len(values) == 1 and not named and isinstance(values[0], Mapping):
-            return self._answer(self, self._known(values[0]), selector)
+            return self._answer(self, selector, parameters=self._known(values[0]))
         if len(values) == 1 and isinstance(values[0], list | tuple) and len(self.parameters) != 1:
             values = tuple(values[0])
         by_number = {str(number): value for number, value in enumerate(values, 1)}
@@ -77,7 +82,7 @@ class Prepared:
             names = [key for key in self.parameters if not key.isdecimal()]
             hint = f"\n  hint: give it by name: run({names[0]}=…)" if names else ""
             raise UsageError(f"the query takes {takes}, found {len(values)}{hint}")
-        return self._answer(self, self._known({**by_number, **named}), selector)
+        return self._answer(self, selector, parameters=self._known({**by_number, **named}))
 
     def _known(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         for name in given:
@@ -91,25 +96,25 @@ class Prepared:
 
 
 def query(
-    epl: str,
+    asked: str | Prepared,
     runtime: Runtime,
     config: Config,
     functions: Functions,
     selector: Selector | None = None,
     parameters: Given | None = None,
-    prepared: Prepared | None = None,
 ) -> pd.DataFrame:
-    """The rows of `epl` over the stores or the statements of `runtime`, of the partitions that `selector` names.
+    """The rows of a query over the stores or the statements of `runtime`, of the partitions that `selector` names.
 
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
-    epl = with_parameters(epl, parameters, config.second, _parsed)
+    text = asked.epl if isinstance(asked, Prepared) else asked
+    epl = with_parameters(text, parameters, config.second, _parsed)
     values = settings_of(epl).get("parameters")
     context, stores = _stores(epl, runtime)
     if stores is not None:
-        asked = Query(runtime, epl) if prepared is None else prepared.within(runtime)
-        answer = asked.ask(values, _of_context(context, stores, runtime, selector))
+        read = asked.within(runtime) if isinstance(asked, Prepared) else Query(runtime, epl)
+        answer = read.ask(values, _of_context(context, stores, runtime, selector))
         return frame_of(answer.rows, answer.properties)
     select = _select(epl, values)
     names = _tables(select, runtime)

@@ -27,6 +27,15 @@ def columns_text(properties: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {of}" for name, of in properties.items())
 
 
+def kind_of(statement: Statement) -> str:
+    """What a statement is, for people; of one that creates a store that, with the store's name if it differs."""
+    store = statement.owned
+    if store is None:
+        return statement.kind
+    kind = "named window" if store.type.kind == "window" else "table"
+    return kind if store.name == statement.name else f"{kind} {store.name}"
+
+
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """What `Workbench.run` deployed. `messages` tell what else changed (dependants deployed anew, names gone)."""
@@ -50,10 +59,11 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         made = self.deployment
-        rows = [(name, "event type", "") for name in made.event_types]
+        stores = {s.owned.name for s in self._running if s.owned is not None}
+        rows = [(name, "event type", "") for name in made.event_types if name not in stores]
         rows += [(name, "context", "") for name in made.contexts]
         rows += [(name, "variable", "") for name in made.variables]
-        rows += [(s.name, s.kind, columns_text(s.output_type.properties)) for s in self._running]
+        rows += [(s.name, kind_of(s), columns_text(s.output_type.properties)) for s in self._running]
         verb = "replaced" if self.replaced else "deployed"
         return html_table(verb, ("name", "kind", "columns"), rows, self.messages)
 

@@ -15,6 +15,7 @@ from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import explain as stages
+from cepbook.lang.explain_plan import reading
 from cepbook.lang.plan import CycleStatement, ModulePlan, SelectStatement
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.placement import Pipeline, pipeline, place
@@ -60,7 +61,10 @@ def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:
     if statement is not None and statement.kind == "create variable":  # its text declares what is there already
         for name in statement.output_type.properties:
             del catalog.variables[name]
-    return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config), only=only)
+    if statement is not None and statement.owned is not None:
+        del catalog.event_types[statement.owned.name], catalog.stores[statement.owned.name]
+    with reading(second=runtime.config.second):
+        return stages.show(stage, text, catalog, printers=printers, options=options_of(runtime.config), only=only)
 
 
 def _python(runtime: Runtime, plan: ModulePlan) -> str:

@@ -37,6 +37,7 @@ from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
+from cepbook.session.stores import stores_of
 from cepbook.session.tables import changes_of, frame_of
 from cepbook.session.timeline import Timeline, timeline_of
 from cepbook.session.travel import Travel
@@ -200,6 +201,11 @@ class Workbench(FromPython):
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
         return statements_of(self.runtime, self._stage.feed)
+
+    def stores(self) -> pd.DataFrame:
+        """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.stores`)."""
+        with self._lock:
+            return stores_of(self.runtime)
 
     @property
     def errors(self) -> tuple[StatementError, ...]:
@@ -434,24 +440,20 @@ class Workbench(FromPython):
         with self._lock:
             return marble_of(self.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
 
-    def query(self, epl: str, selector: Selector | None = None, *, parameters: Values | None = None) -> pd.DataFrame:
+    def query(
+        self, epl: str | Prepared, selector: Selector | None = None, *, parameters: Values | None = None
+    ) -> pd.DataFrame:
         """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
-        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`.
-        """
+        the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
         with self._lock, not_too_deep():
             return query(epl, self.runtime, self._config, self._functions, selector, parameters)
 
     def prepare(self, epl: str) -> Prepared:
-        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, and then
-        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet.
-        """
+        """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
+        ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
         with not_too_deep():
-            return Prepared(epl, self._answer)
-
-    def _answer(self, asked: Prepared, values: Values, selector: Selector | None) -> pd.DataFrame:
-        with self._lock, not_too_deep():
-            return query(asked.epl, self.runtime, self._config, self._functions, selector, values, asked)
+            return Prepared(epl, self.query)
 
     def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
         """What the pattern of statement `name` waits for, since when, and with which events: its partial matches.

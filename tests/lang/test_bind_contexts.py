@@ -304,10 +304,10 @@ create context `C` (nested)
       ->
         b = Alert
           filter symbol = context.t.symbol
-        timer:interval 5000 ms
+        timer:interval 5 sec
     context B
       start (0, 9, *, *, *, 0), (0, 11, *, *, *, 0)
-      end after 5000 ms
+      end after 5 sec
       context K
         partition by symbol: string from Tick as f
         initiated by Tick

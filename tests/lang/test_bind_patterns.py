@@ -332,17 +332,17 @@ select statement `stmt_1` (unaggregated, istream)
     a[0].symbol: string = a[0].symbol
     from pattern @SuppressOverlappingMatches as p
       -[2]> ->
-        every distinct b.symbol, expiry 300000 ms
+        every distinct b.symbol, expiry 5 min
           b = Alert @consume(1)
         repeat [2:] until
           a = Tick
             filter symbol = b.symbol
           and
-            timer:interval 5000 ms
+            timer:interval 5 sec
             not
               c = Alert
         or
-          within 1000 ms, 3 matches
+          within 1 sec, 3 matches
             d = Tick
           timer:at (0, 9, *, *, *, 0)
   gives <stmt_1>(a[0].symbol string)"""

@@ -33,7 +33,7 @@ def test_plan() -> None:
         "      aggregate by symbol",
         "        sum(price): double",
         "        where (volume in [1:5)) and true",
-        "          window time_batch(60000 ms, FORCE_UPDATE)",
+        "          window time_batch(1 min, FORCE_UPDATE)",
         "            from Tick",
         "              filter price > (1 + 1)",
         "  gives Sums(symbol string, volume int, s double) inserted by istream, created here",
@@ -54,7 +54,7 @@ def test_rewritten() -> None:
     ("clause", "lines"),
     [
         ("every 3 events", ["output every 3 events"]),
-        ("after 1 min first every 5 sec", ["output after 60000 ms first every 5000 ms"]),
+        ("after 1 min first every 5 sec", ["output after 1 min first every 5 sec"]),
         ("after 2 events", ["output after 2 events"]),
         (
             "all at (*/15, 8:17, last, [1, 3:5], *)",

@@ -186,10 +186,10 @@ def test_dropping_a_store_that_nobody_reads() -> None:
     with pytest.raises(UsageError, match="goes with them"):
         cep.drop("V")
     assert cep.drop("in") == ("in",)
-    with pytest.raises(UsageError, match="`stmt_1` would have to go, too"):
+    with pytest.raises(UsageError, match="`V` would have to go, too"):
         cep.drop("W")
-    assert cep.drop("V") == ("stmt_1",)
-    assert cep.drop("W") == ("stmt_2",) and "W" not in cep.runtime.stores
+    assert cep.drop("V") == ("V",)
+    assert cep.drop("W") == ("W",) and "W" not in cep.runtime.stores
     assert list(cep.runtime.catalog.event_types) == ["Tick"]
 
 

@@ -25,6 +25,9 @@ from cepbook.engine.rows.steps import (
 )
 from cepbook.lang.explain_cycles import show_partitions
 from cepbook.lang.explain_plan import (
+    names_of,
+    names_of_sources,
+    reading,
     show_branch,
     show_call,
     show_change,
@@ -37,7 +40,7 @@ from cepbook.lang.explain_plan import (
 from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
-from cepbook.lang.plan import Column
+from cepbook.lang.plan import Column, source_of
 from cepbook.lang.windows import WINDOWS
 
 _WIDTH = 9
@@ -51,16 +54,8 @@ _LEAVING = {
 def describe(name: str, program: Program) -> str:
     """The steps of a program, each with its facts: what is kept, how events leave, where state is, and why."""
     steps = program.steps
-    lines = [name]
-    for step in steps.all:
-        head, *facts = _shown(step, steps)
-        name = type(step).__name__.lower()
-        lines.append(f"  {name:{_WIDTH}}{' ' * (len(name) >= _WIDTH)}{head}")
-        lines += [f"  {'':{_WIDTH}}{fact}" for fact in facts]
-        if isinstance(step, Join):
-            lines += [f"  {'':{_WIDTH}}{fact}" for fact in _joined(step, steps)]
-        if isinstance(step, Keep) and step is steps.stages[0]:
-            lines += [f"  {'':{_WIDTH}}{fact}" for fact in program.notes]
+    with reading(streams=_names(steps)):
+        lines = [name, *_steps(program)]
     lines.append(f"  {'state':{_WIDTH}}{_state(steps)}")
     if program.select is not None:
         lines += [f"  {line}" for line in describe("select", program.select).splitlines()]
@@ -69,11 +64,32 @@ def describe(name: str, program: Program) -> str:
     return "\n".join(lines)
 
 
+def _names(steps: Steps) -> tuple[str, ...]:
+    """What the streams are called where there are several."""
+    if steps.apply.merges is not None:
+        return names_of(steps.apply.merges)
+    return () if steps.join is None else names_of_sources([source_of(each.stream) for each in steps.join.node.inputs])
+
+
+def _steps(program: Program) -> Iterator[str]:
+    steps = program.steps
+    for step in steps.all:
+        head, *facts = _shown(step, steps)
+        name = type(step).__name__.lower()
+        yield f"  {name:{_WIDTH}}{' ' * (len(name) >= _WIDTH)}{head}"
+        if isinstance(step, Join):
+            facts += _joined(step, steps)
+        if (isinstance(step, Keep) and step is steps.stages[0]) or (isinstance(step, Apply) and steps.apply.merges):
+            facts += program.notes
+        yield from (f"  {'':{_WIDTH}}{fact}" for fact in facts)
+
+
 def _shown(step: Step, steps: Steps) -> Iterator[str]:
     calls = [show_call(call) for call in steps.calls]
     match step:
         case Scan(source):
-            where = "" if source.filter is None else f" where {show_expr(source.filter)}"
+            with reading(streams=()):
+                where = "" if source.filter is None else f" where {show_expr(source.filter)}"
             head = source.event_type or "nothing: one row for each context partition"
             head = head if source.store is None else f"what enters and leaves {source.store.kind} {source.store.name}"
             yield head + where
@@ -139,15 +155,17 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
 
 def _joined(join: Join, steps: Steps) -> Iterator[str]:
     """The streams of a join, and how an event of each finds those of the others."""
+    names = [name or f"[{number}]" for number, name in enumerate(_names(steps))]
     for number, (node, own) in enumerate(zip(join.node.inputs, steps.inputs, strict=True)):
-        words = [f"[{number}]"] + ([node.kind] if number else []) + ["unidirectional"] * node.unidirectional
-        head, *_ = _shown(own.scan, own)
-        kept = [fact for stage in own.stages for fact in _kept(stage, own)]
-        yield f"{' '.join(words)} {head}: {kept[0] if kept else 'nothing is kept'}"
+        words = ([node.kind] if number else []) + ["unidirectional"] * node.unidirectional
+        with reading(streams=()):
+            head, *_ = _shown(own.scan, own)
+            kept = [fact for stage in own.stages for fact in _kept(stage, own)]
+        yield f"{' '.join([f'{names[number]}:', *words])} {head}: {kept[0] if kept else 'nothing is kept'}"
         of_trigger = [join.of_target] if number and steps.selects is not None else []
         for path in of_trigger if steps.selects is not None else join.reached(number) if join.active[number] else ():
             for fact in _found(path):
-                yield f"    [{path.input}] {fact}"
+                yield f"    {names[path.input]} {fact}"
 
 
 def _read(path: Access | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from cepbook.errors import BindError, Span
@@ -53,7 +54,7 @@ def bind(
     statements: list[plan.StatementPlan] = []
     for node in module.statements:
         heading = given[id(node)]
-        name = heading.name if heading.name is not None else _fresh_name(state)
+        name = heading.name if heading.name is not None else _fresh_name(state, node)
         state.statement = name
         bound = _bind_statement(node, name, heading, state, _STATEMENTS if rules is None else rules)
         if bound is not None:
@@ -76,12 +77,14 @@ def _reserve(module: ast.Module, given: dict[int, Heading], state: Module) -> No
         state.taken.add(name)
 
 
-def _fresh_name(state: Module) -> str:
-    number = 1
-    while f"stmt_{number}" in state.taken:
-        number += 1
-    state.taken.add(f"stmt_{number}")
-    return f"stmt_{number}"
+def _fresh_name(state: Module, node: ast.Statement) -> str:
+    """A name for a statement that is given none: that of the named window or table that it creates, or a number."""
+    if isinstance(node, (ast.CreateWindow, ast.CreateTable)) and node.name not in state.taken:
+        name = node.name
+    else:
+        name = next(f"stmt_{number}" for number in count(1) if f"stmt_{number}" not in state.taken)
+    state.taken.add(name)
+    return name
 
 
 def _bind_statement(

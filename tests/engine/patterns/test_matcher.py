@@ -29,7 +29,7 @@ def test_partial_matches_tell_what_they_wait_for() -> None:
 def test_observers_tell_their_time() -> None:
     run = Run("every a=A -> (timer:interval(5 sec) and not B)")
     run.send("A", "k")
-    assert run.waits()[1:] == [("B", 0, None, "k"), ("timer:interval(5000 ms)", 0, 5000, "k")]
+    assert run.waits()[1:] == [("B", 0, None, "k"), ("timer:interval(5 sec)", 0, 5000, "k")]
     assert run.matcher.due == 5000
     run.send("B")
     assert run.matcher.due == NEVER
