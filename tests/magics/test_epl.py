@@ -347,3 +347,11 @@ def test_a_cell_names_python_variables(trades: Notebook) -> None:
     assert trades.run(cell, "c1").startswith("replaced big")
     trades.cep.send("Trade", volume=50)
     assert [row["volume"] for row in trades.cep.iterate("big")] == [50]
+
+
+def test_named_windows_and_tables_are_listed_and_shown(trades: Notebook) -> None:
+    trades.run("%%epl\ncreate window Recent#time(1 day) as Trade; insert into Recent select * from Trade;")
+    shown = str(trades.run("%epl list"))
+    assert "Recent" in shown and "named windows and tables" in shown
+    found = str(trades.run("%epl show Recent"))
+    assert found.startswith("named window Recent(") and "holds 0 rows" in found and "filled by" in found

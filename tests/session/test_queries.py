@@ -7,6 +7,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine import queries
 from cepbook.engine.compiler import compile_plan
+from cepbook.engine.config import Config
 from cepbook.errors import BindError, ParseError, UsageError
 from cepbook.session.query import tables_of
 
@@ -136,3 +137,50 @@ def test_a_prepared_query_reads_selected_partitions(cep: Workbench) -> None:
         cep.prepare("select x from W").run(selector=0)
     with pytest.raises(UsageError, match="selects no context partitions"):
         found.run(least=0, selector="a")
+
+
+# ---------------------------------------------------------------- what there is
+def test_named_windows_and_tables_are_listed_with_what_they_hold(cep: Workbench) -> None:
+    cep.run(
+        "create table T(k string primary key, n count(*)); into table T select count(*) as n from Tick group by k;"
+        "create unique index U on W(k); on Tick t select * from W where W.x = t.x;"
+        "create context ByKey partition by k from Tick;"
+        "@name('divided') context ByKey create window V#keepall as Tick; context ByKey insert into V select * from Tick"
+    )
+    cep.send("Tick", k="z", x=7)
+    found = cep.stores().set_index("name")
+    assert found["kind"].to_dict() == {"W": "named window", "T": "table", "V": "named window"}
+    assert found["rows"].to_dict() == {"W": 4, "T": 1, "V": 1}
+    assert found.loc["T", "keys"] == "k" and found.loc["T", "columns"] == "k string, n long"
+    assert found.loc["T", "indexes"] == "primary key unique hash(k): 1 key"
+    assert "U unique hash(k): 4 keys" in found.loc["W", "indexes"].splitlines()
+    assert found.loc["V", "context"] == "ByKey" and found.loc["V", "partitions"] == 1
+    kinds = cep.statements().set_index("name")["kind"]
+    assert (kinds["W"], kinds["T"], kinds["divided"]) == ("named window", "table", "named window V")
+    assert cep.to_frame("T").to_dict("list") == {"k": ["z"], "n": [1]}
+
+
+def test_statements_of_stores_can_be_explained(cep: Workbench) -> None:
+    cep.run("create table T(k string primary key, n count(*))")
+    assert "create window `W`" in cep.explain("W")
+    assert "create table `T` by k" in cep.explain("T")
+    assert cep.explain("W", "steps").startswith("W\n")
+
+
+def test_steps_call_streams_by_their_names_and_periods_by_their_units() -> None:
+    cep = Workbench()
+    cep.run("create schema A(id string, n int); create window W#time(1 day 30 min) as A")
+    assert "time(1 day 30 min)" in cep.explain("W", "steps")
+    assert "every 3 sec 5 msec" in cep.explain("select * from A output every 3 sec 5 msec")
+    assert "time(1 year 2 months)" in cep.explain("select * from A#time(14 months)")
+    shown = cep.explain("select a.n from A#length(2) as a, W as w where a.id = w.id and a.n > 3", "steps")
+    assert "w found by a hash index: w.id = a.id" in shown and "[1]" not in shown
+    plan = cep.explain("on A as a delete from W where W.id = a.id")
+    assert "where W.id = a.id" in plan
+
+
+def test_periods_of_a_clock_of_microseconds() -> None:
+    cep = Workbench(config=Config(microseconds=True))
+    cep.run("create schema A(id string, n int)")
+    assert "time(1 day)" in cep.explain("select * from A#time(1 day)")
+    assert "time(1 sec 2 msec 3 microseconds)" in cep.explain("select * from A#time(1.002003)")
