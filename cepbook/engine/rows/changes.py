@@ -77,8 +77,12 @@ class ChangeCode:
         return self.code.source.block("if ok:") if self.passed else self.code.where(self.p)
 
     def _note_passing(self) -> None:
-        """The arriving event's where-clause in a local, for several looks."""
+        """The arriving event's where-clause in a local, for several looks. Of a join that makes its aggregates anew
+        the local groups begin anew, too.
+        """
         source, where = self.code.source, self.code.steps.where
+        for group in self.code.local if self.code.steps.join is not None and self.code.steps.resets else ():
+            source.line(f"{group.table}.clear()")
         if not self.alone or where is None:
             return
         self.passed = True
