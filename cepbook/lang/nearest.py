@@ -26,6 +26,8 @@ def _statement(statement: plan.StatementPlan) -> str:
     if isinstance(statement, plan.CreateSchemaStatement):
         columns = ", ".join(f"{_name(name)} {of}" for name, of in statement.event_type.properties.items())
         return f"create schema {_name(statement.event_type.name)}({columns})"
+    if isinstance(statement, plan.CycleStatement):
+        return f"// no EPL says what `{statement.name}` does: it looks at rows as new, there or dead, cycle by cycle"
     if not isinstance(statement, plan.SelectStatement) or not statement.lots:
         return statement.epl
     return _Text(statement).text()

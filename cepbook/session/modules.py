@@ -9,6 +9,7 @@ from cepbook.engine.deployments import dependants, listing
 from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.errors import BindError, Diagnostic, UsageError, hint_line
 from cepbook.lang.plan import created
+from cepbook.lang.text import EPL, dialect_of
 
 
 def names_of(deployment: Deployment) -> frozenset[str]:
@@ -51,7 +52,8 @@ def dropped(runtime: Runtime, deployment: Deployment, name: str, cascade: bool) 
     others = sorted(names_of(deployment) - {name} - ({own.name, created(own)} if own is not None else set()))
     if own is not None and others and runtime.undeploy_statement(deployment.id, own.name):
         return
-    if others and not cascade and name != deployment.id:
+    whole = dialect_of(deployment.source) != EPL  # the parts of a query of another dialect are nothing without it
+    if others and not cascade and name != deployment.id and not whole:
         users = dependants(runtime.deployments, [deployment])
         more = f"; {listing(users)} would have to go, too" if users else ""
         raise UsageError(
