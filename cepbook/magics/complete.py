@@ -20,7 +20,7 @@ from cepbook.lang.methods import METHODS
 from cepbook.lang.methods import of as methods_of
 from cepbook.lang.methods.row import Receiver
 from cepbook.lang.windows import WINDOWS
-from cepbook.magics import epl, events, query, topics
+from cepbook.magics import complete_dialects, epl, events, query, topics, written
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Place, Scope, in_text, keywords, place
 
@@ -88,12 +88,17 @@ def _offers(host: Host, at: Place, scope: Scope, typed: str) -> Iterator[Offer]:
             yield from _line_offers(host, at.magic, scope, typed)
         case "events":
             yield from _events_offers(scope, typed)
+        case "dialect":
+            if not in_text(typed):
+                yield from complete_dialects.offers(complete_dialects.BY_MAGIC[at.magic], scope, at.cell, typed)
         case "epl":
             if not in_text(typed):
                 yield from _epl_offers(scope, typed)
 
 
 def _options(magic: str) -> list[str]:
+    if magic in complete_dialects.BY_MAGIC:
+        return written.options_of(complete_dialects.BY_MAGIC[magic]).names
     return {"epl": epl.CELL_OPTIONS, "events": events.OPTIONS, "query": query.OPTIONS}[magic].names
 
 

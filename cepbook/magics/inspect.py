@@ -18,7 +18,7 @@ from cepbook.lang.clauses import OF_WORD
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import named
 from cepbook.lang.windows import WINDOWS
-from cepbook.magics import topics
+from cepbook.magics import complete_dialects, topics
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Scope, place
 
@@ -53,6 +53,10 @@ def describe(host: Host, code: str, cursor: int) -> str | None:
         scope = Scope(host, at)
     except UsageError as gone:
         return str(gone)
+    if at.kind == "dialect":
+        known = complete_dialects.doc(complete_dialects.BY_MAGIC[at.magic], word)
+        if known is not None:
+            return known
     found = list(_about(host, scope, before["path"].rstrip("."), word, at.before[: before.start()][-1:] == "#"))
     return "\n\n".join(found) or None
 

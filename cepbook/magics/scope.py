@@ -13,13 +13,15 @@ from importlib.resources import files
 from typing import Literal
 
 from cepbook.lang.catalog import EventType
+from cepbook.lang.dialects import DIALECTS
 from cepbook.lang.dialects.epl_lexer import RESERVED
 from cepbook.lang.types import BY_NAME, OBJECT, Type
 from cepbook.magics.host import Host
 
-Kind = Literal["epl", "events", "line", "options"]
+Kind = Literal["epl", "dialect", "events", "line", "options"]
 
-_CELL = re.compile(r"\s*%%(epl|query|events)\b([^\n]*)(\n|\Z)")
+_OTHERS = [row.magic for row in DIALECTS.values() if row.magic not in ("", "epl")]
+_CELL = re.compile(rf"\s*%%({'|'.join(('epl', 'query', 'events', *_OTHERS))})\b([^\n]*)(\n|\Z)")
 _LINE = re.compile(r"\s*%(epl|query|view|clock)\b[ \t]*")
 _SOURCE = re.compile(
     r"(?:\bfrom|\bjoin|,|\binto|\bon|\bupdate\s+istream)\s+(?P<type>[\w.$]+)"
@@ -66,6 +68,8 @@ def place(code: str, cursor: int) -> Place | None:
         if cursor <= head.end(2):
             return Place("options", head[1], code[head.end(1) : cursor], "", code) if cursor > head.end(1) else None
         body = head.end()
+        if head[1] in _OTHERS:
+            return Place("dialect", head[1], code[body:cursor], code[cursor:], code[body:])
         if head[1] == "events":
             start = code.rfind("\n", 0, cursor) + 1
             end = code.find("\n", cursor)

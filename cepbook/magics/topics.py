@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from cepbook.errors import UsageError
 from cepbook.lang.aggregates import AGGREGATES, AggregateRow
 from cepbook.lang.clauses import CLAUSES, OF_WORD, ClauseRow
+from cepbook.lang.dialects import DIALECTS
 from cepbook.lang.functions import FUNCTIONS, FunctionRow
 from cepbook.lang.methods import METHODS, MethodRow, named
 from cepbook.lang.windows import WINDOWS, WindowRow
@@ -64,6 +65,11 @@ def _clauses(commands: Sequence[Command]) -> Frozen:
     return table("clauses and operators", ("clause", "what it does", "example"), rows)
 
 
+def _dialects(commands: Sequence[Command]) -> Frozen:
+    rows = [(f"%%{row.magic}", row.title, word, doc) for row in DIALECTS.values() for word, doc in row.keywords.items()]
+    return table("words of the other dialects", ("magic", "dialect", "word", "what it is"), rows)
+
+
 LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {
     "clauses": _clauses,
     "windows": _windows,
@@ -71,6 +77,7 @@ LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {
     "functions": _functions,
     "methods": _methods,
     "magics": _overview,
+    "dialects": _dialects,
 }
 
 

@@ -24,9 +24,10 @@ from cepbook.lang.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.dialects.cruncher_errors import explain
 from cepbook.lang.dialects.cruncher_lexer import UNITS, CruncherLexer, scan
 from cepbook.lang.dialects.cruncher_tables import Rows, created, fitted, tables_of
-from cepbook.lang.dialects.dialect import Dialect, show_tree
+from cepbook.lang.dialects.dialect import Dialect
 from cepbook.lang.dialects.epl_expr import ExpressionReader, Misplaced, Node, number, span_of
 from cepbook.lang.dialects.tables import parser_for
+from cepbook.lang.explain_ast import show_ast
 from cepbook.lang.plan import CreateWindowStatement, CycleStatement, ModulePlan
 from cepbook.lang.text import settings_of
 
@@ -336,5 +337,5 @@ DIALECT = Dialect(
     },
     keywords={row.text.split()[1]: row.doc for row in CYCLE_WINDOWS.values()}
     | {row.name: row.doc for row in CYCLE_AGGREGATES.values()},
-    tree=lambda text: show_tree(parse(text)),
+    tree=lambda text: show_ast(parse(text)),
 )
