@@ -24,13 +24,16 @@ WORDS = EXTENSION / "src" / "words.json"
 
 
 def words() -> str:
-    """The words that the tokenizer knows, from the grammar, the lexer and the type table."""
+    """The words that the tokenizer knows, from the grammars, the lexer and the type table; the magics of our cells."""
+    from cepbook.lang.dialects import DIALECTS
     from cepbook.lang.dialects.epl_lexer import UNITS
     from cepbook.lang.types import BY_NAME
     from cepbook.magics.scope import keywords
 
     types = sorted(name for name in BY_NAME if "." not in name)
-    found = {"keywords": list(keywords()), "types": types, "units": sorted(UNITS)}
+    others = {word for row in DIALECTS.values() for word in row.keywords if word.isalpha() and word.islower()}
+    magics = [*(row.magic for row in DIALECTS.values()), "query", "events"]
+    found = {"keywords": sorted({*keywords(), *others}), "types": types, "units": sorted(UNITS), "magics": magics}
     return json.dumps(found, indent=1) + "\n"
 
 

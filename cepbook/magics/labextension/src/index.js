@@ -7,8 +7,9 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { eplSupport } from './language.js';
 import { follow, renderer } from './saved.js';
+import words from './words.json';
 
-const MAGIC = /^\s*%%(epl|query|events|apama|cruncher)\b/;
+const MAGIC = new RegExp(`^\\s*%%(${words.magics.join('|')})\\b`);
 
 function isEpl(doc) {
   for (let n = 1; n <= doc.lines; n++) {
