@@ -13,7 +13,7 @@ from cepbook.engine.config import Config
 from cepbook.engine.contained import compile_trigger
 from cepbook.engine.contexts.forms import TreeForm, compile_tree, correlation
 from cepbook.engine.contexts.keyed import Locators, compile_locators
-from cepbook.engine.cycles.compile import compile_cycles
+from cepbook.engine.cycles.compile import compile_cycles, in_sql
 from cepbook.engine.merge import compile_merge, compile_rows
 from cepbook.engine.onset import compile_create_variable, compile_on_set
 from cepbook.engine.rows.compile import Program, compile_select
@@ -102,8 +102,9 @@ def compile_plan(
     scope_in = partial(_scope, clock, config, dict(functions), cells)
     for statement in plan.statements:
         with _refusals(statement, plan):
-            inner = compile_subqueries(statement, scope_in)
-        own = scope_with(inner, scope_in)
+            rules = partial(in_sql, scope_in) if isinstance(statement, CycleStatement) else scope_in
+            inner = compile_subqueries(statement, rules)
+        own = scope_with(inner, rules)
         if isinstance(statement, CreateSchemaStatement):
             after.event_types[statement.event_type.name] = statement.event_type
         elif isinstance(statement, CreateExpressionStatement):

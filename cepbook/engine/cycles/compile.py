@@ -27,6 +27,11 @@ from cepbook.lang.plan import CycleStatement
 from cepbook.lang.reads import expressions
 
 
+def in_sql(scope_in: ScopeIn, source: Source) -> lower.Scope:
+    """A scope that calculates as SQL does: whole numbers divide to whole numbers, and division by zero gives null."""
+    return scope_in(source).at(integer_division=True, division_by_zero_null=True)
+
+
 def compile_cycles(plan: CycleStatement, scope_in: ScopeIn, subqueries: Sequence[Program]) -> Program:
     """Generate, compile and load the module of `plan`. Errors: Refusal for what the row engine cannot run."""
     source = Source()

@@ -23,6 +23,8 @@ from cepbook.lang.chains import Source
 from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
 from cepbook.lang.plan import CycleStatement
 
+Read = Callable[[Any], Sequence[Any]]  # of the state
+
 
 class Owner(Protocol):
     """The statement."""
@@ -64,6 +66,8 @@ class Emptied:
 class Cycling:
     """What comes in for a query, when it is run, and what its select reads."""
 
+    PASSING = ("_found",)
+
     def __init__(
         self, owner: Owner, plan: CycleStatement, program: Program, timers: Schedule, activations: Activations
     ) -> None:
@@ -84,11 +88,12 @@ class Cycling:
         self._form = CycleForm(plan, stages, conditions, owner.failed)
         self._relations = {each.store.name: number for number, each in enumerate(plan.partitions)}
         self._again = [
-            (FIRST_SUBQUERY + number, each, source)
+            (FIRST_SUBQUERY + number, each, self._reading(source))
             for number, each in enumerate(program.subqueries)
             if (source := each.steps.source).store is not None and source.store.name in self._relations
         ]
-        self._state: Any = None
+        self._reads = [self._reading(scan.source) for scan in self._select.steps.scans]
+        self._found: list[Sequence[Any]] = []  # the rows of each input of the select, while it is evaluated
         program.namespace["selected"] = self.selected
         self._select.namespace.update(stored=self._stored, failed=owner.failed, out=None, push=None, slot=0)
         self._select.bind()
@@ -179,41 +184,43 @@ class Cycling:
     # -------------------------------------------------------------- what the select reads
     def selected(self, state: Any, now: int) -> list[Any]:
         """The rows of the select over the relations as they are."""
-        self._state = state
         program = self._select
         steps = program.steps
-        if steps.kind != "fully_aggregated" and any(not self._rows(n) for n, _ in enumerate(steps.scans)):
+        self._found = found = [read(state) for read in self._reads]
+        if not all(found) and steps.kind != "fully_aggregated":
             return []
-        for place, each, source in self._again:
+        for place, each, read in self._again:
             state[place] = each["new_state"](None, now)
-            each["on_change"](state[place], self._read(source), (), 0, now)
+            each["on_change"](state[place], read(state), (), 0, now)
         if self._program.subqueries:
             made = program["new_state"](None, now, tuple(state[FIRST_SUBQUERY:]))
         else:
             made = program["new_state"](None, now)
         if steps.join is not None or steps.fold is not None:
             program["prefill"](made, now)
-        found: list[Any] = program["rows"](made, now)
-        return found
+        rows: list[Any] = program["rows"](made, now)
+        self._found = []
+        return rows
 
     def _stored(self, _: Any, number: int = 0) -> Sequence[Any]:
         """The rows of an input of the select: called by its program."""
-        return self._rows(number)
+        return self._found[number]
 
-    def _rows(self, number: int) -> Sequence[Any]:
-        source = self._select.steps.scans[number].source
+    def _reading(self, source: Source) -> Read:
+        """How the rows of an input are read: of a partition, of a named window or table, of what was correlated."""
         assert source.store is not None
-        store = self._stores.get(source.store.name)
-        if source.store.name in self._relations or store is None:
-            return self._read(source)
+        name, wanted = source.store.name, statuses(source.filter)
+        number = self._relations.get(name)
+        if number is not None:
+            return lambda state: state[1].relations[number].read(wanted)
+        correlation = self._plan.correlation
+        if correlation is not None and correlation.store.name == name:
+            return lambda state: state[1].fired
+        return lambda _: self._rows_of(name)
+
+    def _rows_of(self, name: str) -> Sequence[Any]:
+        store = self._stores[name]
         return store.stored(held for _, held in store.owner.states())
-
-    def _read(self, source: Source) -> Sequence[Row]:
-        """The rows of a partition, or of what was correlated."""
-        held: CycleState = self._state[1]
-        assert source.store is not None
-        number = self._relations.get(source.store.name)
-        return held.fired if number is None else held.relations[number].read(statuses(source.filter))
 
 
 def statuses(condition: x.Expr | None) -> frozenset[int]:

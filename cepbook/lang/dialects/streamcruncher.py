@@ -73,7 +73,8 @@ def translate(text: str, catalog: Catalog, names: Collection[str] = (), options:
         ast.RunningQuery: partial(bind_running_query, settings=settings),
     }
     try:
-        found = bind(replace(module, statements=(*new, query)), catalog, text, names, options, rules)
+        sql = replace(options, integer_division=True)
+        found = bind(replace(module, statements=(*new, query)), catalog, text, names, sql, rules)
     except BindError as error:
         raise BindError(tuple(map(_in_its_words, error.diagnostics)), text, NAME) from None
     return _filled(found, tables, catalog) if tables else found
