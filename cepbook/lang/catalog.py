@@ -101,12 +101,13 @@ class FunctionType:
     Without `parameters` it takes any number of any values; the last `optional` ones may be left out. A parameter that
     is not `nullable` never gets null: the call is null then, and an aggregate passes over the event. An ``aggregate``
     is a class whose objects take in values one by one, a ``collector`` a function of arrays: the values of all events.
+    A ``window`` is a function of such arrays that tells which events stay.
     """
 
     returns: Type
     parameters: tuple[Type, ...] | None = None
     nullable: tuple[bool, ...] = ()
-    kind: Literal["function", "aggregate", "collector"] = "function"
+    kind: Literal["function", "aggregate", "collector", "window"] = "function"
     optional: int = 0
 
     def __str__(self) -> str:

@@ -368,10 +368,15 @@ class UserCall(Expr):
 
 @dataclass(frozen=True, slots=True)
 class UserClass(Expr):
-    """The class of an aggregate that is registered under `name`, with the number of values that it takes."""
+    """The class or function that is registered under `name`, with the number of values that it takes.
+
+    Of a window `shape` has a letter for each of these: ``l`` the values of all events, ``v`` that of the newest one, in
+    capitals where null is allowed.
+    """
 
     name: str
     count: int
+    shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)

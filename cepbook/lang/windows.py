@@ -422,6 +422,28 @@ _ROWS = (
     ),
 )
 
-WINDOWS: dict[str, WindowRow] = {row.name: row for row in _ROWS}
+# Of those that are functions from Python, which have names of their own: the last argument is an `expr.UserClass`
+SUPPLIED = WindowRow(
+    "supplied",
+    "",
+    "window",
+    (Parameter("values", "key", optional=True, repeated=True),),
+    "a data window from Python",
+    "",
+    leaves="anyhow",
+    operands=1,
+)
+
+
+class _Rows(dict[str, WindowRow]):
+    """The rows by name; windows from Python share one, which is not listed."""
+
+    def __missing__(self, name: str) -> WindowRow:
+        if name == SUPPLIED.name:
+            return SUPPLIED
+        raise KeyError(name)
+
+
+WINDOWS: dict[str, WindowRow] = _Rows((row.name, row) for row in _ROWS)
 
 FLOW_CONTROL = ("FORCE_UPDATE", "START_EAGER")

@@ -1,4 +1,4 @@
-"""Functions and aggregates from Python, with the types that their annotations declare.
+"""Functions, aggregates and data windows from Python, with the types that their annotations declare.
 
 ::
 
@@ -17,6 +17,10 @@
         def leave(self, price: float): …
         def value(self) -> float: …
 
+    @cep.window                         # which events stay in the window: from Tick#usual(price)
+    def usual(prices: list[float]) -> list[bool]:
+        return list(np.abs(np.array(prices) - np.mean(prices)) <= 3 * np.std(prices))
+
 Annotations are those of `Workbench.define`: ``int`` is long, ``float`` double, ``list[float]`` double[]. A function
 gets no null where its parameter does not allow None: the result is null then, and an aggregate passes over the event.
 """
@@ -33,6 +37,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import OBJECT, Type
+from cepbook.lang.windows import WINDOWS
 from cepbook.session.define import of_annotation
 from cepbook.session.validate import EventTypes
 
@@ -118,6 +123,36 @@ class FromPython:
         self._register(name, code, FunctionType(returns, enter.parameters, enter.nullable, "aggregate"))
         return code
 
+    @overload
+    def window(self, code: Code) -> Code: ...
+    @overload
+    def window(self, code: None = None, *, name: str | None = None) -> Callable[[Code], Code]: ...
+    def window(self, code: Any = None, *, name: str | None = None) -> Any:
+        """Decorator: a data window from a function that tells which events stay, ``Tick#name(price)``.
+
+        It is called as an event arrives, with the values of all events in the window, the newest last, as a list for
+        each parameter that is one; another parameter gets the value of the newest event. It gives a list of truth
+        values, one for each event, or the number of newest events that stay, or None for all. An event with a null that
+        a parameter does not allow is not held. What it raises is told of as an error of the statement, and the event is
+        not held.
+        """
+        if code is None:
+            return lambda given: self._window(given, name or getattr(given, "__name__", ""))
+        return self._window(code, name or getattr(code, "__name__", ""))
+
+    def _window(self, code: Any, name: Any) -> Any:
+        if not callable(code) or inspect.isclass(code):
+            raise UsageError(f"`window` decorates a function, not {type(code).__name__}")
+        if name in WINDOWS:
+            raise UsageError(f"a data window cannot be called `{name}`: EPL has a window of this name")
+        types = self.runtime.catalog.event_types
+        found = _typed(name, code, types, "window")
+        if not any(of.of is not None for of in found.parameters or ()):
+            raise UsageError(f"the window `{name}` needs a parameter that is a list, such as `prices: list[float]`")
+        loose = _loose(name, code, types)
+        self._register(name, code, FunctionType(OBJECT, found.parameters, loose, "window"))
+        return code
+
     def _register(self, name: str, code: Callable[..., Any], type_: FunctionType) -> None:
         with self._lock:
             self.runtime.register_function(name, code, returns=type_)
@@ -152,8 +187,17 @@ def _collector(name: str, code: Any, types: EventTypes) -> FunctionType:
             f"the parameters of the aggregate `{name}` must be lists, such as `prices: list[float]`"
             "\n  hint: a class with enter, leave and value takes values one by one"
         )
+    return FunctionType(found.returns, found.parameters, _loose(name, code, types), "collector")
+
+
+def _loose(name: str, code: Any, types: EventTypes) -> tuple[bool, ...]:
+    """Whether None is allowed, parameter by parameter: in a list that is one, else as the value."""
     hints = typing.get_type_hints(code)
-    names = list(inspect.signature(code).parameters)
-    elements = [(typing.get_args(hints[each]) or (Any,))[0] for each in names]
-    loose = tuple(of_annotation(name, element, types)[1] for element in elements)
-    return FunctionType(found.returns, found.parameters, loose, "collector")
+    found: list[bool] = []
+    for each in inspect.signature(code).parameters:
+        given = hints.get(each, Any)
+        of, loose = of_annotation(name, given, types)
+        if of.of is not None:
+            loose = of_annotation(name, (typing.get_args(given) or (Any,))[0], types)[1]
+        found.append(loose)
+    return tuple(found)

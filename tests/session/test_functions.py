@@ -296,3 +296,100 @@ def test_arguments_of_other_types_are_refused_when_compiled(cep: Workbench) -> N
 
     with pytest.raises(BindError, match=r"parameter 1 of `top` must be double\[\], found string\[\]"):
         cep.run("select top(window(symbol)) from Tick#keepall")
+
+
+# ---------------------------------------------------------------- data windows
+def usual(prices: list[float]) -> list[bool]:
+    """Events within one and a half standard deviations of the mean."""
+    values = np.array(prices)
+    return list(np.abs(values - values.mean()) <= 1.5 * values.std())
+
+
+def budget(prices: list[float], limit: int) -> int:
+    """As many of the newest as add up to no more than the newest event's limit."""
+    total, count = 0.0, 0
+    for price in reversed(prices):
+        total += price
+        if total > limit:
+            break
+        count += 1
+    return count
+
+
+def test_a_window_of_numpy_holds_what_is_usual(cep: Workbench) -> None:
+    cep.window(usual)
+    cep.run("@name('s') select irstream price, count(*) as n, window(price) as w from Tick#usual(price)")
+    told: list[Any] = []
+    cep.on("s", lambda delta: told.append(([r["price"] for r in delta.insert], [r["price"] for r in delta.remove])))
+    held: list[float] = []
+    for price in (10.0, 11.0, 10.5, 99.0, 9.5, 10.0, 10.2, 9.9, 10.1, 30.0):
+        cep.send("Tick", price=price)
+        before = [*held, price]
+        held = [p for p, stays in zip(before, usual(before), strict=True) if stays]
+        assert told[-1] == ([price], [p for p in before if p not in held])
+        assert [row["price"] for row in cep.iterate("s")] == held
+    assert 99.0 not in held and 30.0 not in held and len(held) > 5
+    cep.send("Tick", symbol="no price")
+    assert told[-1] == ([None], [None]), "an event with a null that is not allowed is not held"
+
+
+def test_windows_from_python_combine_and_are_saved(cep: Workbench, tmp_path: Path) -> None:
+    cep.window(budget)
+    cep.run(
+        "@name('s') select symbol, sum(price) as s, prev(1, price) as p from Tick#budget(price, volume) group by symbol;"
+        "@name('g') select symbol, price from Tick#groupwin(symbol)#budget(price, 5);"
+        "@name('i') select price from Tick#length(2)#budget(price, volume);"
+        "create window W#budget(price, volume) as Tick; insert into W select * from Tick;"
+        "on Tick(volume = 0) delete from W"
+    )
+    for number, price in enumerate((4.0, 5.0, 1.0, 3.0)):
+        cep.send("Tick", symbol="ab"[number % 2], price=price, volume=6)
+    cep.save(tmp_path / "saved")
+    other = Workbench()
+    other.window(budget)
+    other.load(tmp_path / "saved")
+    for each in (cep, other):
+        assert [r["price"] for r in each.iterate("i")] == [1.0, 3.0]
+        assert sorted(r["price"] for r in each.iterate("g")) == [1.0, 3.0, 4.0]
+        each.send("Tick", symbol="a", price=2.0, volume=6)
+        assert {r["symbol"]: r["s"] for r in each.iterate("s")} == {"a": 3.0, "b": 3.0}
+        assert [r["price"] for r in each.iterate("i")] == [3.0, 2.0]
+        assert each.query("select price from W")["price"].tolist() == [1.0, 3.0, 2.0]
+        each.send("Tick", symbol="a", price=0.5, volume=0)
+        assert each.query("select price from W").empty
+
+
+@pytest.mark.parametrize(
+    ("epl", "message"),
+    [
+        ("select * from Tick#budget(price)", "`budget` takes 2 parameters, found 1"),
+        ("select * from Tick#budget(symbol, 1)", "parameter 1 of `budget` must be double, found string"),
+        ("select * from Tick#win:budget(price, 1)", "no data window `win:budget`"),
+        ("select budget(price, 1) from Tick", "`budget` is a data window"),
+        ("select * from Tick#budgat(price, 1)", "no data window `budgat`"),
+    ],
+)
+def test_wrong_windows_are_told_at_their_place(cep: Workbench, epl: str, message: str) -> None:
+    cep.window(budget)
+    with pytest.raises(CepbookError, match=message):
+        cep.run(epl)
+
+
+def test_a_window_that_fails_is_told_and_holds_what_it_held(cep: Workbench) -> None:
+    @cep.window
+    def shaky(prices: list[float]) -> Any:
+        return {1.0: "all", 2.0: [True]}.get(prices[-1], 1 / (prices[-1] - 3))
+
+    @cep.window(name="whole")
+    def everything(prices: list[float]) -> None:
+        prices.clear()
+
+    cep.run("@name('s') select price from Tick#shaky(price); @name('w') select price from Tick#whole(price)")
+    for price in (1.0, 2.0, 3.0):
+        with pytest.raises(CepbookError, match="gave|division"):
+            cep.send("Tick", price=price)
+    assert cep.iterate("s") == [] and len(cep.iterate("w")) == 3
+    with pytest.raises(UsageError, match="EPL has a window of this name"):
+        cep.window(name="length")(usual)
+    with pytest.raises(UsageError, match="needs a parameter that is a list"):
+        cep.window(lambda x: x)

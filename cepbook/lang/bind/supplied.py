@@ -14,12 +14,15 @@ from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.catalog import FunctionType
-from cepbook.lang.plan import AggregateCall
+from cepbook.lang.plan import AggregateCall, WindowSpec
+from cepbook.lang.windows import SUPPLIED as WINDOW
 
 
 def bind_supplied(step: ast.NameStep, function: FunctionType, scope: Scope, bind: Binder) -> x.Expr:
     """A call of what is registered under the name of `step`. Raises Refused (reported)."""
     scope.module.need("function", step.name)
+    if function.kind == "window":
+        scope.problems.fail("wrong-parameter", f"`{step.name}` is a data window", step.span, f"write #{step.name}(…)")
     if function.kind != "function":
         return _aggregate(step, function, scope, bind)
     if step.named or step.distinct:
@@ -57,6 +60,21 @@ def _checked(
             scope.problems.fail("type-mismatch", fact, arg.span)
         made.append(coerce(arg, wanted))
     return tuple(made)
+
+
+def bind_supplied_window(
+    node: ast.Window, function: FunctionType, values: Sequence[x.Expr], scope: Scope
+) -> WindowSpec:
+    """A data window from Python over the bound `values`. Raises Refused (reported)."""
+    scope.module.need("function", node.name)
+    parameters = function.parameters or ()
+    elements = tuple(each.of if each.of is not None else each for each in parameters)
+    step = ast.NameStep(node.name, span=node.span)
+    args = _checked(step, replace(function, parameters=elements), values, scope)
+    letters = ("v" if each.of is None else "l" for each in parameters)
+    shape = "".join(s.upper() if loose else s for s, loose in zip(letters, function.nullable, strict=True))
+    code = x.UserClass(t.OBJECT, node.name, len(args), shape)
+    return WindowSpec(WINDOW.name, (*args, code), span=node.span)
 
 
 # ---------------------------------------------------------------- aggregates

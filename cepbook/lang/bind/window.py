@@ -11,9 +11,10 @@ from cepbook.lang import expr as x
 from cepbook.lang.bind.derived import DerivedWindow, bind_derived, key_columns
 from cepbook.lang.bind.names import Refused, Scope, did_you_mean
 from cepbook.lang.bind.parameters import bind_parameters
-from cepbook.lang.catalog import EventType
+from cepbook.lang.bind.supplied import bind_supplied_window
+from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import Column, Source, StreamNode, Windowed, WindowSpec
-from cepbook.lang.windows import WINDOWS, WindowRow
+from cepbook.lang.windows import SUPPLIED, WINDOWS, WindowRow
 
 GROUPING = ("groupwin", "merge")  # they hold no events of their own
 
@@ -173,6 +174,8 @@ def _together(names: Sequence[str]) -> Sequence[str]:
 
 def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     row = WINDOWS.get(node.name)
+    if row is None and node.namespace is None and _from_python(node.name, scope) is not None:
+        return replace(SUPPLIED, name=node.name)
     if row is not None and node.namespace in (None, row.namespace):
         return row
     shown = node.name if node.namespace is None else f"{node.namespace}:{node.name}"
@@ -186,11 +189,21 @@ def _row(node: ast.Window, scope: Scope) -> WindowRow | None:
     return None
 
 
+def _from_python(name: str, scope: Scope) -> FunctionType | None:
+    """The data window from Python of this name."""
+    found = scope.module.catalog.functions.get(name)
+    return found if found is not None and found.kind == "window" else None
+
+
 def _bind_window(
     row: WindowRow, node: ast.Window, found: Windows, reclaim: tuple[int, int] | None, scope: Scope
 ) -> None:
     """Adds one window to `found`."""
     given = bind_parameters(row, node, scope)
+    supplied = _from_python(row.name, scope) if row.name not in WINDOWS else None
+    if supplied is not None:
+        found.add(bind_supplied_window(node, supplied, given.args, scope))
+        return
     if not row.supported:
         scope.problems.unsupported(f"the data window {row.name}", node.span)
         raise Refused(row.name)
