@@ -1,10 +1,14 @@
-"""Does the cost of an event grow with what is joined, and how far is it from code by hand?
+"""Does the cost of an event grow with what is joined or stored, and how far is it from code by hand?
 
-An equality join of two windows that hold so many rows that each event finds one partner; a join by a range that finds
-three; and, beside the first, a dict of lists kept by hand: the same windows, the same rows delivered to a function.
-Each row fills the windows, then sends events to both sides in turn, and takes CPU time per event.
+Joins: an equality join of two windows that hold so many rows that each event finds one partner; a join by a range that
+finds three; and, beside the first, a dict of lists kept by hand: the same windows, the same rows delivered to a
+function. Each row fills the windows, then sends events to both sides in turn, and takes CPU time per event.
 
-    python benchmarks/joins.py [--most 100000]
+Stores: an on-merge into a named window by key, an update of a table by key, correlated subqueries over a named window
+and a table, beside a dict by hand; and `into table` with three aggregates beside `group by` of the same. Memory: bytes
+per row of a named window with 0, 1 and 3 indexes, and after the readers that wanted these were undeployed.
+
+    python benchmarks/joins.py [--most 100000] [--stored 1000000]
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import argparse
 import gc
 import random
 import time
+import tracemalloc
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -101,18 +106,133 @@ def measured(make: Callable[[int], tuple[Send, Rows]], size: int) -> tuple[float
     return spent / count * 1e9, (rows.count - before) / count
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--most", type=int, default=100_000)
-    most = options.parse_args().most
+# ------------------------------------------------------------------ stores
+STORED = SCHEMA + "create schema E(k int, v double);"
+WINDOW = "create window W#keepall as L; insert into W select * from L;"
+TABLE = "create table T(k int primary key, v double); on L as e merge T as t where t.k = e.k when not matched then"
+TABLE += " insert select k, v when matched then update set v = e.v;"
+TASKS = {
+    "merge window": WINDOW
+    + "@name('s') on E as e merge W as w where w.k = e.k when matched then update set v = e.v"
+    + " when not matched then insert select k, v;",
+    "merge table": TABLE + "@name('s') on E as e merge T as t where t.k = e.k when matched then update set t.v = e.v;",
+    "subquery window": WINDOW + "@name('s') select (select v from W as w where w.k = e.k) as v from E as e;",
+    "subquery sum": WINDOW + "@name('s') select (select sum(v) from W as w where w.k = e.k) as v from E as e;",
+    "subquery table": TABLE + "@name('s') select (select v from T as t where t.k = e.k) as v from E as e;",
+    "join window": WINDOW + "@name('s') select w.v as v from E as e unidirectional, W as w where w.k = e.k;",
+    "join table": TABLE + "@name('s') select t.v as v from E as e unidirectional, T as t where t.k = e.k;",
+}
+
+
+def stored(epl: str, size: int) -> tuple[Send, Rows]:
+    """The engine with `size` rows in its store."""
+    runtime, rows = Runtime(), Rows()
+    runtime.deploy(STORED + epl)
+    runtime.statement("s").add_sink(rows)
+    for key in range(size):
+        runtime.send("L", {"k": key, "v": 1.0})
+    return runtime.send, rows
+
+
+def stored_by_hand(size: int) -> tuple[Send, Rows]:
+    """A dict of rows, read and replaced."""
+    rows, held = Rows(), {key: {"k": key, "v": 1.0} for key in range(size)}
+
+    def send(name: str, event: Event) -> None:
+        found = held.get(event["k"])
+        if found is not None:
+            made = {**found, "v": event["v"]}
+            held[event["k"]] = made
+            rows.extend([(1, 0, made["v"])])
+
+    return send, rows
+
+
+def per_event(send: Send, size: int, count: int = EVENTS) -> float:
+    """CPU nanoseconds per event ``E``, with keys that are there, the best of three."""
+    draw, best = random.Random(2), float("inf")
+    for _ in range(3):
+        events = [{"k": draw.randrange(size), "v": 3.0} for _ in range(count)]
+        gc.collect()
+        begin = time.process_time()
+        for event in events:
+            send("E", event)
+        best = min(best, (time.process_time() - begin) / count * 1e9)
+    return best
+
+
+def show_stores(most: int) -> None:
+    print(f"\n{'store':16}{'rows held':>12}{'ns/event':>12}{'/ 100':>8}{'/ hand':>8}")
+    for name, epl in TASKS.items():
+        first = 0.0
+        for size in (100, 10_000, most):
+            send, _ = stored(epl, size)
+            cost = per_event(send, size)
+            first = first or cost
+            hand = per_event(stored_by_hand(size)[0], size)
+            print(f"{name:16}{size:>12,}{cost:>12,.0f}{cost / first:>8.2f}{cost / hand:>8.2f}")
+
+
+AGGREGATES = "count(*) as n, sum(v) as s, avg(v) as a"
+INTO = "create table A(k int primary key, n count(*), s sum(double), a avg(double));"
+
+
+def show_aggregates(groups: int = 1000) -> None:
+    by_group, _ = stored(f"@name('s') select k, {AGGREGATES} from E group by k;", 0)
+    into, _ = stored(f"{INTO} @name('s') into table A select {AGGREGATES} from E group by k;", 0)
+    one, two = per_event(by_group, groups), per_event(into, groups)
+    print(f"\n{'aggregates':16}{'ns/event':>12}")
+    print(f"{'group by':16}{one:>12,.0f}\n{'into table':16}{two:>12,.0f}   {two / one:.2f} times group by")
+
+
+WANTING = {
+    "no index": (),
+    "1 index": ("w.k = e.k",),
+    "3 indexes": ("w.k = e.k", "w.v = e.v", "w.k = e.k and w.v = e.v"),
+}
+
+
+def show_memory(size: int = 100_000) -> None:
+    print(f"\n{'memory':16}{'bytes/row':>12}{'undeployed':>12}")
+    for name, conditions in WANTING.items():
+        runtime = Runtime()
+        runtime.deploy(STORED + WINDOW)
+        tracemalloc.start()
+        for condition in conditions:
+            query = f"on E as e select w.k as k from W as w where {condition}"
+            runtime.deploy(query, deployment_id=condition)
+        for key in range(size):
+            runtime.send("L", {"k": key + 1000, "v": float(key)})
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0] / size
+        for condition in conditions:
+            runtime.undeploy(condition)
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0] / size
+        tracemalloc.stop()
+        print(f"{name:16}{held:>12,.0f}{left:>12,.0f}")
+
+
+def show_joins(most: int) -> None:
     print(f"{'join':16}{'rows held':>12}{'ns/event':>12}{'rows/event':>12}{'/ 100':>8}{'/ hand':>8}")
     for name, make in (("equality", equality), ("range", by_range)):
         first = 0.0
         for size in (100, 1_000, 10_000, most):
-            hand, _ = measured(by_hand, size)
-            cost, rows = measured(make, size)
+            hand = min(measured(by_hand, size)[0] for _ in range(3))
+            cost, rows = min(measured(make, size) for _ in range(3))
             first = first or cost
             print(f"{name:16}{size:>12,}{cost:>12,.0f}{rows:>12.2f}{cost / first:>8.2f}{cost / hand:>8.2f}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--most", type=int, default=100_000)
+    options.add_argument("--stored", type=int, default=1_000_000)
+    given = options.parse_args()
+    show_joins(given.most)
+    show_stores(given.stored)
+    show_aggregates()
+    show_memory()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ own_stream_in_filter, self_subselect_order), unless ``Config.self_subselect_pree
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, Protocol
 
 from cepbook.engine.contexts.context import Context
@@ -232,5 +233,15 @@ def indexable(condition: x.Expr | None) -> x.Expr | None:
 
 
 def ignoring_state(take: Callable[[Any], object]) -> Take:
-    """A function that knows the one state there is, as one that is told it."""
-    return lambda event, _state: take(event)
+    """A function that knows the one state there is, as one that is told it; `unwrapped` gives it back."""
+
+    def taking(event: Any, _: Any) -> object:
+        return take(event)
+
+    return wraps(take)(taking)
+
+
+def unwrapped(take: Take) -> Callable[[Any], object] | None:
+    """The function that knows the one state there is; None if this one must be told."""
+    found: Callable[[Any], object] | None = getattr(take, "__wrapped__", None)
+    return found

@@ -12,7 +12,7 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Listener, Ports, Rows, Sink
 from cepbook.engine.filters import Handler, Subscriber, ahead
-from cepbook.engine.inner import Inner, ignoring_state, indexable
+from cepbook.engine.inner import Inner, ignoring_state, indexable, unwrapped
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
@@ -503,4 +503,4 @@ class Statement(Storing):
 
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:
-    return lambda event: take(event, state)
+    return unwrapped(take) or (lambda event: take(event, state))

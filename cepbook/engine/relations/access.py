@@ -83,6 +83,12 @@ class Access:
             return "hash", tuple(equal.own for equal in self.keys)
         return None if self.range is None else ("sorted", (self.range.own,))
 
+    @property
+    def known(self) -> list[x.Expr]:
+        """What is known, and looked up."""
+        keys = [e for equal in self.keys for e in (equal.other, *equal.more)]
+        return keys if self.range is None else [e for e in (self.range.low, self.range.high) if e is not None]
+
 
 def inputs_of(e: x.Expr) -> set[int]:
     """The inputs that an expression reads."""

@@ -144,10 +144,15 @@ class Relation(State):
 
     def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
         """Take a whole change: an item that enters and leaves at once is not kept."""
+        rows, indexes = self.rows, self.indexes
         for item in entered:
-            self.enter(item)
+            rows[item[0]] = item
+            for index in indexes:
+                index.enter(item)
         for item in left:
-            self.leave(item)
+            if rows.pop(item[0], None) is not None:
+                for index in indexes:
+                    index.leave(item)
 
     def add_index(self, index: Index) -> None:
         """A further index, filled from the contents."""

@@ -22,6 +22,7 @@ from cepbook.engine.relations.relation import Item, Relation
 from cepbook.engine.rows.windows.view import Change, View
 
 MISSING = -1
+_NONE: list[Item] = []
 Relations = list[Relation]
 Arrive = Callable[[Any, Any, int], Change | None]  # (event, state of the input, now)
 Find = Callable[[Relations, Iterable[Item]], list[Item]]  # the combinations with these items of an input
@@ -133,14 +134,13 @@ class Joined(View):
         if form.tables:
             self._look_at_tables()
         entered, left = change
-        active = form.active[number]
-        former: list[Item] = []
-        if left and active and form.leaving:
-            former = form.find[number](relations, left)
+        find, former = form.find.get(number), None
+        if left and find is not None and form.leaving:
+            former = find(relations, left)
         if form.keeps[number]:
             relations[number].change(entered, left)
-        batch = form.find[number](relations, entered) if active else []
-        return (batch, former) if batch or former else None
+        batch = _NONE if find is None else find(relations, entered)
+        return (batch, former or _NONE) if batch or former else None
 
     def _all_changed(self, changes: list[tuple[int, Change]]) -> Change | None:
         if len(changes) == 1:

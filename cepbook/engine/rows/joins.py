@@ -205,7 +205,8 @@ class JoinPipeline(Pipeline):
             made = []
             for place, (kind, exprs) in enumerate(each.indexes):
                 name = f"key{number}_{place}"
-                key_function(name, exprs, partial(self._unpack_item, number), self._scope)
+                parts = self.rows.locals_of(number)
+                key_function(name, exprs, partial(self._unpack_item, number), self._scope, parts)
                 made.append(fresh_index(kind, name, self.source))
             with self.source.block(f"def _relation{number}():"):
                 self.source.line(f"return {relation}([{', '.join(made)}])")
@@ -273,9 +274,11 @@ class JoinPipeline(Pipeline):
                 self.source.line(f"found.append({' + '.join(items)})")
                 return
             first, *rest = accesses
-            with self._each(first):
-                by_index = [e for e in later if inputs_of(e) <= {*known, first.input} and e not in first.rest]
-                self._nested(number, {*known, first.input}, rest, [e for e in later if e not in by_index])
+            by_index = [e for e in later if inputs_of(e) <= {*known, first.input} and e not in first.rest]
+            tested = [e for e in later if e not in by_index]
+            read = {n for e in (*tested, *(e for each in rest for e in each.known)) for n in inputs_of(e)}
+            with self._each(first, first.input in read):
+                self._nested(number, {*known, first.input}, rest, tested)
 
     @contextmanager
     def _if(self, conditions: Sequence[x.Expr]) -> Iterator[None]:
@@ -303,10 +306,11 @@ class JoinPipeline(Pipeline):
         self.source.line(f"x{each.input} = {looked}")
 
     @contextmanager
-    def _each(self, each: Access) -> Iterator[None]:
-        """Write the loop over the items of an input that an access finds, taken apart."""
+    def _each(self, each: Access, is_read: bool = True) -> Iterator[None]:
+        """Write the loop over the items of an input that an access finds, taken apart where they are read."""
         with self.source.block(loop_head(each, f"x{each.input}", f"i{each.input}", self._scope)):
-            self._unpack_item(each.input, f"i{each.input}")
+            if is_read or each.input in self.join.shared:
+                self._unpack_item(each.input, f"i{each.input}")
             yield
 
     # -------------------------------------------------------------- outer joins

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 
 from cepbook.engine.relations.access import Access, Range, column_of
 from cepbook.engine.relations.relation import HashIndex, SortedIndex
@@ -109,8 +110,20 @@ def fresh_index(kind: str, key: str, source: Source) -> str:
     return f"{source.bind(f'_{kind}', _INDEXES[kind])}({key})"
 
 
-def key_function(name: str, exprs: Sequence[x.Expr], unpack: Callable[[str], None], scope: Scope) -> None:
-    """Write the function that gives the key of an item; ``unpack("item")`` writes how it is taken apart for `scope`."""
+def key_function(
+    name: str, exprs: Sequence[x.Expr], unpack: Callable[[str], None], scope: Scope, parts: Sequence[str] = ()
+) -> None:
+    """Write the function that gives the key of an item; ``unpack("item")`` writes how it is taken apart for `scope`.
+
+    `parts` are the locals of an item that is a plain tuple: where the key is just some of them it is taken as such.
+    """
+    values = [lower.value(scope, e) for e in exprs]
+    if all(v in parts for v in values) and all(
+        key_code(scope.source, v, e.type) == v for v, e in zip(values, exprs, strict=True)
+    ):
+        getter = scope.source.bind("_itemgetter", itemgetter)
+        scope.source.line(f"{name} = {getter}({', '.join(str(parts.index(v)) for v in values)})")
+        return
     with scope.source.block(f"def {name}(item):"):
         unpack("item")
         codes = [key_code(scope.source, lower.value(scope, e), e.type) for e in exprs]

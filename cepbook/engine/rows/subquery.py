@@ -214,7 +214,9 @@ class _Writer(StatementCode):
 
     def _key(self) -> None:
         if self.path is not None and self.path.index is not None:
-            key_function("key0", self.path.index[1], partial(self.code.items.unpack, self.source), self.code.retained())
+            items = self.code.items
+            parts = () if items.bare else [f"q{part}" for part in items.parts]
+            key_function("key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), parts)
 
     def _begin(self) -> None:
         """``begin(S, now)``: a table tells nobody of its changes, so it is read anew. `held` are its rows."""
