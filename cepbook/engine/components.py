@@ -1,7 +1,8 @@
 """Which statements depend on each other: the connected components of those that run.
 
 Two statements are connected when one inserts into a stream that the other, or its context, reads; when they run in one
-context; when one assigns a variable that the other, or its context, reads or declares; and when one drops (``@Drop``)
+context; when one assigns a variable that the other, or its context, reads or declares; when both have to do with one
+named window or table; and when one drops (``@Drop``)
 or changes (``update istream``) events that the other could see. What connects them is read off their plans. Statements
 of different components share nothing, so a replay may take a slice through one after the other.
 """
@@ -13,7 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.reads import expressions, types_read
+from cepbook.lang.reads import expressions, stores_in, types_read
 
 _Context = p.CreateContextStatement | p.CreateContextTreeStatement
 _Running = p.Reader | p.CreateVariableStatement
@@ -31,6 +32,9 @@ def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[
             links.join(each.name, [("context", each.context)])
     _by_variables(running, contexts, links)
     _by_streams(running, contexts, catalog, links)
+    if catalog.stores:
+        for each in running:
+            links.join(each.name, [("store", name) for name in stores_in(each)])
     found: dict[Hashable, list[str]] = {}
     for each in running:
         found.setdefault(links.root(each.name), []).append(each.name)

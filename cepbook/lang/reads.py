@@ -1,4 +1,4 @@
-"""What a plan reads: the expressions and the event types in it, at any depth."""
+"""What a plan reads: the expressions, event types and stores in it, at any depth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 
 from cepbook.lang import expr as x
 from cepbook.lang import plan
+from cepbook.lang.catalog import StoreType
 
 
 def expressions(value: object) -> Iterator[x.Expr]:
@@ -32,3 +33,16 @@ def types_read(value: object) -> Iterator[str]:
             yield name
         for field in fields(value):
             yield from types_read(getattr(value, field.name))
+
+
+def stores_in(value: object) -> set[str]:
+    """The names of the named windows and tables that a plan has in it, at any depth."""
+    if isinstance(value, StoreType):
+        return {value.name}
+    if isinstance(value, x.TableRead):
+        return {value.table}.union(*map(stores_in, value.keys))
+    if isinstance(value, tuple):
+        return set[str]().union(*map(stores_in, value))
+    if isinstance(value, plan.PlanNode | x.Expr) and is_dataclass(value):
+        return set[str]().union(*(stores_in(getattr(value, f.name)) for f in fields(value)))
+    return set()

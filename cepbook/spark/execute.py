@@ -13,6 +13,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
+from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import SEQ, TAG, TICK, TIME, Tagged, check_present, column_name, tag_frames, union
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
@@ -39,6 +40,8 @@ def execute(
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
+    left_out = _other_dialects(runtime, lines, statements)
+    lines = {name: line for name, line in lines.items() if name not in left_out}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
     tagged = tag_frames(session, frames, runtime.catalog.event_types, read, time, sequence)
@@ -52,7 +55,25 @@ def execute(
         stream = _stream(tagged, program, placement, until, _tasks(session))
         ddl, _ = output_schema(program)
         jobs.append((program, stream.mapInArrow(host(program), ddl).persist()))
-    return SparkRun(session, jobs, placements, tagged.order)
+    return SparkRun(session, jobs, placements | left_out, tagged.order)
+
+
+def _other_dialects(
+    runtime: Runtime, lines: Mapping[str, Pipeline], wanted: Sequence[str] | None
+) -> dict[str, Placement]:
+    """The statements that are not EPL, or fed by such: workers read EPL. UsageError when one is `wanted`, or all."""
+    found = {}
+    for deployment in runtime.deployments.values():
+        language = dialect_of(deployment.source)
+        names = {s.name for s in deployment.plan.statements} if language != EPL else set[str]()
+        for name, line in lines.items():
+            if names & {s.name for s in line.readers}:
+                found[name] = Placement(
+                    "not run", (), False, f"on Spark only EPL runs, and it needs what is {language}"
+                )
+    if found and (wanted is not None or len(found) == len(lines)):
+        raise UsageError("\n".join(f"{name}: {placement.reason}" for name, placement in found.items()))
+    return found
 
 
 def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
@@ -105,11 +126,12 @@ def _program(
     start: int,
 ) -> Program:
     targets = {line.target for line in lines}
-    needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables)}
+    needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables, *line.stores)}
     chosen = [p for p in plans if id(p) in needed or isinstance(p, plan.CreateExpressionStatement)]
     steps = tuple(Step(p.name, p.epl, p.name in targets) for p in chosen)
     inserts = [insert for p in chosen if isinstance(p, plan.Reader) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
+    created |= {p.store.name for p in chosen if isinstance(p, plan.CreateWindowStatement | plan.CreateTableStatement)}
     known = runtime.catalog.event_types
     types = tuple(t for t in known.values() if t.name not in created)
     used = {name for line in lines for name in line.inputs}

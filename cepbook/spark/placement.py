@@ -16,7 +16,7 @@ from typing import Literal
 
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.reads import expressions, types_read
+from cepbook.lang.reads import expressions, stores_in, types_read
 from cepbook.lang.types import BITS
 from cepbook.lang.windows import WINDOWS
 
@@ -27,13 +27,13 @@ Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a statement runs: in parallel without regard to rows' company, by key, or in one ordered task.
+    """Where a statement runs: in parallel without regard to rows' company, by key, in one ordered task, or not at all.
 
     `keys` gives for each input event type the properties that decide on the task; `ticks` says whether every task
     is told all times of the whole stream.
     """
 
-    path: Literal["row by row", "by key", "ordered"]
+    path: Literal["row by row", "by key", "ordered", "not run"]
     keys: tuple[tuple[str, tuple[str, ...]], ...]
     ticks: bool
     reason: str
@@ -44,7 +44,8 @@ class Pipeline:
     """One statement with everything that feeds it, in deployment order.
 
     `triggers` assign variables that any of the statements reads, or insert or change what it reads. `inputs` are the
-    event types of frames that they read, directly or through contexts. `variables` are those of the contexts.
+    event types of frames that they read, directly or through contexts. `variables` are those of the contexts, `stores`
+    what creates the named windows and tables that any of them reads or changes.
     """
 
     target: str
@@ -53,6 +54,7 @@ class Pipeline:
     inputs: tuple[str, ...]
     triggers: tuple[plan.Reader, ...] = ()
     variables: tuple[plan.CreateVariableStatement, ...] = ()
+    stores: tuple[plan.StatementPlan, ...] = ()
 
     @property
     def readers(self) -> tuple[plan.Reader, ...]:
@@ -71,10 +73,14 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     needed = {target}
     readers: list[plan.Reader] = [*selects.values(), *triggers.values()]
     waiting: list[plan.Reader] = [selects[target]]
+    changed = {reader.name: changes_stores(reader, catalog) for reader in readers}
     while waiting:
         reader = waiting.pop()
+        context, touched = declared.get(reader.context or ""), stores_in(reader) | changed[reader.name]
         for other in readers:
-            if other.name not in needed and _feeds(other, reader, declared.get(reader.context or ""), catalog):
+            if other.name in needed:
+                continue
+            if touched & changed[other.name] or _feeds(other, reader, context, catalog):
                 needed.add(other.name)
                 waiting.append(other)
     if any(s.drop for s in readers):  # such a statement decides what others see
@@ -88,7 +94,25 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
     created = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
     own = tuple(s for s in created if s.context is not None and s.context in wanted_contexts)
-    return Pipeline(target, chosen, contexts, inputs, triggering, own)
+    touched = set[str]().union(*(stores_in(s) | changed[s.name] for s in reading))
+    stores = tuple(s for s in statements if _store_of(s) in touched)
+    return Pipeline(target, chosen, contexts, inputs, triggering, own, stores)
+
+
+def changes_stores(reader: plan.Reader, catalog: Catalog) -> set[str]:
+    """The named windows and tables whose rows a statement changes."""
+    found = {insert.target for insert in reader.inserts if insert.target in catalog.stores}
+    if isinstance(reader, plan.MergeStatement) or (isinstance(reader, plan.OnSelectStatement) and reader.deletes):
+        found.add(reader.target.name)
+    if isinstance(reader, plan.SelectStatement) and reader.into is not None:
+        found.add(reader.into.store.name)
+    return found
+
+
+def _store_of(statement: plan.StatementPlan) -> str | None:
+    if isinstance(statement, plan.CreateWindowStatement | plan.CreateTableStatement):
+        return statement.store.name
+    return statement.index.store if isinstance(statement, plan.CreateIndexStatement) else None
 
 
 def _feeds(other: plan.Reader, reader: plan.Reader, context: Context | None, catalog: Catalog) -> bool:
@@ -113,9 +137,12 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     if line.triggers:
         names = ", ".join(s.name for s in line.triggers)
         return Placement("ordered", (), ticks, f"it reads what {names} inserts or changes event by event")
+    if line.stores:
+        names = ", ".join(dict.fromkeys(str(_store_of(s)) for s in line.stores))
+        return Placement("ordered", (), ticks, f"it reads or changes {names}, which holds the rows of all keys")
     needs: dict[str, _Need] = {}
     for statement in line.selects:
-        need = _need(statement, line)
+        need = _need(statement, line, catalog)
         if isinstance(need, str):
             who = "" if statement.name == line.target else f"{statement.name}, which feeds it: "
             return Placement("ordered", (), ticks, f"{who}{need}")
@@ -200,9 +227,14 @@ class _Need:
     context: plan.CreateContextStatement | None = None
 
 
-def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
+def _need(statement: plan.SelectStatement, line: Pipeline, catalog: Catalog) -> _Need | str:
     if statement.drop:
         return "it may hide events from others (@Drop)"
+    if statement.lots:
+        return "it takes what arrives together as one change"
+    context = next((c for c in line.contexts if c.context.name == statement.context), None)
+    if isinstance(context, plan.CreateContextStatement):
+        return _need_in_partitions(statement, context, catalog)
     if statement.source.pattern is not None:
         return "its pattern follows the events and the clock of the whole stream"
     if statement.join is not None:
@@ -234,12 +266,32 @@ def _need(statement: plan.SelectStatement, line: Pipeline) -> _Need | str:
     reclaims = aggregation is not None and aggregation.reclaim is not None
     if reclaims or any(w.reclaim is not None for w in statement.windows):
         return "events of any key may make it forget groups"
-    if statement.context is not None:
-        context = next(c for c in line.contexts if c.context.name == statement.context)
-        if isinstance(context, plan.CreateContextTreeStatement):
-            return f"the partitions of the context {statement.context} begin and end with the whole stream"
-        return _Need(False, context=context)
+    if context is not None:
+        return f"the partitions of the context {statement.context} begin and end with the whole stream"
     return _need_without_context(statement)
+
+
+def _need_in_partitions(
+    statement: plan.SelectStatement, context: plan.CreateContextStatement, catalog: Catalog
+) -> _Need | str:
+    """What a statement needs of which each key has an own copy: all of its state is divided by the key then."""
+    divided = [stream.event_type for stream in context.spec.streams]
+    for read in types_read(statement):
+        if not any(catalog.is_a(read, name) for name in divided):
+            return f"it reads {read}, which the context {context.context.name} does not divide"
+    if any(source.contained for source in statement.sources):
+        return "its events are contained in others, whose properties are not theirs"
+    if statement.source.nothing:
+        return "it has a row for each context partition, in order of their beginning"
+    if _is_arranged(statement.root) and _timed(statement):
+        return "rows of all keys that are delivered together are put in order, made distinct or limited"
+    if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement)):
+        return "context.id numbers the partitions in order of their first event"
+    if any(isinstance(e, expr.EventType) for e in expressions(statement)):
+        return "it asks for the type of each event (typeof)"
+    if statement.output is not None and any(isinstance(e, expr.Variable) for e in expressions(statement.output)):
+        return "its output clause follows variables"
+    return _Need(False, context=context)
 
 
 def _recognize_of(root: plan.Projection) -> plan.Recognize | None:
@@ -366,6 +418,8 @@ def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog)
 
 def _copies(statement: plan.SelectStatement, keys: frozenset[str], catalog: Catalog) -> frozenset[str]:
     """The output columns of `statement` that repeat one of the input properties `keys` unchanged."""
+    if len(statement.sources) > 1 or statement.source.pattern is not None:
+        return frozenset()  # whose property a column repeats is not followed
     columns = statement.root.columns
     found = {c.name for c in columns if _repeats(c.value, keys)}
     aggregation = _aggregation_of(statement)

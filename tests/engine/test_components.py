@@ -48,6 +48,21 @@ POOL = (
     "@name('t{i}') select x, v{i} as v from A",
     "@name('s{i}') insert into L{i} select k, x from A;"
     "@name('t{i}') insert into L{i} select k, x - 1 as x from L{i}(x > 0);@name('u{i}') select k, x from L{i}",
+    # stores, joins, subqueries, match_recognize
+    "@name('c{i}') create table Y{i}(k string primary key, n count(*), s sum(int));"
+    "@name('s{i}') into table Y{i} select count(*) as n, sum(x) as s from A group by k;"
+    "@name('t{i}') select k, Y{i}[k].n as n, Y{i}[k].s as s from B",
+    "@name('c{i}') create window W{i}#keepall as (k string, n int);"
+    "@name('s{i}') on A as a merge W{i} as w where a.k = w.k when matched then update set n = w.n + 1 "
+    "when not matched then insert select k, 1 as n;"
+    "@name('t{i}') select irstream k, n from W{i};@name('u{i}') select b.x as x, w.n as n "
+    "from B as b unidirectional, W{i} as w where b.k = w.k;"
+    "@name('v{i}') select x, (select max(n) from W{i}) as m from B",
+    "@name('s{i}') select irstream a.x as x, b.x as y "
+    "from A#length(3) as a full outer join B#time(1 sec) as b on a.k = b.k",
+    "@name('s{i}') select x, (select sum(x) from B#length(2) as b where b.k = a.k) as s from A as a",
+    "@name('s{i}') select * from A match_recognize (partition by k measures p.x as x, q.x as y pattern (p q) "
+    "define q as q.x > p.x)",
 )
 Log = list[tuple[str, Any]]
 

@@ -114,6 +114,39 @@ def test_timed_windows_of_a_key_are_told_the_time_of_the_whole_stream() -> None:
     assert found.reason == "all state is divided by Tick.symbol; every task follows the clock of the whole stream"
 
 
+@pytest.mark.parametrize(
+    ("epl", "ticks"),
+    [
+        ("context Shared select t.price from Tick#length(2) as t, Bid#keepall as b where t.symbol = b.symbol", False),
+        ("context Shared select a.price from pattern [every a=Tick -> b=Bid]", True),
+        ("context Shared select count(*) from Tick output last every 2 sec", True),
+        ("context Shared select (select max(price) from Bid#keepall) as top from Tick", False),
+        ("context Shared select prior(1, price) from Tick", False),
+    ],
+)
+def test_in_partitions_of_keys_all_state_is_divided(epl: str, ticks: bool) -> None:
+    found = placed(epl)
+    assert (found.path, found.ticks) == ("by key", ticks), found
+
+
+@pytest.mark.parametrize(
+    ("epl", "reason"),
+    [
+        ("context PerSymbol select (select max(price) from Bid#keepall) as top from Tick", "it reads Bid, which"),
+        ("context PerSymbol select a.price from pattern [every a=Tick -> Bid]", "does not divide"),
+        ("create window W#keepall as Tick; insert into W select * from Tick; select symbol from W", "changes W"),
+        (
+            "create table T(symbol string primary key, n count(*));"
+            "into table T select count(*) as n from Tick group by symbol; select T[symbol].n as n from Bid",
+            "it reads or changes T, which holds the rows of all keys",
+        ),
+    ],
+)
+def test_what_sees_the_rows_of_all_keys_is_ordered(epl: str, reason: str) -> None:
+    found = placed(epl)
+    assert found.path == "ordered" and reason in found.reason, found
+
+
 def test_only_properties_that_are_read_travel() -> None:
     runtime = Runtime()
     runtime.deploy(SCHEMA)

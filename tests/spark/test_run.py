@@ -111,6 +111,35 @@ CASES = [
     ("output_time", "@name('q') select symbol, sum(size) as n from Trade#time(5 sec) group by symbol output all every 2 sec", "ordered"),
     ("output_first", "@name('q') select symbol, price from Trade group by symbol output first every 3 sec", "ordered"),
     ("output_at", "@name('q') select count(*) as n, current_timestamp as t from Trade output last at (*, *, *, *, *, */5)", "ordered"),
+    ("join", "@name('q') select t.symbol as s, t.size as size, q.bid as bid from Trade#length(4) as t, Quote#length(3) as q where t.symbol = q.symbol", "ordered"),
+    ("join_in_partitions", "@name('q') context Per select irstream t.symbol as s, t.size as size, q.bid as bid from Trade#length(4) as t full outer join Quote#time(3 sec) as q on t.symbol = q.symbol", "by key"),
+    ("pattern_in_partitions", "@name('q') context Per select a.size as size, b.bid as bid from pattern [every a=Trade -> (b=Quote and not Trade(size > 900))]", "by key"),
+    ("silence_in_partitions", "@name('q') context Per select a.symbol as s, a.size as size from pattern [every a=Trade -> (timer:interval(2 sec) and not Trade)]", "by key"),
+    ("output_in_partitions", "@name('q') context Per select symbol, sum(size) as n from Trade output last every 3 sec", "by key"),
+    ("subquery_in_partitions", "@name('q') context Per select symbol, size, (select max(bid) from Quote#length(5)) as top from Trade", "by key"),
+    ("before_in_partitions", "@name('q') context Per select size, prior(1, size) as before, prev(2, size) as earlier from Trade#length(3)", "by key"),
+    ("shapes_in_partitions", "@name('q') context Per select * from Trade match_recognize (measures a.size as a, b.size as b pattern (a b) define b as b.size > a.size)", "by key"),
+    ("subquery_over_all", "@name('q') context PerSymbol select size, (select max(bid) from Quote#length(5)) as top from Trade", "ordered"),
+    (
+        "named_window",
+        "create window Latest#unique(symbol) as (symbol string, bid double); insert into Latest select symbol, bid from Quote;"
+        "@name('q') select t.symbol as s, l.bid as bid from Trade as t unidirectional, Latest as l where t.symbol = l.symbol",
+        "ordered",
+    ),
+    (
+        "merged_window",
+        "create window Sums#keepall as (s string, n long);"
+        "on Trade as t merge Sums as w where t.symbol = w.s when matched then update set n = w.n + t.size "
+        "when not matched then insert select symbol as s, cast(size, long) as n;"
+        "@name('q') select irstream s, n from Sums",
+        "ordered",
+    ),
+    (
+        "table",
+        "create table Counts(symbol string primary key, n count(*)); into table Counts select count(*) as n from Trade group by symbol;"
+        "@name('q') select symbol, Counts[symbol].n as n from Quote",
+        "ordered",
+    ),
 ]  # fmt: skip
 
 
