@@ -25,7 +25,7 @@ REQUIREMENTS = {"lab": ["--editable", ".[all]"], "test": ["--editable", ".[all]"
 
 
 def fingerprint() -> str:
-    """A hash of all that decides what `.venv` holds: dependency tables, JupyterLab's extension, the place of the clone."""
+    """A hash of what decides what `.venv` holds: dependencies, JupyterLab's extension, the place of the clone."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     tables = [project["build-system"], project["project"], project["dependency-groups"], project["tool"]["hatch"]]
     built = EXTENSION.read_text(encoding="utf-8")  # pip copies its output, also of an editable clone
