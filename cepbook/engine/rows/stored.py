@@ -18,7 +18,6 @@ from cepbook.engine.rows.pipeline import write_taken
 from cepbook.engine.rows.reading import Looks, loop_head, take_apart
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.writer import StatementCode
-from cepbook.errors import Refusal
 from cepbook.lang.plan import Fill, OnSelectStatement
 
 
@@ -139,7 +138,8 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> Looks:
     looks, found = Looks(source), steps.join.of_target
     look = looks.look(found)
     condition = trigger.source.filter
-    filtered = code.base.at(props=lower.placed(_locals(rows, 1)), events={0: "e"}, now="now")
+    read = {name: _property(name, source) for name in lower.properties(condition)}
+    filtered = code.base.at(props=lower.placed({**read, **_locals(rows, 1)}), events={0: "e"}, now="now")
     scope = rows.scope(code.base.at(now="now"))
     with source.block("def select(S, events, now):"):
         source.line("T = target(S)")
@@ -147,9 +147,6 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> Looks:
         with source.block("for e in events:"):
             _unpack(rows, 1, source)
             if condition is not None:
-                for name in lower.properties(condition):
-                    if name not in _locals(rows, 1):
-                        raise Refusal("no-property", f"`{name}` is read by the filter alone")
                 with source.block(f"if not {lower.truth(filtered, condition)}:", condition.span):
                     source.line("continue")
             source.line(f"x = {look}(T)")

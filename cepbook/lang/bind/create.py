@@ -54,6 +54,11 @@ def bind_schema(node: ast.CreateSchema, module: Module) -> EventType:
     if end is not None and start is None:
         hint = "write starttimestamp NAME, too"
         module.problems.add("wrong-parameter", "an end timestamp without a start timestamp", node.span, hint)
+    elif end is not None and start is not None:
+        kinds = [properties.get(name, ERROR) for name in (start, end)]
+        if kinds[0] != kinds[1] and ERROR not in kinds:
+            fact = f"the end timestamp `{end}` is {kinds[1]}, the start timestamp `{start}` {kinds[0]}"
+            module.problems.add("type-mismatch", fact, module.word(end, node.span))
     found_type = EventType(node.name, properties, tuple(supertypes), start, end)
     if node.name not in module.dropped:
         module.catalog.event_types[node.name] = found_type

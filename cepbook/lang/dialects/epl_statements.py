@@ -250,6 +250,8 @@ class StatementReader(ContextReader):
             )
         lists: dict[str, tuple[str, ...]] = {"inherits": (), "copyfrom": (), "starttimestamp": (), "endtimestamp": ()}
         for word in words:
+            if word.data.endswith("timestamp") and lists[word.data]:
+                raise Misplaced(f"{word.data} stands once", span_of(word))
             lists[word.data] += tuple(self.read(child) for child in word.children)
         return ast.CreateSchema(
             self.read(name),
