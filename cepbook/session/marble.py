@@ -23,7 +23,7 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
 from cepbook.session.clock import show, unit
-from cepbook.session.rerun import Arrival, Bar, Rerun, same_row
+from cepbook.session.rerun import Arrival, Bar, Rerun, Run, same_row
 
 MOST_EVENTS = 200
 YEAR_MS = 365 * 86_400_000
@@ -37,7 +37,7 @@ class Marble:
     order of arrival; the first may have begun before `start`. `windowed` is False for unbound statements, which have
     none. `deliveries` count from 0. `properties` are those of an arriving event, `held` those of an event in the window
     (others behind a derived-value window), `columns` those of a row. `grouped_by` names the keys that `group` holds;
-    `label` the properties that stand for an event.
+    `label` the properties that stand for an event. `runs` are the matches of match_recognize, by arrivals.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Marble:
     label: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unit: str = "ms"
+    runs: tuple[Run, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """The stays, one line each: number, arrived, entered, left (ms; NA: not yet), and its properties."""
@@ -75,6 +76,7 @@ class Marble:
         parts = [
             _counted(len(self.arrivals), "arrival"),
             *([_counted(len(self.bars), "bar")] if self.windowed else []),
+            *([f"{len(self.runs)} match{'es' * (len(self.runs) != 1)}"] if self.runs else []),
             _counted(sum(len(d.insert or ()) for d in self.deliveries), "insert row"),
             _counted(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
             f"{self.start} to {self.end} {self.unit}",
@@ -138,6 +140,7 @@ def marble_of(
         labels,
         tuple(notes),
         unit(runtime.config.second),
+        tuple(run for run in rerun.runs if run.rows[0][0] >= first),
     )
 
 

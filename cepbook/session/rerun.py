@@ -64,6 +64,14 @@ class Bar:
         return self.entered is None or self.entered > self.arrived
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The rows of a match of match_recognize, told of at `time`: numbers of their arrivals, each with its variable."""
+
+    time: int
+    rows: tuple[tuple[int, str], ...]
+
+
 def window_of(root: plan.Projection) -> plan.Windowed | None:
     """The data windows whose contents are drawn: those nearest to the select-clause."""
     return next((node for node in plan.chain(root) if isinstance(node, plan.Windowed)), None)
@@ -76,6 +84,7 @@ class Rerun:
         self.arrivals: list[Arrival] = []
         self.bars: list[Bar] = []
         self.deliveries: list[tuple[int, Delivery]] = []  # with the number of arrivals so far
+        self.runs: list[Run] = []
         self.target = statement
         self.stream = window_of(self.target.root)
         self._runtime = runtime
@@ -200,6 +209,7 @@ class Rerun:
         target = self._deploy(self.target)
         assert target is not None
         target.add_listener(self._delivered)
+        target.add_match_listener(self._matched)
 
     # ---- what they tell
     def _saw(self, delta: Delta) -> None:
@@ -212,6 +222,16 @@ class Rerun:
             arrival = Arrival(len(self.arrivals), delta.time, self._current, group)
             self.arrivals.append(arrival)
             self._by_event[id(self._current), row.get(_PARTITION.name)] = arrival
+
+    def _matched(self, match: Mapping[str, Any]) -> None:
+        """A match was told of, by the very events that arrived."""
+        arrived = {event: arrival.number for (event, _), arrival in self._by_event.items()}
+        rows: list[tuple[int, str]] = []
+        for name, value in match.items():
+            events = value if isinstance(value, list) else [] if value is None else [value]
+            rows += [(arrived[id(event)], name) for event in events if id(event) in arrived]
+        if rows:
+            self.runs.append(Run(self._fresh.now, tuple(sorted(rows))))
 
     def _held(self, row: Row) -> tuple[Row, _Stay]:
         """The event of a row of the window's shadow, and whose stay it is."""

@@ -28,7 +28,9 @@ MOST_ROWS = 8  # rows of one delivery that are drawn apart
 LABEL_LIMIT = 16  # characters
 CHARACTER = 5.6  # pixels, about
 POINT = 13
-WINDOW, INSERT, REMOVE = "#0969da", "#2da44e", "#cf222e"
+MOST_RUNS = 24  # matches that are drawn, the latest ones
+WINDOW, INSERT, REMOVE, MATCH = "#0969da", "#2da44e", "#cf222e", "#8250df"
+MATCHES = "matches"
 FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
 
 
@@ -146,7 +148,8 @@ def _bar_height(marble: Marble) -> int:
 def _lanes(marble: Marble, axis: Axis) -> list[Lane]:
     arrivals = Lane("arrivals")
     _place(arrivals, axis, [_arrival(marble, axis, arrival) for arrival in marble.arrivals])
-    return [arrivals, _stream(marble, axis, "insert", INSERT), _stream(marble, axis, "remove", REMOVE)]
+    matches = [_matches(marble, axis)] if marble.runs else []
+    return [arrivals, *matches, _stream(marble, axis, "insert", INSERT), _stream(marble, axis, "remove", REMOVE)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,25 @@ class _Wanted:
 def _arrival(marble: Marble, axis: Axis, arrival: Arrival) -> _Wanted:
     tips = {"time": axis.text(arrival.time), **_tips(arrival.event, marble.properties)}
     return _Wanted(arrival.time, [_label(arrival.event, marble.label)], [tips], group_text(arrival.group))
+
+
+def _matches(marble: Marble, axis: Axis) -> Lane:
+    """The rows of each match, by variable: a match on the first level where it touches no other."""
+    lane = Lane(MATCHES, MATCH)
+    by_number = {arrival.number: arrival for arrival in marble.arrivals}
+    runs = [[(by_number[number], name) for number, name in run.rows] for run in marble.runs[-MOST_RUNS:]]
+    ends: list[float] = []
+    for number, rows in enumerate(runs):
+        xs = [axis.x(arrival.time) for arrival, _ in rows]
+        level = next((i for i, end in enumerate(ends) if end < xs[0]), len(ends))
+        ends[level : level + 1] = [xs[-1] + POINT + _width(rows[-1][1])]
+        before = 0.0
+        for x, (arrival, name) in zip(xs, rows, strict=True):
+            tips = {"time": axis.text(arrival.time), "variable": name, **_tips(arrival.event, marble.properties)}
+            label = name if x >= before else ""  # where it would lie on the one before
+            before = x + POINT + _width(name) if label else before
+            lane.marks.append(Mark(x, arrival.time, level, label, str(number), tips))
+    return lane
 
 
 def _stream(marble: Marble, axis: Axis, kind: str, color: str) -> Lane:
@@ -320,6 +342,8 @@ class _Draw:
             for m in lane.marks
             if m.levels > 1
         ]
+        if lane.name == MATCHES:
+            layers.append(self._spans(lane))
         if stems:
             stem = self._chart(stems).mark_rule(color=lane.color or INK, strokeWidth=1.5)
             layers.append(stem.encode(x=x, y=y, y2="y2"))
@@ -329,6 +353,15 @@ class _Draw:
             text = self._chart(labels).mark_text(align="left", baseline="middle", dx=6, fontSize=10, color=INK)
             layers.append(text.encode(x=x, y=y, text=self._alt.Text("label", type="nominal")))
         return layers
+
+    def _spans(self, lane: Lane) -> Any:
+        """A line through the rows of each match."""
+        runs: dict[str, list[Mark]] = {}
+        for mark in lane.marks:
+            runs.setdefault(mark.group, []).append(mark)
+        rows = [{"time": m[0].time, "until": m[-1].time, "y": lane.y(m[0].level)} for m in runs.values()]
+        rule = self._chart(rows).mark_rule(color=lane.color or INK, strokeWidth=3, opacity=0.4)
+        return rule.encode(x=self._x(), x2="until", y=self._y())
 
     def _beside(self, rows: Sequence[Mapping[str, object]], *, bold: bool = False) -> Any:
         """Texts at the left of the plot."""
