@@ -350,7 +350,8 @@ class _Draw:
         points = self._chart(rows).mark_point(filled=True, opacity=1, size=45)
         layers.append(points.encode(x=x, y=y, color=color, tooltip=shown))
         if labels:
-            text = self._chart(labels).mark_text(align="left", baseline="middle", dx=6, fontSize=10, color=INK)
+            dx, dy = (2, -7) if lane.name == MATCHES else (6, 0)  # there a line goes on behind the point
+            text = self._chart(labels).mark_text(align="left", baseline="middle", dx=dx, dy=dy, fontSize=10, color=INK)
             layers.append(text.encode(x=x, y=y, text=self._alt.Text("label", type="nominal")))
         return layers
 
