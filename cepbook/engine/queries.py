@@ -18,6 +18,7 @@ from cepbook.engine.delta import Row
 from cepbook.engine.naming import known
 from cepbook.engine.relations.reads import Reads
 from cepbook.engine.relations.store import Store, replaced
+from cepbook.engine.rows.picking import Picking
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import Variable
 from cepbook.errors import BindError, Span, UsageError
@@ -248,27 +249,37 @@ def _states(
     program, now = statement.program, runtime.clock.now
     stores = {n: runtime.stores[source.store.name] for n, source in enumerate(select.sources) if source.store}
     Reads(program.namespace, program.wants, select.name, stores)
+    picking = program.picking() if len(select.sources) == 1 else None
+    if picking is not None and stores[0].serves(picking.want):
+        Reads(picking.namespace, picking.wants, select.name, stores, changes=True)
+    else:
+        picking = None
     partitions: list[Any] = [None]
     if select.context is not None:
         context = statement.context = runtime.context(select.context)
         wanted = None if selector is None else chosen(selector, context.identities)
         partitions = [p for p in context.partitions.values() if wanted is None or p.id in wanted]
     for partition in partitions:
-        items = {number: _held(runtime, store, partition, selector) for number, store in stores.items()}
+        items = {number: _held(runtime, store, partition, selector, picking) for number, store in stores.items()}
         program.namespace["stored"] = partial(_of_input, items)
         state = statement.new_state(partition)
         program["prefill"](state, now)
         yield program["rows"](state, now)
 
 
-def _held(runtime: Any, store: Store, partition: Any, selector: Selector | None) -> list[Any]:
-    """The items of a store: in a partition of its own context, else in those that `selector` means."""
+def _held(runtime: Any, store: Store, partition: Any, selector: Selector | None, picking: Picking | None) -> list[Any]:
+    """The items of a store: in a partition of its own context, else in those that `selector` means.
+
+    With a `picking` those that it finds by an index.
+    """
     states = store.owner.states()
     if partition is not None and store.type.context == partition.name:
         states = [each for each in states if each[0] == partition.id]
     elif selector is not None and store.type.context is not None:
         wanted = chosen(selector, runtime.context(store.type.context).identities)
         states = [each for each in states if each[0] in wanted]
+    if picking is not None:
+        return [item for _, state in states for item in picking.picked(state)]
     return store.stored(state for _, state in states)
 
 

@@ -187,6 +187,10 @@ class Table(Store):
             return super().looking(want, name, key, lasting)
         return lambda state: state[1].items
 
+    def serves(self, want: Want) -> bool:
+        primary = bool(self.type.keys) and {*self.type.keys} <= {*want.columns}
+        return want.kind == "key" or (primary and want.kind == "hash") or super().serves(want)
+
     def _some(self, state: Any, want: Want) -> Callable[[Any], Iterable[Item]] | None:
         keys, items = self.type.keys, state[1].items
         if not keys or not set(keys) <= set(want.columns):

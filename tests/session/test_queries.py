@@ -174,7 +174,7 @@ def test_steps_call_streams_by_their_names_and_periods_by_their_units() -> None:
     assert "every 3 sec 5 msec" in cep.explain("select * from A output every 3 sec 5 msec")
     assert "time(1 year 2 months)" in cep.explain("select * from A#time(14 months)")
     shown = cep.explain("select a.n from A#length(2) as a, W as w where a.id = w.id and a.n > 3", "steps")
-    assert "w found by a hash index: w.id = a.id" in shown and "[1]" not in shown
+    assert "w found by a hash index of window W, shared by its readers: w.id = a.id" in shown and "[1]" not in shown
     plan = cep.explain("on A as a delete from W where W.id = a.id")
     assert "where W.id = a.id" in plan
 

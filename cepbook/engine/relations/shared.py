@@ -134,7 +134,9 @@ class Picked:
         """As `SortedIndex.within`."""
         index = SortedIndex(self._key)
         for item in self._items():
-            index.enter(item)
+            key = self._key(item)
+            if key is not None and (low is None or low <= key) and (high is None or key <= high):
+                index.enter(item)
         return index.within(low, high, with_low, with_high)
 
 

@@ -171,6 +171,13 @@ class Store:
             return lambda state: state[2].rows
         return lambda state: Picked(lambda: self.contents(state), key)
 
+    def serves(self, want: Want) -> bool:
+        """Whether there is an index for what is wanted on columns, or for a part of them."""
+        if self.unseen:
+            return False
+        parts = (name[1:] for name, each in self.wanted.items() if each.kind == "hash" and name[1])
+        return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
+
     def _some(self, state: Any, want: Want) -> Callable[[Any], Iterable[Item]] | None:
         """What gives the items that may have a key, by the index there is over most of its columns."""
         found = [(name[1:], self.by_key) for name, each in self.wanted.items() if each.kind == "hash" and name[1]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -25,6 +26,7 @@ from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.lots import write_lots
 from cepbook.engine.rows.lowering import lowered
+from cepbook.engine.rows.picking import Picking, compile_picking
 from cepbook.engine.rows.reading import Looks
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
@@ -61,6 +63,7 @@ class Program:
     subqueries: tuple[Program, ...] = ()  # of the statement, each a module of its own
     select: Program | None = None  # of a statement that is run in cycles: what it reads of its relations
     wants: Mapping[str, tuple[int, Want]] = field(default_factory=dict)  # what it looks into of stores
+    picking: Callable[[], Picking | None] = field(default=lambda: None)  # of a query: how it finds rows by index
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
 
@@ -128,6 +131,7 @@ def compile_select(
     program.notes = notes(writer.code, writer.body.arrivals)
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
     program.wants = writer.looks.wants
+    program.picking = cache(partial(compile_picking, steps, scope_in))
     return program
 
 

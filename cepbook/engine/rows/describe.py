@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cepbook.engine.relations.access import Access
 from cepbook.engine.rows.behind import Derive, Recognize, Unfold
 from cepbook.engine.rows.cells import Leaving
 from cepbook.engine.rows.compile import Program
@@ -23,6 +22,8 @@ from cepbook.engine.rows.steps import (
     Steps,
     Where,
 )
+from cepbook.engine.rows.ways import show_way
+from cepbook.lang.catalog import StoreType
 from cepbook.lang.explain_cycles import show_partitions
 from cepbook.lang.explain_plan import (
     names_of,
@@ -141,6 +142,7 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
                 yield f"into {branch.insert.target}: {', '.join(shown)}{where}"
         case Apply(merges=merges) if merges is not None:
             yield f"changes {merges.target.kind} {merges.target.name}, all at once behind the last row"
+            yield from () if step.found is None else show_way(step.found, merges.target)
             yield from (line for branch in merges.branches for line in show_branch(branch))
         case Apply(changes=changes) if changes:
             yield f"changes the event before any statement sees it: {', '.join(show_change(c) for c in changes)}"
@@ -148,9 +150,9 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
             into = "" if insert is None else f", {insert.selector} into {insert.target}"
             sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"
             yield f"delivers {selector}{into}{sets}"
-        case Lookup(subquery, path):
+        case Lookup(subquery):
             yield show_subquery(subquery)
-            yield from _read(path)
+            yield from _read(step, steps)
 
 
 def _joined(join: Join, steps: Steps) -> Iterator[str]:
@@ -164,29 +166,24 @@ def _joined(join: Join, steps: Steps) -> Iterator[str]:
         yield f"{' '.join([f'{names[number]}:', *words])} {head}: {kept[0] if kept else 'nothing is kept'}"
         of_trigger = [join.of_target] if number and steps.selects is not None else []
         for path in of_trigger if steps.selects is not None else join.reached(number) if join.active[number] else ():
-            for fact in _found(path):
+            for fact in show_way(path, _looked_into(path.input, join, steps)):
                 yield f"    {names[path.input]} {fact}"
 
 
-def _read(path: Access | None) -> Iterator[str]:
+def _looked_into(number: int, join: Join, steps: Steps) -> StoreType | None:
+    """The store that is input `number`, where its own relation is looked into."""
+    return steps.inputs[number].source.store if number in join.shared or steps.selects is not None else None
+
+
+def _read(lookup: Lookup, steps: Steps) -> Iterator[str]:
     """How the events that a subquery holds are found."""
-    if path is None:
-        yield "aggregates move with each event, nothing is looked for"
-        return
-    yield from _found(path)
-
-
-def _found(path: Access) -> Iterator[str]:
-    """How items of a relation are found."""
-    if path.keys:
-        pairs = [f"{show_expr(e.own)} {'is' if e.nulls else '='} {show_expr(e.other)}" for e in path.keys]
-        yield f"found by a hash index: {', '.join(pairs)}"
-    elif path.range is not None:
-        yield f"found by a sorted index on {show_expr(path.range.own)}"
+    store = steps.source.store
+    if lookup.access is not None:
+        yield from show_way(lookup.access, store if lookup.shared else None)
+    elif store is not None and store.kind == "table":
+        yield f"all rows of table {store.name} are looked at each time: it tells nobody of its changes"
     else:
-        yield "all events are looked at" + (", an equality with a column would have an index" if path.rest else "")
-    if path.rest:
-        yield f"then tested: {', '.join(map(show_expr, path.rest))}"
+        yield "aggregates move with each event, nothing is looked for"
 
 
 def _kept(step: Keep, steps: Steps) -> Iterator[str]:
@@ -217,10 +214,13 @@ def _state(steps: Steps) -> str:
     parts += ["the matcher of the pattern"] * isinstance(steps.scan, Match)
     if steps.cycles is not None:
         return "what waits, a window for each key of a stage, a relation for each partition"
-    parts += ["a view and a relation for each stream"] * bool(steps.inputs)
+    own = len(steps.inputs) - (0 if steps.join is None else len(steps.join.shared))
+    parts += ["a view and a relation for each stream"] * (own > 0 and steps.selects is None)
     if steps.row is not None:
         parts += ["the view"] * bool(steps.stages[0].windows or steps.derive)
-    parts += ["a relation"] * steps.related + ["those of its subqueries"] * bool(steps.subqueries)
+    parts += ["a relation"] * (steps.related and not (steps.lookup is not None and steps.lookup.shared)) + [
+        "those of its subqueries"
+    ] * bool(steps.subqueries)
     if steps.fold is not None and not steps.related:
         parts.append("a list of cells for each group" if steps.grouped else "one list of cells")
     if steps.pace is not None:

@@ -151,3 +151,34 @@ def test_a_join_sees_a_named_window_as_it_was_told_of_it() -> None:
     index: Index = _relation(runtime).named["hash", "k"]  # type: ignore[union-attr]
     assert index.table == {}  # type: ignore[attr-defined]
     assert not isinstance(index, SortedIndex)
+
+
+@pytest.mark.parametrize(
+    ("index", "where", "wanted"),
+    [
+        ("k", "k = 'a'", [0, 1, 4]),
+        ("k", "k = 'a' and x = 1", [1]),
+        ("k", "k in ('b', 'c') and i > 2", [3]),
+        ("k, x", "k = 'a' and x = 4", [4]),
+        ("x btree", "x between 1 and 3 and k = 'a'", [1]),
+        ("x btree", "x > 2", [3, 4]),
+    ],
+)
+def test_a_query_looks_at_what_an_index_finds(index: str, where: str, wanted: list[int]) -> None:
+    runtime = Runtime()
+    runtime.deploy(WINDOW)
+    _sent(runtime)
+    plain = runtime.query(f"select i from W where {where}")
+    runtime.deploy(f"create index I on W({index})")
+    assert [row["i"] for row in runtime.query(f"select i from W where {where}")] == wanted
+    assert plain == [{"i": i} for i in wanted]
+
+
+def test_a_query_by_key_does_not_look_at_the_other_rows() -> None:
+    runtime = Runtime()
+    runtime.deploy(WINDOW + "create index I on W(k);")
+    _sent(runtime)
+    seen: list[Any] = []
+    runtime.register_function("noted", lambda i: seen.append(i) or True)
+    assert runtime.query("select i from W where k = 'b' and noted(i)") == [{"i": 2}]
+    assert set(seen) == {2}
