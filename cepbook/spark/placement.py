@@ -219,12 +219,14 @@ def _props(node: plan.PlanNode) -> set[str]:
 class _Need:
     """What a statement asks of the task that runs it: nothing (`anywhere`), or all events that agree in one of `keys`.
 
-    With a `context` the keys are those of the context's streams, position by position.
+    With a `context` the keys are those of the context's streams, position by position. Of a join `sides` are such keys
+    of each of its streams; one of them must divide all.
     """
 
     anywhere: bool
     keys: frozenset[str] = frozenset()
     context: plan.CreateContextStatement | None = None
+    sides: tuple[tuple[frozenset[str], ...], ...] = ()
 
 
 def _need(statement: plan.SelectStatement, line: Pipeline, catalog: Catalog) -> _Need | str:
@@ -235,10 +237,8 @@ def _need(statement: plan.SelectStatement, line: Pipeline, catalog: Catalog) -> 
     context = next((c for c in line.contexts if c.context.name == statement.context), None)
     if isinstance(context, plan.CreateContextStatement):
         return _need_in_partitions(statement, context, catalog)
-    if statement.source.pattern is not None:
+    if any(source.pattern is not None for source in statement.sources):
         return "its pattern follows the events and the clock of the whole stream"
-    if statement.join is not None:
-        return "it joins streams, whose events must come in order"
     if statement.subqueries:
         return "its subqueries look at the events of all keys"
     if any(source.contained for source in statement.sources):
@@ -268,7 +268,55 @@ def _need(statement: plan.SelectStatement, line: Pipeline, catalog: Catalog) -> 
         return "events of any key may make it forget groups"
     if context is not None:
         return f"the partitions of the context {statement.context} begin and end with the whole stream"
+    if statement.join is not None:
+        return _need_of_join(statement, statement.join)
     return _need_without_context(statement)
+
+
+def _need_of_join(statement: plan.SelectStatement, join: plan.Join) -> _Need | str:
+    """Of a join whose streams are joined by equal keys: partners are in the same task where keys divide the tasks."""
+    allowed: list[frozenset[str] | None] = []  # by stream: what may divide its windows; None: anything
+    for each in join.inputs:
+        windows = [node.windows for node in plan.chain(each.stream) if isinstance(node, plan.Windowed)]
+        need = _need_of_windows(tuple(w for stage in reversed(windows) for w in stage), _expiry_has_no_order(statement))
+        if isinstance(need, str):
+            return need
+        allowed.append(None if need.anywhere else need.keys)
+    parts = [part for each in join.inputs for part in expr.conjuncts(each.on)]
+    if all(each.kind == "inner" for each in join.inputs):
+        selections = (node for node in plan.chain(statement.root) if isinstance(node, plan.Selection))
+        parts += [part for node in selections for part in expr.conjuncts(node.predicate)]
+    groups = [
+        {
+            stream: props if limit is None else props & limit
+            for (stream, props), limit in zip(found, allowed, strict=True)
+        }
+        for found in _equal_properties(parts, len(join.inputs))
+    ]
+    aggregation = _aggregation_of(statement)
+    if aggregation is not None:
+        keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
+        groups = [g for g in groups if any((stream, p) in keys for stream, props in g.items() for p in props)]
+    sides = tuple(tuple(group[stream] for stream in range(len(join.inputs))) for group in groups)
+    return (
+        _Need(False, sides=sides) if sides else "its streams are not all joined by keys that are equal and divide them"
+    )
+
+
+def _equal_properties(parts: Iterable[expr.Expr], count: int) -> list[list[tuple[int, frozenset[str]]]]:
+    """The sets of properties that are equal in all combinations, by stream, of those that have some of each stream."""
+    sets: list[set[tuple[int, str]]] = []
+    for part in parts:
+        if not (isinstance(part, expr.Compare) and part.op == "="):
+            continue
+        pair = [e for e in (part.left, part.right) if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
+        if len(pair) < 2 or pair[0].type != pair[1].type:
+            continue
+        found = {(e.stream, e.name) for e in pair}
+        joined = [each for each in sets if each & found]
+        sets = [each for each in sets if not each & found] + [found.union(*joined)]
+    by_stream = [[(i, frozenset(name for stream, name in each if stream == i)) for i in range(count)] for each in sets]
+    return [each for each in by_stream if all(props for _, props in each)]
 
 
 def _need_in_partitions(
@@ -322,7 +370,7 @@ def _is_arranged(root: plan.Projection) -> bool:
 
 def _need_without_context(statement: plan.SelectStatement) -> _Need | str:
     aggregation = _aggregation_of(statement)
-    of_window = _need_of_windows(statement)
+    of_window = _need_of_windows(statement.windows, _expiry_has_no_order(statement))
     if aggregation is None or isinstance(of_window, str):
         return of_window
     if not aggregation.keys:
@@ -332,14 +380,13 @@ def _need_without_context(statement: plan.SelectStatement) -> _Need | str:
     return _Need(False, keys) if keys else "no group-by key is a plain property that also divides the windows"
 
 
-def _need_of_windows(statement: plan.SelectStatement) -> _Need | str:
-    windows = statement.windows
+def _need_of_windows(windows: Sequence[plan.WindowSpec], without_order: bool) -> _Need | str:
     grouping = windows[0] if windows and windows[0].name == "groupwin" else None
     rest = windows[1:] if grouping is not None else windows
     if len(rest) > 1:
         return "several data windows keep events together"
     name = rest[0].name if rest else "keepall"
-    if name == "time" and not _expiry_has_no_order(statement):
+    if name == "time" and not without_order:
         return "events of all keys that expire together leave in one delivery, in order of arrival"
     if grouping is not None:
         keys = _plain(grouping.args)
@@ -405,7 +452,7 @@ def _divides(choice: Mapping[str, str], line: Pipeline, needs: Mapping[str, _Nee
                 carried[target] = kept
                 settled = False
     return all(
-        _is_whole(needs[s.name], _carried(s.source.event_type, carried, catalog), carried, catalog)
+        _is_whole(needs[s.name], [_carried(each.event_type, carried, catalog) for each in s.sources], carried, catalog)
         for s in line.selects
     )
 
@@ -443,11 +490,16 @@ def _repeats(value: expr.Expr, keys: frozenset[str]) -> bool:
     return isinstance(value, expr.Prop) and value.name in keys
 
 
-def _is_whole(need: _Need, keys: frozenset[str], carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
+def _is_whole(
+    need: _Need, keys: Sequence[frozenset[str]], carried: Mapping[str, frozenset[str]], catalog: Catalog
+) -> bool:
+    """Whether `carried` divides what `need` asks for; `keys` are the properties with the key, by stream."""
     if need.anywhere:
         return True
+    if need.sides:
+        return any(all(mine & own for mine, own in zip(side, keys, strict=True)) for side in need.sides)
     if need.context is None:
-        return bool(need.keys & keys)
+        return bool(need.keys & keys[0])
     streams = need.context.spec.streams
     fed = [s for s in streams if any(catalog.is_a(name, s.event_type) for name in carried)]
     positions = range(len(streams[0].keys))

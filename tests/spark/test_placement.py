@@ -11,6 +11,7 @@ import cepbook.spark
 from cepbook.engine.runtime import Runtime
 from cepbook.spark.placement import Placement, pipeline, place, properties_read
 
+# ruff: noqa: E501  (a table of statements reads better with a statement in one line)
 SCHEMA = """
 create schema Tick(symbol string, venue string, price double, volume int, ts long);
 create schema Bid(symbol string, account string, price double);
@@ -127,6 +128,37 @@ def test_timed_windows_of_a_key_are_told_the_time_of_the_whole_stream() -> None:
 def test_in_partitions_of_keys_all_state_is_divided(epl: str, ticks: bool) -> None:
     found = placed(epl)
     assert (found.path, found.ticks) == ("by key", ticks), found
+
+
+@pytest.mark.parametrize(
+    ("select", "keys"),
+    [
+        ("select t.price from Tick#keepall as t, Bid#keepall as b where t.symbol = b.symbol", ("symbol",)),
+        ("select t.price from Tick as t unidirectional left outer join Bid#unique(symbol) as b on t.symbol = b.symbol", ("symbol",)),
+        ("select b.symbol, count(*) from Tick#keepall as t, Bid#keepall as b where b.symbol = t.symbol group by b.symbol", ("symbol",)),
+        ("select a.price from Tick#keepall as a, Tick#keepall as b where a.symbol = b.symbol and a.venue = b.venue", ("symbol", "venue")),
+    ],
+)  # fmt: skip
+def test_joins_by_equal_keys_are_divided_by_them(select: str, keys: tuple[str, ...]) -> None:
+    found = placed(select)
+    assert found.path == "by key" and dict(found.keys)["Tick"] == keys, found
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "select t.price from Tick#keepall as t, Bid#keepall as b where t.symbol = b.account or t.symbol = b.symbol",
+        "select t.price from Tick#keepall as t left outer join Bid#keepall as b on t.price = b.price where t.symbol = b.symbol",
+        "select t.price from Tick#keepall as t, Bid#keepall as b",
+        "select t.price from Tick#length(3) as t, Bid#keepall as b where t.symbol = b.symbol",
+        "select t.price from Tick#unique(venue) as t, Bid#keepall as b where t.symbol = b.symbol",
+        "select count(*) from Tick#keepall as t, Bid#keepall as b where t.symbol = b.symbol",
+        "select a.price from Tick#keepall as a, Tick#keepall as b where a.symbol = b.venue",
+        "select a.price from Tick#keepall as a, Tick#keepall as b, Bid#keepall as c where a.symbol = b.symbol and c.price = a.price",
+    ],
+)  # fmt: skip
+def test_other_joins_are_ordered(select: str) -> None:
+    assert placed(select).path == "ordered"
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,8 @@ CASES = [
     ("output_first", "@name('q') select symbol, price from Trade group by symbol output first every 3 sec", "ordered"),
     ("output_at", "@name('q') select count(*) as n, current_timestamp as t from Trade output last at (*, *, *, *, *, */5)", "ordered"),
     ("join", "@name('q') select t.symbol as s, t.size as size, q.bid as bid from Trade#length(4) as t, Quote#length(3) as q where t.symbol = q.symbol", "ordered"),
+    ("join_by_key", "@name('q') select t.symbol as s, t.size as size, q.bid as bid from Trade#time(5 sec) as t full outer join Quote#unique(symbol) as q on t.symbol = q.symbol", "by key"),
+    ("join_of_groups", "@name('q') select t.symbol as s, sum(t.size) as n, max(q.bid) as top from Trade#keepall as t, Quote#time(4 sec) as q where q.symbol = t.symbol group by t.symbol", "by key"),
     ("join_in_partitions", "@name('q') context Per select irstream t.symbol as s, t.size as size, q.bid as bid from Trade#length(4) as t full outer join Quote#time(3 sec) as q on t.symbol = q.symbol", "by key"),
     ("pattern_in_partitions", "@name('q') context Per select a.size as size, b.bid as bid from pattern [every a=Trade -> (b=Quote and not Trade(size > 900))]", "by key"),
     ("silence_in_partitions", "@name('q') context Per select a.symbol as s, a.size as size from pattern [every a=Trade -> (timer:interval(2 sec) and not Trade)]", "by key"),
