@@ -39,7 +39,27 @@ def offset_at(zone: tzinfo, time: int, second: int) -> int:
     """What local time is ahead of UTC at the moment `time`."""
     if zone is UTC:
         return 0
-    return _seconds(datetime.fromtimestamp(_near(time // second), zone).utcoffset()) * second
+    seconds = time // second
+    known = _of_day(zone, seconds // 86_400)
+    return (_at(zone, seconds) if known is None else known) * second
+
+
+def _at(zone: tzinfo, seconds: int) -> int:
+    return _seconds(datetime.fromtimestamp(_near(seconds), zone).utcoffset())
+
+
+@lru_cache(maxsize=4096)
+def _of_day(zone: tzinfo, day: int) -> int | None:
+    """The offset all through a day of UTC; None where it changes."""
+    first = _at(zone, day * 86_400)
+    return first if first == _at(zone, (day + 1) * 86_400) else None
+
+
+@lru_cache(maxsize=4096)
+def _of_local_day(zone: tzinfo, day: int) -> int | None:
+    """The offset all through a local day and those around it; None where it changes."""
+    found = {_of_day(zone, each) for each in (day - 1, day, day + 1)}
+    return found.pop() if len(found) == 1 else None
 
 
 def offset_of_local(zone: tzinfo, local: int, second: int, present: int, earlier: bool = False) -> int:
@@ -51,6 +71,9 @@ def offset_of_local(zone: tzinfo, local: int, second: int, present: int, earlier
     """
     if zone is UTC:
         return 0
+    known = _of_local_day(zone, local // second // 86_400)
+    if known is not None:
+        return known * second
     shown = (_EPOCH + timedelta(seconds=_near(local // second))).replace(tzinfo=zone)
     first = _seconds(shown.utcoffset()) * second
     other = _seconds(shown.replace(fold=1).utcoffset()) * second
