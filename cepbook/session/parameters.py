@@ -26,6 +26,7 @@ from cepbook.lang.dialects import epl
 from cepbook.lang.dialects.parameters import no_value, uses
 from cepbook.lang.text import EPL, Text
 from cepbook.session.clock import span_of, to_time
+from cepbook.session.reference import plain_settings
 from cepbook.session.validate import is_missing
 
 Given = Mapping[str, Any] | Sequence[Any]
@@ -35,7 +36,7 @@ def with_settings(text: str, dialect: str, settings: Mapping[str, Any], second: 
     """The text in its dialect with what was said beside it; of EPL's ``parameters`` see `with_parameters`."""
     if dialect == EPL and set(settings) == {"parameters"}:
         return with_parameters(text, settings["parameters"], second)
-    return Text(text, dialect, settings)
+    return Text(text, dialect, plain_settings(settings))
 
 
 def with_parameters(

@@ -1,0 +1,107 @@
+"""Running queries in the workbench: tables from DataFrames, replays, listeners, saving."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.session import Workbench
+from tests.engine.cycles.test_histories import drawn
+
+SCHEMA = "create schema s(id long, k string, v double)"
+IN_TABLE = """select id from s (partition store last 9 where k in (select code from prio)) as w
+ where w.$row_status is new"""
+
+
+def run(workbench: Workbench, text: str, **settings: Any) -> None:
+    workbench.run(text, dialect="streamcruncher", name="q", **settings)
+
+
+def ids(workbench: Workbench) -> list[int]:
+    return list(workbench.changes("q")["id"])
+
+
+def test_a_table_from_a_frame_changes_while_the_query_runs() -> None:
+    workbench = Workbench()
+    workbench.run(SCHEMA)
+    run(workbench, IN_TABLE, tables={"prio": pd.DataFrame({"code": ["a", None], "rank": [1, 2]})})
+    workbench.send("s", id=1, k="a", v=1.0)
+    workbench.send("s", id=2, k="b", v=1.0)
+    workbench.replace_rows("prio", pd.DataFrame({"code": ["b"]}))
+    workbench.send("s", id=3, k="b", v=1.0)
+    workbench.send("s", id=4, k="a", v=1.0)
+    workbench.replace_rows("prio", [["a", 7]])
+    workbench.send("s", id=5, k="a", v=1.0)
+    assert ids(workbench) == [1, 3, 5]
+    assert workbench.query("select * from prio").to_dict("records") == [{"code": "a", "rank": 7}]
+
+
+@pytest.mark.parametrize("rows", [[["a"]], [{"cod": "a"}], [{"code": 3}], pd.DataFrame({"x": [1]})])
+def test_rows_that_do_not_fit(rows: Any) -> None:
+    workbench = Workbench()
+    workbench.run(SCHEMA)
+    run(workbench, IN_TABLE, tables={"prio": [{"code": "a", "rank": 1}]})
+    with pytest.raises(UsageError):
+        workbench.replace_rows("prio", rows)
+    with pytest.raises(UsageError, match="no named window `pri`"):
+        workbench.replace_rows("pri", [])
+    assert len(workbench.query("select * from prio")) == 1
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_sent_replayed_saved_and_loaded(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    text, _ = drawn(draw)
+    settings = {name: value for name, value in text.settings.items() if name != "name"}
+    time, rows = 0, []
+    for number in range(draw.randint(5, 40)):
+        time += draw.choice([0, 0, 1, 3, 7, 20])
+        rows.append({"t": time, "id": number, "k": draw.choice("ab"), "v": draw.choice([None, 1.0, 2.0, 3.5])})
+    sent, replayed = Workbench(), Workbench()
+    for each in (sent, replayed):
+        each.run(SCHEMA)
+        run(each, str(text), **settings)
+    loaded = sent
+    for place, row in enumerate(rows):
+        if place == len(rows) // 2:
+            sent.save(tmp_path / "saved", feeds=True)
+            loaded = Workbench()
+            loaded.load(tmp_path / "saved")
+        event = {name: value for name, value in row.items() if name != "t"}
+        for each in {id(w): w for w in (sent, loaded)}.values():
+            each.advance(row["t"])
+            each.send("s", event)
+    frame = pd.DataFrame(rows).astype({"v": "Float64"})
+    replayed.replay({"s": frame}, time="t").run()
+    for each in (sent, replayed, loaded):
+        each.advance(time + 100)
+    wanted = sent.changes("q")
+    pd.testing.assert_frame_equal(replayed.changes("q"), wanted)
+    pd.testing.assert_frame_equal(loaded.changes("q"), wanted)
+
+
+def test_lots_stay_apart_where_others_hold_rows() -> None:
+    """With a pattern in the runtime rows wait until all have seen the event; each cycle is a delivery all the same."""
+    workbench = Workbench()
+    workbench.run(f"{SCHEMA}; @name('p') select * from pattern [every s -> s]")
+    run(workbench, "select id from s (partition store last 1) as w where w.$row_status is not dead")
+    lots: list[list[int]] = []
+    workbench.on("q", lambda delta: lots.append([row["id"] for row in delta.insert or ()]))
+    workbench.runtime.send_together(("s", {"id": number, "k": "a", "v": 1.0}) for number in range(3))
+    assert lots == [[0], [1], [2]]
+
+
+def test_running_the_query_again_begins_anew() -> None:
+    workbench = Workbench()
+    workbench.run(SCHEMA)
+    for _ in range(2):
+        run(workbench, IN_TABLE, tables={"prio": [{"code": "a"}]})
+        workbench.send("s", id=1, k="a", v=1.0)
+        assert len(workbench.iterate("q")) == 1
+    workbench.drop("q")
+    assert "prio" not in workbench.runtime.stores
