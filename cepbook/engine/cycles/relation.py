@@ -14,8 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import itemgetter
+from typing import Any
 
 from cepbook.engine.cycles.windows import Row
+from cepbook.engine.relations.relation import HashIndex
+from cepbook.engine.relations.shared import ColumnKey
 from cepbook.engine.state import State
 from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
 
@@ -25,12 +28,13 @@ _by_id = itemgetter(0)
 class Versioned(State):
     """The rows after a cycle. Each has its status among its values."""
 
-    __slots__ = ("_ordered", "dead", "new", "rows")
+    __slots__ = ("_indexes", "_ordered", "dead", "new", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
         self.new: list[Row] = []
         self.dead: list[Row] = []
+        self._indexes: dict[str, HashIndex] = {}  # by the column that rows are looked up by
         self._ordered = True  # whether `rows` stand in the order of their ids
 
     def turn(self, new: Iterable[Row], dead: Iterable[Row]) -> None:
@@ -41,7 +45,9 @@ class Versioned(State):
         self.dead = sorted(dead, key=_by_id)
         for id_, _, values in self.dead:
             values[STATUS] = DEAD
-            del rows[id_]
+            row = rows.pop(id_)
+            for index in self._indexes.values():
+                index.leave(row)
         last = next(reversed(rows), 0)
         self.new = sorted(new, key=_by_id)
         for row in self.new:
@@ -49,6 +55,8 @@ class Versioned(State):
             self._ordered = self._ordered and row[0] >= last
             last = row[0]
             rows[row[0]] = row
+            for index in self._indexes.values():
+                index.enter(row)
 
     def read(self, statuses: frozenset[int]) -> list[Row]:
         """The rows of these statuses, and maybe others."""
@@ -62,3 +70,16 @@ class Versioned(State):
         if DEAD in statuses:
             held = sorted([*held, *self.dead], key=_by_id) if self.dead else held
         return held
+
+    def among(self, column: str, keys: set[Any], statuses: frozenset[int]) -> list[Row]:
+        """The rows of these statuses that have one of `keys` in `column`, and maybe others."""
+        if HELD not in statuses or 2 * len(keys) > len(self.rows):
+            return self.read(statuses)
+        index = self._indexes.get(column)
+        if index is None:
+            index = self._indexes[column] = HashIndex(ColumnKey((column,)))
+            for row in self.rows.values():
+                index.enter(row)
+        found: list[Any] = [row for key in keys for row in index.table.get(key, {}).values()]
+        found += self.dead if DEAD in statuses else []
+        return sorted(found, key=_by_id)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from cepbook.engine.activation import Activations
 from cepbook.engine.clock import NEVER
 from cepbook.engine.cycles.cycle import CycleForm, CycleState
+from cepbook.engine.cycles.narrowing import of_inputs, of_subquery
 from cepbook.engine.cycles.stage import StageForm
 from cepbook.engine.cycles.windows import Row
 from cepbook.engine.outlet import Outlet
@@ -22,8 +23,6 @@ from cepbook.lang.catalog import StoreType
 from cepbook.lang.chains import Source
 from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
 from cepbook.lang.plan import CycleStatement
-
-Read = Callable[[Any], Sequence[Any]]  # of the state
 
 
 class Owner(Protocol):
@@ -87,13 +86,17 @@ class Cycling:
         )
         self._form = CycleForm(plan, stages, conditions, owner.failed)
         self._relations = {each.store.name: number for number, each in enumerate(plan.partitions)}
+        self._inputs = [self._input(scan.source) for scan in self._select.steps.scans]
+        large = {n for n, each in enumerate(self._inputs) if each is not None and HELD in each[1]}
+        small = {n for n, each in enumerate(self._inputs) if each is not None and HELD not in each[1]}
+        self._narrowed = of_inputs(self._select.steps, small, large)
         self._again = [
-            (FIRST_SUBQUERY + number, each, self._reading(source))
+            (FIRST_SUBQUERY + number, each, *found, of_subquery(number, each.steps, self._select.steps))
             for number, each in enumerate(program.subqueries)
-            if (source := each.steps.source).store is not None and source.store.name in self._relations
+            if each.steps.source.store is not None and (found := self._input(each.steps.source)) is not None
         ]
-        self._reads = [self._reading(scan.source) for scan in self._select.steps.scans]
-        self._found: list[Sequence[Any]] = []  # the rows of each input of the select, while it is evaluated
+        self._order = [*small, *self._narrowed, *(large - self._narrowed.keys())]
+        self._found: dict[int, Sequence[Any]] = {}  # the rows of inputs of the select, while it is evaluated
         program.namespace["selected"] = self.selected
         self._select.namespace.update(stored=self._stored, failed=owner.failed, out=None, push=None, slot=0)
         self._select.bind()
@@ -171,9 +174,7 @@ class Cycling:
         try:
             while held.caused(now):
                 held.cycle(now, self._form, state)
-                rows, push = self.selected(state, now), self._owner.outlet.push
-                if rows and push is not None:
-                    push(now, rows, None)
+                self._deliver(state, now)
         finally:
             due = held.due
             if due <= self._owner.now:
@@ -181,46 +182,76 @@ class Cycling:
             else:
                 self._arm(state)
 
+    def _deliver(self, state: Any, now: int) -> None:
+        """One lot: the rows of the select; if it fails the cycle has been run all the same."""
+        try:
+            rows, push = self.selected(state, now), self._owner.outlet.push
+            if rows and push is not None:
+                push(now, rows, None)
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.failed(failure)
+
     # -------------------------------------------------------------- what the select reads
     def selected(self, state: Any, now: int) -> list[Any]:
         """The rows of the select over the relations as they are."""
         program = self._select
         steps = program.steps
-        self._found = found = [read(state) for read in self._reads]
-        if not all(found) and steps.kind != "fully_aggregated":
-            return []
-        for place, each, read in self._again:
+        found = self._found = {}
+        for number in self._order:
+            found[number] = self._read(state, number)
+            if not found[number] and steps.kind != "fully_aggregated":
+                return []
+        for place, each, relation, wanted, narrowing in self._again:
+            held: CycleState = state[1]
+            inner = held.relations[relation]
+            if narrowing is None or narrowing.other not in found:
+                rows = inner.read(wanted)
+            else:
+                rows = inner.among(narrowing.column, narrowing.keys(found[narrowing.other]), wanted)
             state[place] = each["new_state"](None, now)
-            each["on_change"](state[place], read(state), (), 0, now)
+            each["on_change"](state[place], rows, (), 0, now)
         if self._program.subqueries:
             made = program["new_state"](None, now, tuple(state[FIRST_SUBQUERY:]))
         else:
             made = program["new_state"](None, now)
         if steps.join is not None or steps.fold is not None:
             program["prefill"](made, now)
-        rows: list[Any] = program["rows"](made, now)
-        self._found = []
-        return rows
+        rows_found: list[Any] = program["rows"](made, now)
+        self._found = {}
+        return rows_found
+
+    def _read(self, state: Any, number: int) -> Sequence[Row]:
+        """The rows of an input: of a partition, or of what was correlated."""
+        held: CycleState = state[1]
+        each = self._inputs[number]
+        assert each is not None
+        relation, wanted = each
+        if relation < 0:
+            return held.fired
+        narrowing = self._narrowed.get(number)
+        if narrowing is None:
+            return held.relations[relation].read(wanted)
+        return held.relations[relation].among(narrowing.column, narrowing.keys(self._found[narrowing.other]), wanted)
 
     def _stored(self, _: Any, number: int = 0) -> Sequence[Any]:
         """The rows of an input of the select: called by its program."""
-        return self._found[number]
-
-    def _reading(self, source: Source) -> Read:
-        """How the rows of an input are read: of a partition, of a named window or table, of what was correlated."""
+        if number in self._found:
+            return self._found[number]
+        source = self._select.steps.scans[number].source
         assert source.store is not None
-        name, wanted = source.store.name, statuses(source.filter)
-        number = self._relations.get(name)
-        if number is not None:
-            return lambda state: state[1].relations[number].read(wanted)
-        correlation = self._plan.correlation
-        if correlation is not None and correlation.store.name == name:
-            return lambda state: state[1].fired
-        return lambda _: self._rows_of(name)
-
-    def _rows_of(self, name: str) -> Sequence[Any]:
-        store = self._stores[name]
+        store = self._stores[source.store.name]
         return store.stored(held for _, held in store.owner.states())
+
+    def _input(self, source: Source) -> tuple[int, frozenset[int]] | None:
+        """Which relation is read, and the statuses of its rows; -1 is what was correlated. None: another store."""
+        assert source.store is not None
+        number = self._relations.get(source.store.name)
+        if number is not None:
+            return number, statuses(source.filter)
+        correlation = self._plan.correlation
+        if correlation is not None and correlation.store.name == source.store.name:
+            return -1, frozenset((NEW,))
+        return None
 
 
 def statuses(condition: x.Expr | None) -> frozenset[int]:
