@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cepbook.errors import CompileError, Refusal
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog
+from cepbook.lang.catalog import Catalog, FunctionType
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.dialects.epl_lexer import scan
 from cepbook.lang.rewrite import rewrite
@@ -49,7 +49,7 @@ def words_of(case: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def catalog_of(case: tuple[str, ...], number: int) -> Catalog:
     """What the first `number` statements of a case declare."""
     if number == 0:
-        return Catalog(functions={"computeHash": INT})
+        return Catalog(functions={"computeHash": FunctionType(INT)})
     before, text = catalog_of(case, number - 1), " ".join(words_of(case)[number - 1])
     try:
         return applied(before, bind(parse(text), before, text))
