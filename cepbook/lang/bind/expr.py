@@ -14,6 +14,7 @@ from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind import chain
+from cepbook.lang.bind.arrays import bind_new
 from cepbook.lang.bind.cast import bind_cast, bind_type_name
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, simple_type
 from cepbook.lang.bind.period import bind_period
@@ -417,7 +418,7 @@ _RULES: dict[type[ast.Expr], Callable[[Any, Scope], x.Expr]] = {
     ast.Case: _case,
     ast.ArrayLiteral: _array,
     ast.NewStruct: _struct,
-    ast.NewInstance: _unsupported("new with a type name"),
+    ast.NewInstance: lambda node, scope: bind_new(node, scope, bind_expr),
     ast.Cast: _cast,
     ast.TypeTest: _type_test,
     ast.Lambda: _lambda,

@@ -87,6 +87,16 @@ def _all(op: str, value: object, *options: object) -> bool | None:
     return None if len(known) < len(found) else True
 
 
+def _new_array(at_first: object, *sizes: int | None) -> list[object] | None:
+    """An array of arrays … of `at_first`; null for a size that is null. Errors: ValueError for one below 0."""
+    size, *rest = sizes
+    if size is None:
+        return None
+    if size < 0:
+        raise ValueError(f"an array cannot have {size} elements")
+    return [_new_array(at_first, *rest) if rest else at_first for _ in range(size)]
+
+
 GENERAL = (
     FunctionRow(
         "coalesce",
@@ -146,6 +156,16 @@ GENERAL = (
         "whether both are the same event, not only equal ones; null for null",
         "event_identity_equals(Tick, prev(1, Tick))",
         "({0} is {1})",
+    ),
+    FunctionRow(
+        "new array",
+        ("any", "integer"),
+        first,
+        "handled",
+        "an array of a size, of several dimensions, of zeros or nulls",
+        "new int[3]",
+        _new_array,
+        repeats=True,
     ),
     FunctionRow(
         "single precision",
