@@ -13,6 +13,7 @@ from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
 from cepbook.magics.show import table, text
 from cepbook.session import RunResult, Workbench
+from cepbook.session.results import kind_of
 from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
 from cepbook.widgets.render import Frozen
@@ -85,13 +86,15 @@ def run_cell(host: Host, line: str, cell: str) -> object:
 def shown_result(result: RunResult, host: Host) -> Frozen:
     """What the cell deployed, a line each: event types, contexts, variables, then statements, and their columns."""
     types = host.workbench.runtime.catalog.event_types
-    rows = [(name, "event type", _columns_text(types[name].properties)) for name in result.deployment.event_types]
+    stores = {s.owned.name for s in result.statements if s.owned is not None}
+    made = [name for name in result.deployment.event_types if name not in stores]
+    rows = [(name, "event type", _columns_text(types[name].properties)) for name in made]
     rows += [(name, "context", "") for name in result.deployment.contexts]
     variables = host.workbench.runtime.catalog.variables
     for variable in (variables[name] for name in result.deployment.variables):
         rows.append((variable.name, "constant" if variable.constant else "variable", str(variable.type)))
     others = [s for s in result.statements if s.kind != "create variable"]  # that of a variable stands above
-    rows += [(s.name, s.kind, _columns_text(s.output_type.properties)) for s in others]
+    rows += [(s.name, kind_of(s), _columns_text(s.output_type.properties)) for s in others]
     verb = "replaced" if result.replaced else "deployed"
     names = ", ".join(dict.fromkeys(row[0] for row in rows)) or "nothing"
     return table(f"{verb} {names}", ("name", "kind", "columns"), rows, notes=result.messages)
