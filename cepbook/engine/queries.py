@@ -6,10 +6,12 @@ ever sees, and its iterator has the answer (Esper reference, section "Fire-and-F
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from cepbook.engine.compiler import Compiled, compile_plan, options_of
 from cepbook.engine.config import Config
@@ -190,9 +192,34 @@ def replace_rows(runtime: Any, name: str, rows: Iterable[Sequence[Any]]) -> None
         runtime.rounds.settled()
 
 
+_READ: WeakKeyDictionary[Store, int] = WeakKeyDictionary()  # stores, and how many queries read them right now
+
+
+@contextmanager
+def _reading(stores: Iterable[Store]) -> Iterator[None]:
+    """Within, queries that the functions of a query ask may not change what it reads."""
+    found = list(stores)
+    for store in found:
+        _READ[store] = _READ.get(store, 0) + 1
+    try:
+        yield
+    finally:
+        for store in found:
+            _READ[store] -= 1
+
+
+def _check_unread(store: Store) -> None:
+    if _READ.get(store):
+        raise UsageError(
+            f"`{store.name}` is being read by a query, which a function of that query cannot change\n"
+            "  hint: change it when the query was answered"
+        )
+
+
 def _put(runtime: Any, target: str, rows: list[Row]) -> None:
     """All rows are one change; under a context of each partition that they belong to."""
     store = runtime.stores[target]
+    _check_unread(store)
     with runtime.rounds:
         try:
             store.put(rows, runtime.clock.now)
@@ -205,6 +232,7 @@ def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: S
     """The rows that an update or a delete has changed; no rows of a table."""
     statement = Statement(runtime, query, compiled.programs[query.name], (0, 0), "", compiled.plan.source, "query")
     store, program = runtime.stores[query.target.name], statement.program
+    _check_unread(store)
     statement.changes_store(runtime.stores, query.target, None)
     statement.inner.find(runtime.stores, statement)
     found: list[Row] = []
@@ -234,8 +262,11 @@ def _select(runtime: Any, select: SelectStatement, compiled: Compiled, selector:
     statement = Statement(runtime, select, compiled.programs[select.name], (0, 0), "", source, "query")
     statement.meet()
     statement.inner.find(runtime.stores, statement)
+    stores = {source.store.name for source in select.sources if source.store is not None}
+    stores |= {each.source.store.name for each in select.subqueries if each.source.store is not None}
     try:
-        rows = [row for each in _states(runtime, statement, select, selector) for row in each]
+        with _reading(runtime.stores[name] for name in stores):
+            rows = [row for each in _states(runtime, statement, select, selector) for row in each]
     except Exception as failure:
         raise statement.error(failure) from failure
     fresh = statement.outlet.layout.fresh

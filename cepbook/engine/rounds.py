@@ -23,6 +23,7 @@ from cepbook.engine.timers import NEVER, Entry, Timers
 from cepbook.errors import CepbookError, Interrupted, StatementError, UsageError
 
 _MOST_DERIVED = 1_000_000  # events that one event may lead to
+_MOST_STEPS = 100_000  # changes of named windows that one event may lead to, one because of the other
 _PATIENCE = 1_000  # derived events that are still processed when the user wants to stop
 
 
@@ -204,7 +205,15 @@ class Rounds:
     def _settle(self) -> None:
         """Everybody has seen the present event: deliver what is held, and hand on what moved in stores."""
         self._release()
+        steps = 0
         while self.changes or self.activations:
+            steps += 1
+            if steps > _MOST_STEPS and self.changes:
+                name = self.changes.dropped()
+                raise UsageError(
+                    f"named window `{name}` feeds itself without end: one event led to more than {_MOST_STEPS:,} "
+                    "changes one after the other; the rest was dropped"
+                )
             (self.changes or self.activations).spread()
             self._release()
 

@@ -132,8 +132,19 @@ class Table(Store):
         self._insert(self._state(None), {name: row.get(name) for name in self.columns})
 
     def put(self, rows: Iterable[Row], now: int) -> None:
-        for row in rows:
-            self.inserted(row)
+        state = self._state(None)
+        own = [{name: row.get(name) for name in self.columns} for row in rows]
+        keys: set[Any] = set()
+        fresh: list[Item] = []
+        for row in own:  # all of them, before the first one is there
+            key = self.key(row)
+            clash = self._taken(row) if key in keys or key in state[1].items else self._clash(state, row, (), fresh)
+            if clash is not None:
+                raise ValueError(clash)
+            keys.add(key)
+            fresh.append((-1, row))
+        for row in own:
+            self._put(state, self.key(row), row)
 
     def _insert(self, state: Any, row: Row) -> None:
         key = self.key(row)

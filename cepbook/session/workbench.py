@@ -447,7 +447,7 @@ class Workbench(FromPython):
         """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
-        with self._lock, not_too_deep():
+        with self._lock, not_too_deep(), self._stage.raising():
             return query(epl, self.runtime, self._config, self._functions, selector, parameters)
 
     def replace_rows(self, name: str, rows: Rows) -> None:

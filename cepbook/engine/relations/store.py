@@ -347,6 +347,12 @@ class Changes:
             self._waits()
         self._moved.append(moved)
 
+    def dropped(self) -> str:
+        """Forget what waits; the name of a store that it is of."""
+        name = self._moved[-1].store.name
+        self._moved.clear()
+        return name
+
     def spread(self) -> None:
         """Hand on what has moved so far, to one reader after another; each is told of all of it at once."""
         moved, self._moved = self._moved, []
