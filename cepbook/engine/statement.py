@@ -241,8 +241,8 @@ class Statement(Storing):
         self.outlet.remove_sink(sink)
 
     def add_match_listener(self, listener: Callable[[Any], object]) -> None:
-        """Call `listener(match)` for each match of the pattern or match_recognize, before it makes rows: its events."""
-        if self._matchings or self.steps.recognize is not None:
+        """Call `listener(match)` with the events of each match of a pattern or match_recognize, each row of a join."""
+        if self._matchings or self.steps.recognize is not None or self.steps.join is not None:
             self._match_listeners.append(listener)
             self._tell_listeners()
 
@@ -256,6 +256,8 @@ class Statement(Storing):
         for matching in self._matchings.values():
             matching.watch(tuple(self._match_listeners))
         self.program.namespace["matched"] = tuple(self._match_listeners)
+        if "join_form" in self.program.namespace:
+            self.program.namespace["join_form"].told[:] = self._match_listeners
         self._runtime.rewired()
 
     @property

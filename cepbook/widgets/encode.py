@@ -178,3 +178,15 @@ def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> s
     except OverflowError:
         return str(ms)
     return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")
+
+
+def containing(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], words: Sequence[str]
+) -> list[Mapping[str, object]]:
+    """The rows whose values, as texts one after the other, contain all `words`, which are in lower case."""
+    found = []
+    for row in rows:
+        text = "\x01".join(str(row.get(name)) for name in columns if row.get(name) is not None).lower()
+        if all(word in text for word in words):
+            found.append(row)
+    return found

@@ -71,6 +71,10 @@ class ViewSource(Protocol):
         """The tags of a pattern; None of a statement without one."""
 
     @property
+    def traced(self) -> bool:
+        """Whether it can be told which events made a row: those of a match of its pattern, or of its join."""
+
+    @property
     def partitioned(self) -> bool:
         """Whether the statement has a context."""
 
@@ -153,6 +157,10 @@ class WorkbenchSource:
     @property
     def tags(self) -> Sequence[str] | None:
         return tags_of(self._runtime, self._statement)
+
+    @property
+    def traced(self) -> bool:
+        return self.tags is not None or self._runtime.statement(self._statement).steps.join is not None
 
     @property
     def partitioned(self) -> bool:

@@ -16,7 +16,7 @@ import traitlets
 
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Feed
-from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values, time_text
+from cepbook.widgets.encode import Buffers, Column, containing, encode_rows, encode_values, time_text
 from cepbook.widgets.freeze import (
     State,
     after_dropping,
@@ -70,6 +70,7 @@ class StatementView(LiveWidget):
         self._state: State = "ready"
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
+        self._words: tuple[str, ...] = ()  # that rows of the window must contain, all of them
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
         self._watching = False
@@ -142,7 +143,8 @@ class StatementView(LiveWidget):
             "keep": self._keep,
             "context": self._source.partitioned,
             "levels": list(self._source.levels),
-            "pattern": self._source.tags is not None,
+            "traced": self._source.traced,
+            "waits": self._source.tags is not None,
             "keeps": self._source.keeps_rows,
             "nothing": "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS}.",
             "columns": [c.describe() for c in self._columns],
@@ -190,7 +192,7 @@ class StatementView(LiveWidget):
 
     def _watch(self, looking: bool) -> None:
         """Which matches make which delivery is kept while a page shows a pattern, and not otherwise."""
-        if looking != self._watching and (not looking or self._source.tags is not None):
+        if looking != self._watching and (not looking or self._source.traced):
             self._watching = looking
             self._source.watch(looking)
 
@@ -222,6 +224,8 @@ class StatementView(LiveWidget):
                 self._shown[client] = _PANES[pane]
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
+                written = content.get("filter")
+                self._words = tuple(written.lower().split()) if isinstance(written, str) else ()
                 self._window_due = 0.0
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
@@ -302,19 +306,19 @@ class StatementView(LiveWidget):
             "rows": len(matches) == len(rows),
             "total": len(matches) if made is None else made.total,
             "matches": [event_lines(match) for match in matches],
-            "nothing": "Not known: the events of matches are kept while a view of the statement is open."
+            "nothing": "Not known: which events made a row is kept while a view of the statement is open."
             if made is None
-            else "No match: time or a changed window made this row.",
+            else "No events: time or a changed window made this row.",
         }
 
     def _contents(self, frame: dict[str, object], panes: set[Pane], buffers: Buffers) -> None:
         if "partitions" in panes:
             frame["partitions"] = self._listed(buffers) if self._source.partitioned else None
         if "waiting" in panes:
-            found = self._source.partials(self._partition)
-            columns, shown, lines = partial_rows(found)
+            waiting = self._source.partials(self._partition)
+            columns, shown, lines = partial_rows(waiting)
             frame["waiting"] = {
-                "total": found.total,
+                "total": waiting.total,
                 "count": len(shown),
                 "partition": self._partition,
                 "names": [c.describe() for c in columns],
@@ -323,9 +327,13 @@ class StatementView(LiveWidget):
             }
         if "window" in panes:
             rows = self._source.rows(self._partition)
-            kept = rows[-WINDOW_ROWS:]
+            found = rows
+            if self._words and len(rows) > WINDOW_ROWS:  # of fewer the page has all, and looks itself
+                found = containing(rows, [column.name for column in self._columns], self._words)
+            kept = found[-WINDOW_ROWS:]
             frame["window"] = {
                 "total": len(rows),
+                **({} if found is rows else {"found": len(found)}),
                 "count": len(kept),
                 "partition": self._partition,
                 "columns": encode_rows(kept, self._columns, buffers),

@@ -100,7 +100,9 @@ def test_a_tree_of_partitions_and_what_a_pattern_waits_for(
         expect(details).to_have_text(["a = {customer=bob, amount=20.0}", "b = {customer=bob, amount=25.0}"])
         page.screenshot(path=screenshot_dir / "contexts_match.png")
         page.evaluate(_RUN_FROM, 4)  # the feed begins anew; what is open stays open, and is asked for again
-        expect(details).to_have_text("Not known: the events of matches are kept while a view of the statement is open.")
+        expect(details).to_have_text(
+            "Not known: which events made a row is kept while a view of the statement is open."
+        )
 
         assert notebook.with_output(CHART) == [5]
         drawn = notebook.cell(5).locator("canvas, svg.marks").first

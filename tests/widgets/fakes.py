@@ -40,6 +40,10 @@ class FakeStatement:
     watched: bool = False
     made_by: dict[int, Made] = field(default_factory=dict)
 
+    @property
+    def traced(self) -> bool:
+        return self.tags is not None
+
     def partials(self, partition: int | None = None) -> Partials:
         self.reads += 1
         found = [one for one in self.waiting if partition in (None, one.partition)]

@@ -78,7 +78,7 @@ def test_times_of_partitions_are_shown_as_times() -> None:
 # ---------------------------------------------------------------- what a pattern waits for
 def test_partial_matches_are_read_only_while_they_are_shown() -> None:
     source, shown, browser = opened(pattern())
-    assert (shown.info["pattern"], shown.info["keeps"]) == (True, False)
+    assert (shown.info["waits"], shown.info["keeps"]) == (True, False)
     shown.flush()
     assert source.reads == 0 and "waiting" not in browser.frames[-1]
     browser.ack()
@@ -247,5 +247,5 @@ def test_a_view_goes_on_when_the_statement_is_deployed_anew() -> None:
     assert shown.state == "dropped"
     cep.run("@name('rise') select amount from Txn")
     shown.flush(urgent=True)
-    assert shown.info["pattern"] is False
+    assert shown.info["waits"] is False
     shown.close()

@@ -132,6 +132,19 @@ def test_a_large_window_is_cut_but_counted() -> None:
     assert (browser.frames[-1]["window"]["total"], browser.frames[-1]["window"]["count"]) == (1500, 1000)
 
 
+def test_the_kernel_looks_through_a_large_window_for_what_the_page_seeks() -> None:
+    rows = [{"symbol": "Ab" if i % 100 == 7 else "C", "price": float(i)} for i in range(1500)]
+    _, view, browser = opened(FakeStatement(contents=rows))
+    browser.say(kind="show", client="c", pane="window", partition=None, filter="aB  7.0")
+    view.flush(urgent=True)
+    window = browser.frames[-1]["window"]
+    assert (window["total"], window["found"], window["count"]) == (1500, 15, 15)
+    browser.ack()
+    browser.say(kind="show", client="c", pane="window", partition=None, filter="")
+    view.flush(urgent=True)
+    assert "found" not in browser.frames[-1]["window"]
+
+
 def test_choosing_a_partition_shows_its_rows() -> None:
     parts = {0: [{"symbol": "A", "price": 1.0}], 1: [{"symbol": "B", "price": 2.0}, {"symbol": "B", "price": 3.0}]}
     _, view, browser = opened(FakeStatement(parts=parts))

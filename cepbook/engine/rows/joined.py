@@ -14,7 +14,7 @@ a null row stays posted when a partner comes, and does not come again when the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -48,6 +48,31 @@ class JoinForm:
     ordinals: tuple[int, ...]
     tables: tuple[tuple[int, Callable[[Any], Sequence[Item]]], ...] = ()
     passing: tuple[int, ...] = ()
+    layout: tuple[Side, ...] = ()
+    told: list[Callable[[Mapping[str, Any]], object]] = field(default_factory=list)
+
+    def tell(self, combinations: Iterable[Item]) -> None:
+        """Tell `told` of what enters: of each stream what is kept of its event, None where there is none."""
+        for item in combinations:
+            events = {side.name: side.event(item) for side in self.layout}
+            for listener in self.told:
+                listener(events)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Where the event of a stream is in a combination: its ordinal, all of it or else its kept properties."""
+
+    name: str
+    ordinal: int
+    whole: int | None
+    kept: tuple[tuple[str, int], ...]
+
+    def event(self, item: Item) -> dict[str, Any] | None:
+        """What is kept of the event; None of a missing one."""
+        if item[self.ordinal] == MISSING:
+            return None
+        return {name: item[place] for name, place in self.kept} if self.whole is None else dict(item[self.whole])
 
 
 class Joined(View):
@@ -140,6 +165,8 @@ class Joined(View):
         if form.keeps[number]:
             relations[number].change(entered, left)
         batch = _NONE if find is None else find(relations, entered)
+        if form.told:
+            form.tell(batch)
         return (batch, former or _NONE) if batch or former else None
 
     def _all_changed(self, changes: list[tuple[int, Change]]) -> Change | None:
@@ -160,6 +187,8 @@ class Joined(View):
         for number, (entered, _) in changes:
             if form.active[number]:
                 self._add(batch, form.find[number](relations, entered))
+        if form.told:
+            form.tell(batch.values())
         return (list(batch.values()), list(former.values())) if batch or former else None
 
     def _add(self, found: dict[Any, Item], items: list[Item]) -> None:

@@ -22,13 +22,14 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.items import JoinedItems
-from cepbook.engine.rows.joined import MISSING, Joined, JoinForm
+from cepbook.engine.rows.joined import MISSING, Joined, JoinForm, Side
 from cepbook.engine.rows.lowering import of_input
 from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_read, write_taken
 from cepbook.engine.rows.reading import Looks, fresh_index, key_function, looked_into, loop_head, take_apart
 from cepbook.engine.rows.windows.form import CHANGE, Posted
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
+from cepbook.lang import plan
 
 
 @dataclass(slots=True)
@@ -180,7 +181,14 @@ class JoinPipeline(Pipeline):
             tuple(self.rows.place(n) for n in numbers),
             tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
             tuple(n for n in numbers if self.steps.inputs[n].passing),
+            tuple(self._side(n, name) for n, name in enumerate(sides_of(self.join.node))),
         )
+
+    def _side(self, number: int, name: str) -> Side:
+        items, at = self.rows.inputs[number], self.rows.place(number)
+        whole = at + items.parts.index("e") if "e" in items.parts else None
+        kept = tuple((each, at + items.parts.index(str(items.positions[each]))) for each in items.properties)
+        return Side(name, at, whole, kept)
 
     # -------------------------------------------------------------- combinations
     def _write_finders(self) -> None:
@@ -442,3 +450,10 @@ def _one_input(e: x.Expr) -> int:
 def _local(e: x.Expr) -> x.Expr:
     """`e`, of one input, as the steps of that input have it."""
     return of_input(e, _one_input(e))
+
+
+def sides_of(join: plan.Join) -> list[str]:
+    """What the streams of a join are called: by alias, else by type; with their numbers where that is not enough."""
+    sources = [plan.source_of(each.stream) for each in join.inputs]
+    names = [source.alias or source.event_type or "pattern" for source in sources]
+    return [name if names.count(name) == 1 else f"{name} {number}" for number, name in enumerate(names)]

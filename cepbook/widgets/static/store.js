@@ -59,8 +59,8 @@ class Store {
     this.clear();
   }
   get panes() {
-    const { context, pattern } = this.info;
-    return ["stream", "window", ...(context ? ["partitions"] : []), ...(pattern ? ["waiting"] : [])];
+    const { context, waits } = this.info;
+    return ["stream", "window", ...(context ? ["partitions"] : []), ...(waits ? ["waiting"] : [])];
   }
   clear() {
     this.next = 0;
@@ -74,7 +74,8 @@ class Store {
     this.show();
   }
   show() {
-    this.send({ kind: "show", client: this.client, pane: this.ui.pane, partition: this.ui.partition });
+    const { pane, partition, filter } = this.ui;
+    this.send({ kind: "show", client: this.client, pane, partition, filter });
   }
   // The events of a delivery's matches are sent when somebody wants to see them; asked for once in a frame, as Python
   // answers a number of questions at a time.

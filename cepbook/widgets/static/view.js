@@ -64,7 +64,7 @@ class Panel {
     this.filter = make("input", { class: "cv-filter", type: "search", placeholder: "Filter rows" });
     this.filter.setAttribute("aria-label", "show only rows that contain all of these words");
     this.filter.value = this.store.ui.filter;
-    this.filter.oninput = () => this.set({ filter: this.filter.value });
+    this.filter.oninput = () => this.seek();
     this.follow = make("button", { class: "cv-follow", type: "button", title: "keep the newest row in sight" }, "Follow");
     this.follow.onclick = () => this.set({ follow: !this.store.ui.follow });
     this.chosen = make("button", { class: "cv-chosen", type: "button", title: "show all partitions" });
@@ -122,13 +122,22 @@ class Panel {
     if (change.follow === false) this.hold();
     this.store.changed();
   }
+  // Of a large window the page has the last rows only: the kernel looks through all of them, once the reader stops typing.
+  seek() {
+    this.set({ filter: this.filter.value });
+    clearTimeout(this.seeking);
+    const { window } = this.store;
+    if (window && (window.total > window.count || window.found !== undefined)) {
+      this.seeking = setTimeout(() => this.store.show(), 250);
+    }
+  }
   open(pane) {
     this.set({ pane });
     this.store.show();
   }
   choose(id) {
     const { ui, info } = this.store;
-    const pane = ui.pane === "waiting" || (info.pattern && !info.keeps) ? "waiting" : "window";
+    const pane = ui.pane === "waiting" || (info.waits && !info.keeps) ? "waiting" : "window";
     this.set({ partition: id, pane });
     this.store.window = this.store.waiting = null;
     this.store.show();
@@ -282,11 +291,11 @@ class Panel {
     const rows = this.held ?? store.rows;
     const passing = this.passing(rows.time.length, rows.cells, rows.insert);
     const count = passing ? passing.length : rows.time.length;
-    const { pattern } = store.info;
-    const entries = pattern ? this.expanded(rows, passing, count) : null;
+    const { traced } = store.info;
+    const entries = traced ? this.expanded(rows, passing, count) : null;
     this.entries.stream = entries;
     const at = entries ? (i) => entries[i].row : passing ? (i) => passing[i] : (i) => i;
-    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: pattern ? 3 : 1, extra: 4 };
+    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: traced ? 3 : 1, extra: 4 };
     const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
     columns[0].chars = Math.max(12, store.timeColumn.chars);
     const fill = (i, row, cells) => {
@@ -294,8 +303,8 @@ class Panel {
       const r = at(i);
       const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
       const insert = rows.insert[r];
-      const cursor = pattern && i === this.cursors.stream ? " cv-cursor" : "";
-      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""}${pattern && insert ? " cv-choice" : ""}${cursor}`);
+      const cursor = traced && i === this.cursors.stream ? " cv-cursor" : "";
+      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""}${traced && insert ? " cv-choice" : ""}${cursor}`);
       setText(cells[0], timeText(rows.time[r], store.withMillis));
       const open = entries?.[i].key !== undefined ? (store.ui.opened.has(entries[i].key) ? "▾ " : "▸ ") : "";
       setText(cells[1], `${open}${insert ? "+" : "−"}`);
@@ -311,7 +320,7 @@ class Panel {
     if (this.held) parts.push("standing still while you read", `${numbers.format(total - this.held.next)} newer`);
     return total ? parts.join(" · ") : "";
   }
-  // The rows of a pattern's stream with the events of the matches that are opened below them.
+  // The rows of the stream with the events that made them, where these are opened.
   expanded(rows, passing, count) {
     const { ui, matches } = this.store;
     const entries = [];
@@ -383,7 +392,9 @@ class Panel {
     this.tables.window.draw(columns, count, fill, nothing);
     if (!window) return "";
     const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, "row")}` : plural(window.total, "row")];
-    if (window.total > window.count) parts.push(`the last ${numbers.format(window.count)} are shown`);
+    const found = window.found ?? window.total;
+    if (window.found !== undefined) parts[0] = `${numbers.format(found)} of ${plural(window.total, "row")}`;
+    if (found > window.count) parts.push(`the last ${numbers.format(window.count)} are shown`);
     return parts.join(" · ");
   }
   drawPartitions() {
