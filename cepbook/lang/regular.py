@@ -42,9 +42,23 @@ class Regular:
         """Whether all of `text` matches. Errors: TooLong."""
         if len(text) <= self._longest:
             return self._pattern.fullmatch(text) is not None
+        return self._ready().accepts(text)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there are texts for which `matches` raises."""
+        if self._longest == LONGEST - 1:
+            return False
+        try:
+            self._ready()
+        except TooLong:
+            return True
+        return False
+
+    def _ready(self) -> _Automaton:
         if self._automaton is None:
             self._automaton = _Automaton(self._parsed, self._pattern)
-        return self._automaton.accepts(text)
+        return self._automaton
 
     def _steps(self, length: int) -> int:
         """At least as many as `re` takes."""

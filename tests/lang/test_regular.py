@@ -67,6 +67,7 @@ def test_bad_patterns_end(text: str, value: str, matches: bool) -> None:
 
 def test_what_no_automaton_can_do_is_an_error_where_it_would_take_too_long() -> None:
     found = Regular(r"(?=a)(a+)+b")
+    assert found.may_fail and not Regular("(a+)+b").may_fail and not Regular("a.*b").may_fail
     assert found.matches("aaab") and not found.matches("aaa")
     with pytest.raises(TooLong, match="would take too long"):
         found.matches("a" * 40)

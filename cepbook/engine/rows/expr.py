@@ -443,7 +443,7 @@ def _fails(e: x.Expr) -> bool:
     if isinstance(e, x.Call):
         return FUNCTIONS[e.name].fails
     if isinstance(e, x.Like):
-        return e.regexp and not isinstance(e.pattern, x.Const)
+        return e.regexp and support.regexp_may_fail(e.pattern.value if isinstance(e.pattern, x.Const) else None)
     return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 

@@ -112,6 +112,11 @@ def regexp(value: Any, pattern: Any) -> bool | None:
     return regular(str(pattern)).matches(text(value))
 
 
+def regexp_may_fail(pattern: object) -> bool:
+    """Whether `regexp` raises for some texts; `pattern` is None for one that only run time knows."""
+    return not isinstance(pattern, str) or regular(pattern).may_fail
+
+
 def in_list(value: Any, options: Sequence[Any]) -> bool | None:
     """``value in (…)``, elements of arrays and keys of maps among the options; null if undecided by a null."""
     if value is None:

@@ -44,7 +44,8 @@ def method_hint(target: x.Expr, step: ast.NameStep) -> str | None:
     """What an unknown method was probably meant to be."""
     owners = [_OWNERS[form.receivers[0]] for row in named(step.name) for form in row.forms]
     if owners:
-        cast = ": cast it" if t.is_numeric(target.type) and owners[0] == _OWNERS["date"] else ""
+        castable = t.is_numeric(target.type) or target.type in (t.OBJECT, t.STRING)
+        cast = ": cast it" if castable and owners[0] == _OWNERS["date"] else ""
         return f"it is a method of {owners[0]}{cast}"
     return did_you_mean(step.name, of(_kinds(target.type)))
 
