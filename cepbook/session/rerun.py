@@ -200,7 +200,8 @@ class Rerun:
     def _deploy_target(self) -> None:
         source = self.target.source
         last = _PARTITION if self._in_partitions else plan.Column("k", x.Const(OBJECT, None))
-        root = plan.Projection(source, (*self._group, last))
+        several = (_EVENT,) if self.target.lots else ()  # arrive together, and tell themselves which they are
+        root = plan.Projection(source, (*self._group, last, *several))
         self._listen(self._shadow(self._reached, root, selector="istream"), self._arrived)
         if self.stream is not None:
             columns = (_EVENT, _PARTITION) if self._in_partitions else ()
@@ -219,9 +220,10 @@ class Rerun:
     def _arrived(self, delta: Delta) -> None:
         for row in delta.insert or ():
             group = tuple(row[column.name] for column in self._group)
-            arrival = Arrival(len(self.arrivals), delta.time, self._current, group)
+            event = row.get(_EVENT.name, self._current)
+            arrival = Arrival(len(self.arrivals), delta.time, event, group)
             self.arrivals.append(arrival)
-            self._by_event[id(self._current), row.get(_PARTITION.name)] = arrival
+            self._by_event[id(event), row.get(_PARTITION.name)] = arrival
 
     def _matched(self, match: Mapping[str, Any]) -> None:
         """A match was told of, by the very events that arrived."""

@@ -178,6 +178,31 @@ def test_the_nearest_epl_of_a_join() -> None:
     ]
 
 
+def test_the_picture_of_the_document_is_drawn_from_the_running_query() -> None:
+    cep = bench(f"{STREAM}from v in values within 1.5 every 1.0 select v")
+    draw(cep)
+    bars = cep.marble("q0").to_frame()[["arrived", "entered", "left", "value"]]
+    assert bars.values.tolist() == [
+        [500, 1000, 2000, 10.0],
+        [1500, 2000, 3000, 20.0],
+        [2000, 2000, 4000, 30.0],
+        [2500, 3000, 4000, 40.0],
+    ]
+
+
+def test_a_marble_diagram_of_lots() -> None:
+    lots = "stream<float> lots := from v in values retain 2 every 2 select v; "
+    cep = bench(f"{STREAM}{lots}from x in lots within 2.0 select x")
+    draw(cep)
+    bars = cep.marble("q0").to_frame()[["arrived", "left", "value"]]
+    assert bars.values.tolist() == [
+        [1500, 3500, 10.0],
+        [1500, 3500, 20.0],
+        [2500, 4500, 30.0],
+        [2500, 4500, 40.0],
+    ]
+
+
 # ---------------------------------------------------------------- what is wrong
 def test_errors_are_in_the_words_of_the_dialect() -> None:
     cep = bench()
