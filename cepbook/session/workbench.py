@@ -272,6 +272,16 @@ class Workbench(FromPython):
             if stage.failures != before:
                 stage.raise_since(before)
 
+    def send_together(self, *events: tuple[str, object]) -> None:
+        """Send events, (type, event) each, that arrive together: one activation to queries of other dialects."""
+        with self._lock:
+            entries = [(name, self._entry(name), event) for name, event in events]
+            made = [(name, check(event), record) for name, (check, record), event in entries]
+            for _, event, record in made:
+                record(self.runtime.now, event)
+            with self._stage.undisturbed(), self._stage.raising():
+                self.runtime.send_together([(name, event) for name, event, _ in made])
+
     def _entry(self, type_name: str) -> tuple[EventCheck, Callable[[int, dict[str, Any]], None]]:
         """What checks events of the type, and what keeps the latest of them."""
         types = self.runtime.catalog.event_types
