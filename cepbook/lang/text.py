@@ -25,6 +25,9 @@ class Text(str):
         made.settings = dict(settings or {})
         return made
 
+    def __reduce__(self) -> tuple[type[Text], tuple[str, str, dict[str, Any]]]:
+        return Text, (str(self), self.dialect, dict(self.settings))
+
 
 def dialect_of(text: str) -> str:
     """The name of the dialect that `text` is written in."""

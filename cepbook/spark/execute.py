@@ -128,7 +128,9 @@ def _program(
     targets = {line.target for line in lines}
     needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables, *line.stores)}
     chosen = [p for p in plans if id(p) in needed or isinstance(p, plan.CreateExpressionStatement)]
-    steps = tuple(Step(p.name, p.epl, p.name in targets) for p in chosen)
+    texts = {id(p): d.source for d in runtime.deployments.values() for p in d.plan.statements}
+    whole = {key for key, text in texts.items() if dialect_of(text) != EPL}  # such a text has a meaning as a whole only
+    steps = tuple(Step(p.name, texts[id(p)] if id(p) in whole else p.epl, p.name in targets) for p in chosen)
     inserts = [insert for p in chosen if isinstance(p, plan.Reader) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
     created |= {p.store.name for p in chosen if isinstance(p, plan.CreateWindowStatement | plan.CreateTableStatement)}

@@ -43,7 +43,9 @@ ROWS_PER_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement to deploy: its `name` in the workbench, its own EPL text, and whether its rows are wanted."""
+    """One statement to deploy: its `name` in the workbench, its own EPL text (of another dialect the whole text that it
+    is a part of), and whether its rows are wanted.
+    """
 
     name: str
     epl: str
@@ -127,7 +129,7 @@ def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
 
 def _compile(runtime: Runtime, step: Step) -> ModulePlan:
     module = runtime.compile(step.epl)
-    (statement,) = module.statements
+    (statement,) = [each for each in module.statements if each.name == step.name] or module.statements
     # an unnamed statement was numbered among its module's, so it must be told its name
     return replace(module, statements=(replace(statement, name=step.name),))
 

@@ -102,7 +102,8 @@ class Pipeline:
         inner = self._combined(rest[:cut], stage.union)
         make = f"group_view{len(self.code.helpers)}"
         self.code.helpers.append(partial(self._write_group_view, make, inner))
-        found = f"{self.source.bind('_GroupWin', GroupWin)}({at}, S, {make}, {groups.reclaim}, now)"
+        forgets = ", True" if self.steps.lots else ""
+        found = f"{self.source.bind('_GroupWin', GroupWin)}({at}, S, {make}, {groups.reclaim}, now{forgets})"
         if not rest[cut + 1 :]:
             return found
         chain, windows = self.source.bind("_Chain", Chain), self.source.bind("_Windows", Windows)

@@ -24,19 +24,27 @@ from cepbook.engine.timers import NEVER, Queue
 class GroupWin(View):
     """A view per key; the key stands at position `at` of items. `reclaim` is (age, frequency) in clock units.
 
-    ``make(state, now)`` makes the view of a new group.
+    ``make(state, now)`` makes the view of a new group. With `forgets` one that time has emptied is forgotten: nothing
+    of it would show later on.
     """
 
-    __slots__ = ("_opened", "_sweep", "_timers", "at", "by_key", "make", "reclaim", "seen", "state")
+    __slots__ = ("_opened", "_sweep", "_timers", "at", "by_key", "forgets", "make", "reclaim", "seen", "state")
 
     def __init__(
-        self, at: int, state: Any, make: Callable[[Any, int], View], reclaim: tuple[int, int] | None, now: int
+        self,
+        at: int,
+        state: Any,
+        make: Callable[[Any, int], View],
+        reclaim: tuple[int, int] | None,
+        now: int,
+        forgets: bool = False,
     ) -> None:
         super().__init__()
         self.at = at
         self.state = state
         self.make = make
         self.reclaim = reclaim
+        self.forgets = forgets
         self.by_key: dict[Any, View] = {}
         self._opened = 0  # views so far
         self.seen: dict[Any, int] = {}
@@ -93,6 +101,8 @@ class GroupWin(View):
                 left += change[1]
             if view.due < NEVER:
                 self.arm(key, view)
+            elif self.forgets and not view.retained():
+                del self.by_key[key]
         self.due = self._timers.due
         return (entered, left) if found else None
 
