@@ -45,7 +45,7 @@ def test_errors_show_no_traceback(trades: Notebook) -> None:
 def test_stages(trades: Notebook) -> None:
     trades.run(APAMA)
     assert "#time(5 sec)" in trades.run("%epl show epl big")
-    assert "time(5000 ms)" in trades.run("%epl show plan big")
+    assert "time(5 sec)" in trades.run("%epl show plan big")
 
 
 def test_settings_are_options(trades: Notebook) -> None:

@@ -101,6 +101,16 @@ def test_epl_feeds_a_query_event_by_event() -> None:
     assert rows(cep, "big") == [(1500, 20.0), (2000, 50.0), (2500, 70.0)]
 
 
+def test_retain_all_keeps_no_items_for_aggregates() -> None:
+    aggregates = "from t in all Tick() retain all group by t.s select sum(t.price)"
+    cep = bench(aggregates, "from t in all Tick() retain all select nth(t.price, 1)")
+    for number in range(5):
+        cep.send("Tick", s="ab"[number % 2], price=float(number), vol=1)
+    assert [cep.runtime.state(name)[0]["retained"] for name in ("q0", "q1")] == [0, 5]
+    assert sorted(cep.to_frame("q0")["value"]) == [4.0, 6.0]
+    assert "#keepall" not in cep.explain("q0", "epl")
+
+
 def test_a_listener_hears_lots() -> None:
     cep, heard = bench(f"{STREAM}from v in values retain 2 every 2 select v"), list[Any]()
     cep.on("q0", lambda delta: heard.append([row["value"] for row in delta.insert or ()]))
@@ -161,7 +171,7 @@ def test_replays_say_why_events_go_one_by_one() -> None:
 def test_stages() -> None:
     cep = bench(BATCHED)
     assert cep.explain("q0", "ast").startswith("Program\n")
-    assert "window gated_time(1500 ms, 1000 ms)" in cep.explain("q0", "plan")
+    assert "window gated_time(1 sec 500 msec, 1 sec)" in cep.explain("q0", "plan")
     assert "gated_time" in cep.explain("q0", "steps")
     assert "def moved(S, change, now):" in cep.explain("q0", "python")
     epl = cep.explain("q0", "epl")

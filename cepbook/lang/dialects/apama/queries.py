@@ -258,7 +258,6 @@ class _Binder:
             for number, (each, stream) in enumerate(zip(node.inputs, inputs, strict=True))
         }
         scope = Scope(self.problems, self.catalog, items)
-        from_ = self._rows(node, inputs, bounds, scope)
         where = None
         if node.where is not None:
             where = condition(node.where, "the condition of where", scope.without_aggregates("where"))
@@ -268,10 +267,15 @@ class _Binder:
         written = Shape("unaggregated", keys, columns, False, having, ())
         module = Module(self.catalog, self.text, self.options, self.problems)
         found = shape(written, EplScope(module, calls=scope.calls), node.span)
+        calls = tuple(scope.calls)
+        if calls and all(call.index is None for call in calls) and _everything(node):  # no item need be kept
+            bounds = [()]
+            calls = tuple(replace(call, ever=call.name in ("min", "max", "first", "last")) for call in calls)
+        from_ = self._rows(node, inputs, bounds, scope)
         below: plan.SelectionNode = from_ if where is None else plan.Selection(from_, where, span=where.span)
         rows: plan.AggregationNode = below
         if scope.calls:
-            rows = plan.Aggregation(below, found.keys, tuple(scope.calls), found.kind, span=node.span)
+            rows = plan.Aggregation(below, found.keys, calls, found.kind, span=node.span)
         top = rows if found.having is None else plan.Having(rows, found.having, span=found.having.span)
         output = EventType(target or f"<{name}>", {column.name: column.value.type for column in found.columns})
         insert = None if target is None else plan.Insert(target, "istream", True, span=node.span)
@@ -279,7 +283,7 @@ class _Binder:
             name,
             True,
             self._text(node.span),
-            (),
+            (("iterableunbound", None),) if _everything(node) else (),
             plan.Projection(top, found.columns, span=node.select.span),
             "istream" if node.rstream is None else "rstream",
             found.kind,
@@ -334,7 +338,7 @@ class _Binder:
             found.insert(0, plan.WindowSpec("groupwin", keys, span=window.span))
         if window.unique is not None:
             found.append(plan.WindowSpec("newest", (plain(window.unique, scope),), span=window.unique.span))
-        return plan.Windowed(source, tuple(found), span=window.span)
+        return plan.Windowed(source, tuple(found), span=window.span) if found else source
 
     def _bounds(self, window: a.Window | None) -> _Windows:
         """The windows by size and time; their parameters are constants."""
@@ -416,6 +420,10 @@ class _Binder:
 
     def _text(self, span: Span) -> str:
         return self.text[span.start : span.end].strip()
+
+
+def _everything(node: a.Query) -> bool:
+    return any(each.window is not None and each.window.everything for each in node.inputs)
 
 
 def _conjunction(parts: list[x.Expr]) -> x.Expr | None:
