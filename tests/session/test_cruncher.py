@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cepbook.errors import UsageError
+from cepbook.errors import StatementError, UsageError
+from cepbook.lang.types import DOUBLE
 from cepbook.session import Workbench
 from tests.engine.cycles.test_histories import drawn
 
@@ -105,3 +106,54 @@ def test_running_the_query_again_begins_anew() -> None:
         assert len(workbench.iterate("q")) == 1
     workbench.drop("q")
     assert "prio" not in workbench.runtime.stores
+
+
+def test_a_registered_function_is_an_aggregate_of_the_values(tmp_path: Path) -> None:
+    workbench = Workbench()
+    workbench.register_function("spread", lambda values: max(values) - min(values) if values else None, returns=DOUBLE)
+    workbench.run(SCHEMA)
+    query = """select k, d, e from s
+        (partition by k store last 2 with spread(v) as d, spread(v) entrance only as e) as w
+        where w.$row_status is new"""
+    run(workbench, query)
+    for number, value in enumerate([1.0, 5.0, None, 4.0]):
+        workbench.send("s", id=number, k="a", v=value)
+        workbench.save(tmp_path / "saved", feeds=True)
+        workbench.load(tmp_path / "saved")
+    assert workbench.changes("q")[["d", "e"]].values.tolist() == [[0.0, 0.0], [4.0, 4.0], [0.0, 4.0]]
+
+
+def test_an_aggregate_that_fails_is_told_and_null() -> None:
+    workbench = Workbench()
+    workbench.register_function("broken", lambda values: 1 / 0)
+    workbench.run(SCHEMA)
+    run(workbench, "select c, d from s (partition store last 2 with count(id) as c, broken(v) as d) as w")
+    with pytest.raises(StatementError, match="ZeroDivisionError"):
+        workbench.send("s", id=1, k="a", v=1.0)
+    assert workbench.iterate("q") == [{"c": 1, "d": None}]
+
+
+def test_a_registered_aggregate_takes_in_the_values() -> None:
+    workbench = Workbench()
+
+    @workbench.aggregate(name="longest")
+    class Longest:
+        def __init__(self) -> None:
+            self.found = ""
+
+        def enter(self, value: str) -> None:
+            self.found = max(self.found, value, key=len)
+
+        def value(self) -> str:
+            return self.found
+
+    @workbench.aggregate
+    def total_of(values: list[float]) -> float:
+        return sum(values)
+
+    workbench.run(SCHEMA)
+    query = "select d, t from s (partition store last 2 with longest(k) as d, total_of(v) as t) as w"
+    run(workbench, f"{query} where w.$row_status is new")
+    for number, text in enumerate(["aaa", "b", "cc"]):
+        workbench.send("s", id=number, k=text, v=1.0)
+    assert workbench.changes("q")[["d", "t"]].values.tolist() == [["aaa", 1.0], ["aaa", 2.0], ["cc", 2.0]]

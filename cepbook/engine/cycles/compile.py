@@ -13,7 +13,8 @@ The select is a program of its own, that of a select over named windows, which b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from cepbook.engine.cycles.cycle import CycleState
 from cepbook.engine.rows import expr as lower
@@ -22,7 +23,7 @@ from cepbook.engine.rows.expr import ScopeIn
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
-from cepbook.lang.cycles import Partition
+from cepbook.lang.cycles import CYCLE_AGGREGATES, Partition
 from cepbook.lang.plan import CycleStatement
 from cepbook.lang.reads import expressions
 
@@ -61,11 +62,29 @@ def compile_cycles(plan: CycleStatement, scope_in: ScopeIn, subqueries: Sequence
         plan.select, scope_in, all_properties=(), subqueries=tuple(each.steps for each in subqueries)
     )
     namespace = source.load()
+    stages = [stage for partition in plan.partitions for stage in partition.stages]
+    named = {each.name for stage in stages for each in stage.aggregates if each.name not in CYCLE_AGGREGATES}
+    namespace["aggregating"] = {name: _of_values(scope.user_functions[name]) for name in named}
     constants = {name: value for name, value in source.constants.items() if name != "clock"}
     columns = tuple(plan.output_type.properties)
     program = Program(lowered(plan), source.text, namespace, source.spans, (), constants, source.bound, columns)
     program.select = select
     return program
+
+
+def _of_values(registered: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """A registered function of the values of a window; of a class an object takes them in one by one."""
+    if not isinstance(registered, type):
+        return registered
+    made_of: Any = registered
+
+    def value(values: list[Any]) -> Any:
+        made = made_of()
+        for each in values:
+            made.enter(each)
+        return made.value()
+
+    return value
 
 
 def _write_take(number: int, partition: Partition, read: frozenset[str], scope: lower.Scope) -> None:

@@ -79,7 +79,10 @@ class Cycling:
         self._looks = NO_READS
         assert program.select is not None
         self._select = program.select
-        stages = tuple(tuple(StageForm(s, plan.fills) for s in each.stages) for each in plan.partitions)
+        functions = program.namespace["aggregating"]
+        stages = tuple(
+            tuple(StageForm(s, plan.fills, functions, owner.failed) for s in each.stages) for each in plan.partitions
+        )
         conditions = tuple(
             tuple(program.namespace.get(f"where{number}_{place}") for place in range(len(each.stages)))
             for number, each in enumerate(plan.partitions)

@@ -7,8 +7,8 @@ its aggregates with it: a later row begins anew.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
@@ -17,7 +17,7 @@ from cepbook.engine.cycles.totals import Total, total
 from cepbook.engine.cycles.windows import Change, Row, Values, Window, window
 from cepbook.engine.rows.frozen import one_nan
 from cepbook.engine.state import State
-from cepbook.lang.cycles import CycleStage
+from cepbook.lang.cycles import CycleAggregate, CycleStage
 
 _AHEAD = 256  # coins that are drawn at once
 
@@ -60,10 +60,15 @@ class Leaf(State):
 
 @dataclass(frozen=True, slots=True)
 class StageForm:
-    """What all states of a stage share. `keys` are columns; `fills` as in `windows.Sliding`."""
+    """What all states of a stage share; `fills` as in `windows.Sliding`.
+
+    `functions` are aggregates that are registered functions, of the list of values; `failed` is told of their failures.
+    """
 
     node: CycleStage
     fills: bool
+    functions: Mapping[str, Callable[[list[Any]], Any]] = field(default_factory=dict)
+    failed: Callable[[Exception], None] = print
 
     @property
     def aggregates(self) -> bool:
@@ -195,6 +200,17 @@ class StageState(State):
             for row in entered:
                 each.enter(row[2][node.column])
 
+    def _value(self, own: Total, node: CycleAggregate, form: StageForm) -> Any:
+        """The value of an aggregate; null where a registered function fails."""
+        function = form.functions.get(node.name)
+        if function is None:
+            return own.value()
+        try:
+            return function(own.value())
+        except Exception as failure:  # noqa: BLE001 - told; everything else goes on
+            form.failed(failure)
+            return None
+
     def _show(
         self,
         leaf: Leaf,
@@ -211,7 +227,8 @@ class StageState(State):
             dead += [] if before is None else [before]
             return
         names = form.node.columns
-        values: Values = dict(zip(names, (*leaf.key, *(each.value() for each in leaf.totals)), strict=True))
+        totals = [self._value(each, node, form) for each, node in zip(leaf.totals, form.node.aggregates, strict=True)]
+        values: Values = dict(zip(names, (*leaf.key, *totals), strict=True))
         if before is not None:
             if all(_same(values[name], before[2][name]) for name in names):
                 return

@@ -15,6 +15,7 @@ from sortedcontainers import SortedList
 from cepbook.engine.rows.accumulators import whole_and_bits
 from cepbook.engine.rows.sorting import ascending, sorted_value
 from cepbook.engine.state import State
+from cepbook.lang.cycles import CYCLE_AGGREGATES
 
 
 class Total(Protocol):
@@ -205,8 +206,30 @@ class Ordered(State):
         return float(low) if low == high else (float(low) + float(high)) / 2.0
 
 
+class Values(State):
+    """The values themselves, in the order in which they came: what a registered function is given."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def enter(self, value: Any) -> None:
+        if value is not None:
+            self.values.append(value)
+
+    def leave(self, value: Any) -> None:
+        if value is not None:
+            self.values.remove(value)
+
+    def value(self) -> list[Any]:
+        return list(self.values)
+
+
 def total(name: str) -> Total:
-    """An aggregate of no rows."""
+    """An aggregate of no rows; of one that is none of ours its values."""
+    if name not in CYCLE_AGGREGATES:
+        return Values()
     if name == "count":
         return Count()
     return Powers(name) if name in _POWERS else Ordered(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from cepbook.lang import ast
@@ -13,7 +14,7 @@ from cepbook.lang.ast.node import walk
 from cepbook.lang.bind.expr import bind_condition
 from cepbook.lang.bind.names import Module, Scope, Stream, describe, did_you_mean
 from cepbook.lang.catalog import EventType
-from cepbook.lang.cycles import CYCLE_AGGREGATES, STATUS, CycleAggregate, CycleStage, CycleWindow
+from cepbook.lang.cycles import CYCLE_AGGREGATES, STATUS, CycleAggregate, CycleAggregateRow, CycleStage, CycleWindow
 from cepbook.lang.types import Type
 
 _FILTER = "a pre-filter"
@@ -101,6 +102,11 @@ class _Stage:
         for each in node.aggregates:
             row = CYCLE_AGGREGATES.get(each.function.text.lower())
             type_ = self._column(each.column)
+            registered = self.module.catalog.functions.get(each.function.text)
+            if row is None and registered is not None:
+                row = CycleAggregateRow(
+                    each.function.text, partial(_given, registered.returns), "a registered function", "any"
+                )
             if row is None:
                 hint = did_you_mean(each.function.text, CYCLE_AGGREGATES) or f"there are {', '.join(CYCLE_AGGREGATES)}"
                 problems.add("unknown-function", f"no aggregate `{each.function.text}`", each.function.span, hint)
@@ -195,6 +201,10 @@ class _Stage:
         stream = Stream(None, EventType(self.of, self.columns), self.of, alias)
         scope = Scope(self.module, (stream,), no_aggregates=_FILTER, no_rows=_FILTER)
         return bind_condition(self.rewrite(node), scope, _FILTER)
+
+
+def _given(type_: Type, _: Type) -> Type:
+    return type_
 
 
 def _conjuncts(node: ast.Expr) -> list[ast.Expr]:
