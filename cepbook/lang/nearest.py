@@ -12,6 +12,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.nearest_cycles import nearest_cycle
 from cepbook.lang.windows import WINDOWS
 
 _OURS = ("gated_time", "gated_length", "newest", "lot")  # windows that Esper has not
@@ -27,7 +28,7 @@ def _statement(statement: plan.StatementPlan) -> str:
         columns = ", ".join(f"{_name(name)} {of}" for name, of in statement.event_type.properties.items())
         return f"create schema {_name(statement.event_type.name)}({columns})"
     if isinstance(statement, plan.CycleStatement):
-        return f"// no EPL says what `{statement.name}` does: it looks at rows as new, there or dead, cycle by cycle"
+        return nearest_cycle(statement)
     if not isinstance(statement, plan.SelectStatement) or not statement.lots:
         return statement.epl
     return _Text(statement).text()

@@ -170,3 +170,19 @@ def test_mutated_queries_give_diagnostics() -> None:
 def test_help_knows_the_windows_and_aggregates() -> None:
     keywords = DIALECTS["streamcruncher"].keywords
     assert {"last", "latest", "random", "highest", "lowest", "geomean", "kurtosis"} <= set(keywords)
+
+
+def test_nearest_epl_runs_and_says_what_differs() -> None:
+    workbench = Workbench()
+    workbench.run("create schema s(id long, k string, v double)")
+    for window, wanted in (
+        ("last 3", "#length(3)"),
+        ("last 5 seconds", "#time(5000 msec)"),
+        ("lowest 2 using v", "#sort"),
+    ):
+        run(workbench, f"select id from s (partition by k store {window} where v > 1) as w where w.$row_status is dead")
+        epl = workbench.explain("q", "epl")
+        assert wanted in epl and "rstream" in epl and "#groupwin(k)" in epl
+        workbench.run(epl.replace("'q'", "'near'"))
+    run(workbench, "select id from s (partition store latest 3) as w")
+    assert workbench.explain("q", "epl").startswith("// no EPL says what `q` does")

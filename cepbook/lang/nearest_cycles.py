@@ -1,0 +1,62 @@
+"""The EPL that is nearest to a query that is run in cycles, where there is one."""
+
+from __future__ import annotations
+
+from cepbook.lang import plan
+from cepbook.lang.chains import chain
+from cepbook.lang.cycles import DEAD, NEW, STATUS, CycleStage
+from cepbook.lang.explain_plan import show_expr
+from cepbook.lang.expr import Compare, Const, Expr, Prop, conjuncts
+
+_DIFFERS = "// EPL makes no cycles: events that arrive together come one by one"
+
+
+def nearest_cycle(statement: plan.CycleStatement) -> str:
+    """EPL with what it cannot say in comments; a comment alone where nothing is near."""
+    windows = _windows(statement)
+    if windows is None:
+        return f"// no EPL says what `{statement.name}` does: it looks at rows as new, there or dead, cycle by cycle"
+    (partition,) = statement.partitions
+    source, root = partition.source, statement.select.root
+    filter_ = "" if source.filter is None else f"({show_expr(source.filter)})"
+    status = _status(statement.select.source.filter)
+    word = "istream " if status == NEW else "rstream " if status == DEAD else ""
+    columns = ", ".join(f"{show_expr(each.value)} as {each.name}" for each in root.columns)
+    lines = [f"@name('{statement.name}')", f"select {word}{columns}"]
+    lines.append(f"from {source.event_type}{filter_}{windows} as {source.alias}")
+    where = next((node.predicate for node in chain(root) if isinstance(node, plan.Selection)), None)
+    lines += [] if where is None else [f"where {show_expr(where)}"]
+    snapshot = "// here every cycle shows all rows, those that were there before, too"
+    return "\n".join([_DIFFERS, *([] if word else [snapshot]), *lines])
+
+
+def _windows(statement: plan.CycleStatement) -> str | None:
+    """The data windows of the one stage; None where EPL has none that are near."""
+    single = len(statement.partitions) == 1 and len(statement.partitions[0].stages) == 1
+    plain = statement.select.kind == "unaggregated" and statement.select.join is None and not statement.subqueries
+    if not single or not plain or statement.correlation is not None or statement.every is not None:
+        return None
+    (stage,) = statement.partitions[0].stages
+    window = _window(stage)
+    if window is None or stage.aggregates:
+        return None
+    return f"#groupwin({', '.join(stage.keys)}){window}" if stage.keys else window
+
+
+def _window(stage: CycleStage) -> str | None:
+    spec = stage.window
+    if spec.name == "sliding":
+        return f"#length({spec.size})"
+    if spec.name == "recent" and spec.at_most is None:
+        return f"#time({spec.size} msec)"
+    if spec.column is not None and not spec.update_group:
+        return f"#sort({spec.size}, {spec.column} {'desc' if spec.name == 'highest' else 'asc'})"
+    return None
+
+
+def _status(condition: Expr | None) -> int | None:
+    """The one status that rows must have."""
+    for part in conjuncts(condition):
+        if isinstance(part, Compare) and isinstance(part.left, Prop) and part.left.name == STATUS and part.op == "=":
+            return part.right.value if isinstance(part.right, Const) else None  # type: ignore[return-value]
+    return None
