@@ -39,6 +39,8 @@ from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import OBJECT, Type
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.define import of_annotation
+from cepbook.session.reference import Rows, replaced_rows
+from cepbook.session.stage import Stage
 from cepbook.session.validate import EventTypes
 
 Functions = dict[str, tuple[Callable[..., Any], FunctionType]]
@@ -50,11 +52,20 @@ class FromPython:
 
     _lock: RLock
     _functions: Functions
+    _stage: Stage
 
     @property
     def runtime(self) -> Runtime:
         """The engine."""
         raise NotImplementedError
+
+    def replace_rows(self, name: str, rows: Rows) -> None:
+        """Named window `name` holds these `rows` (a DataFrame, dicts, lists) from now on, and no others.
+
+        Raises UsageError for an unknown name, columns that it does not have, and values of other types.
+        """
+        with self._lock, self._stage.undisturbed():
+            replaced_rows(self.runtime, name, rows)
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type.

@@ -30,7 +30,6 @@ from cepbook.session.parameters import with_settings
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.query import Prepared, query
-from cepbook.session.reference import Rows, replaced_rows
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector, rows_of, selected
@@ -459,11 +458,6 @@ class Workbench(FromPython):
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
         with self._lock, not_too_deep(), self._stage.raising():
             return query(epl, self.runtime, self._config, self._functions, selector, parameters)
-
-    def replace_rows(self, name: str, rows: Rows) -> None:
-        """Named window `name` holds these `rows` (a DataFrame, dicts, lists) from now on. Raises UsageError."""
-        with self._lock, self._stage.undisturbed():
-            replaced_rows(self.runtime, name, rows)
 
     def prepare(self, epl: str) -> Prepared:
         """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
