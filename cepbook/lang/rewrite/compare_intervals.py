@@ -1,12 +1,12 @@
 """Writes relations of intervals as comparisons of their ends, which indexes know: ``where a.overlaps(b)``.
 
 Only in conditions that must be true, because comparisons with a null may be false where the relation is null; and only
-without thresholds.
+with thresholds that are constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
     "startedBy": ((0, "=", 0), (1, ">", 1)),
 }
 _POINT = x.Const(t.LONG, 0)
+_Interval = tuple[x.Expr, x.Expr]  # start, end
 _INPUT = (plan.Projection, plan.Having, plan.Aggregation, plan.Windowed, plan.Derived)
 
 
@@ -60,22 +61,63 @@ def _condition(e: x.Expr) -> x.Expr:
     if isinstance(e, x.Logic) and e.op == "and":
         operands = tuple(_condition(operand) for operand in e.operands)
         return e if operands == e.operands else replace(e, operands=operands)
-    if not isinstance(e, x.MethodCall) or len(e.args) != 3 or not e.name.startswith("datetime."):
+    name = e.name.removeprefix("datetime.") if isinstance(e, x.MethodCall) else ""
+    if not isinstance(e, x.MethodCall) or name not in _COMPARISONS:
         return e
-    comparisons = _COMPARISONS.get(e.name.removeprefix("datetime."))
     one, other = _ends(e.receiver, e.args[0]), _ends(e.args[1], e.args[2])
-    if comparisons is None or one is None or other is None:
+    spans = [each.value for each in e.args[3:] if isinstance(each, x.Const)]
+    known = [span for span in spans if isinstance(span, int)]
+    if one is None or other is None or len(known) < len(e.args) - 3:
         return e
-    compares = (x.Compare(t.BOOLEAN, op, one[i], other[j], span=e.span) for i, op, j in comparisons)
-    found: list[x.Expr] = list(dict.fromkeys(compares))
-    compared = {part for each in found for part in x.children(each)}
+    compares = [] if known and name in _FAR else [(one[i], op, other[j], 0) for i, op, j in _COMPARISONS[name]]
+    if known:
+        compares = [*_within(name, one, other, known), *(each for each in compares if each[1] != "=")]
+    found: list[x.Expr] = [
+        x.Compare(t.BOOLEAN, op, left, _plus(right, span), span=e.span)
+        for left, op, right, span in dict.fromkeys(compares)
+    ]
+    compared = {part for each in found for part in x.walk(each)}
     for end in dict.fromkeys((*one, *other)):
         if end not in compared:  # of a relation all ends must be known
             found.append(x.Is(t.BOOLEAN, end, x.Const(t.NULL, None), True, span=e.span))
     return found[0] if len(found) == 1 else x.Logic(t.BOOLEAN, "and", tuple(found), span=e.span)
 
 
-def _ends(start: x.Expr, length: x.Expr) -> tuple[x.Expr, x.Expr] | None:
+_FAR = ("before", "after")  # whose thresholds say how far apart, and replace the comparison
+_Compared = tuple[x.Expr, str, x.Expr, int]  # left, operator, right, what is added to the right
+
+
+def _within(name: str, one: _Interval, other: _Interval, spans: list[int]) -> Iterator[_Compared]:
+    """What thresholds ask beside the comparisons of the relation, those for equality left out."""
+    if name in _FAR:
+        low, high = min(spans), max(spans) if len(spans) > 1 else None
+        later, earlier = (other[0], one[1]) if name == "before" else (one[0], other[1])
+        yield from _from_to(later, earlier, low, high)
+    elif name in ("during", "includes"):
+        inner, outer = (one, other) if name == "during" else (other, one)
+        yield from _from_to(inner[0], outer[0], spans[0] if len(spans) > 1 else None, spans[1 if len(spans) > 1 else 0])
+        yield from _from_to(outer[1], inner[1], spans[-2] if len(spans) > 1 else None, spans[-1])
+    elif name in ("overlaps", "overlappedBy"):
+        first, second = (one, other) if name == "overlaps" else (other, one)
+        yield from _from_to(first[1], second[0], spans[0] if len(spans) > 1 else None, spans[-1])
+    else:  # both ends of coincides have a threshold of their own if there are two
+        equal = [(one[i], other[j]) for i, op, j in _COMPARISONS[name] if op == "="]
+        for (left, right), span in zip(equal, (spans[0], spans[-1]), strict=False):
+            yield from _from_to(left, right, -span, span)
+
+
+def _from_to(left: x.Expr, right: x.Expr, low: int | None, high: int | None) -> Iterator[_Compared]:
+    if low is not None:
+        yield left, ">=", right, low
+    if high is not None:
+        yield left, "<=", right, high
+
+
+def _plus(e: x.Expr, span: int) -> x.Expr:
+    return x.Arith(t.LONG, "+", e, x.Const(t.LONG, span), span=e.span) if span else e
+
+
+def _ends(start: x.Expr, length: x.Expr) -> _Interval | None:
     """Start and end of an interval; None where it was moved."""
     if length == _POINT:
         return start, start
