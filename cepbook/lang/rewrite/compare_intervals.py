@@ -13,6 +13,7 @@ from typing import Any
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang import types as t
+from cepbook.lang.rewrite.expressions import fold_node
 
 # of each relation: comparisons of the (start, end) of the one with those of the other
 _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
@@ -114,7 +115,7 @@ def _from_to(left: x.Expr, right: x.Expr, low: int | None, high: int | None) -> 
 
 
 def _plus(e: x.Expr, span: int) -> x.Expr:
-    return x.Arith(t.LONG, "+", e, x.Const(t.LONG, span), span=e.span) if span else e
+    return fold_node(x.Arith(t.LONG, "+", e, x.Const(t.LONG, span), span=e.span)) if span else e
 
 
 def _ends(start: x.Expr, length: x.Expr) -> _Interval | None:
