@@ -40,8 +40,6 @@ def execute(
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
-    left_out = _other_dialects(runtime, lines, statements)
-    lines = {name: line for name, line in lines.items() if name not in left_out}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
     tagged = tag_frames(session, frames, runtime.catalog.event_types, read, time, sequence)
@@ -55,25 +53,7 @@ def execute(
         stream = _stream(tagged, program, placement, until, _tasks(session))
         ddl, _ = output_schema(program)
         jobs.append((program, stream.mapInArrow(host(program), ddl).persist()))
-    return SparkRun(session, jobs, placements | left_out, tagged.order)
-
-
-def _other_dialects(
-    runtime: Runtime, lines: Mapping[str, Pipeline], wanted: Sequence[str] | None
-) -> dict[str, Placement]:
-    """The statements that are not EPL, or fed by such: workers read EPL. UsageError when one is `wanted`, or all."""
-    found = {}
-    for deployment in runtime.deployments.values():
-        language = dialect_of(deployment.source)
-        names = {s.name for s in deployment.plan.statements} if language != EPL else set[str]()
-        for name, line in lines.items():
-            if names & {s.name for s in line.readers}:
-                found[name] = Placement(
-                    "not run", (), False, f"on Spark only EPL runs, and it needs what is {language}"
-                )
-    if found and (wanted is not None or len(found) == len(lines)):
-        raise UsageError("\n".join(f"{name}: {placement.reason}" for name, placement in found.items()))
-    return found
+    return SparkRun(session, jobs, placements, tagged.order)
 
 
 def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:

@@ -27,13 +27,13 @@ Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a statement runs: in parallel without regard to rows' company, by key, in one ordered task, or not at all.
+    """Where a statement runs: in parallel without regard to rows' company, by key, or in one ordered task.
 
     `keys` gives for each input event type the properties that decide on the task; `ticks` says whether every task
     is told all times of the whole stream.
     """
 
-    path: Literal["row by row", "by key", "ordered", "not run"]
+    path: Literal["row by row", "by key", "ordered"]
     keys: tuple[tuple[str, tuple[str, ...]], ...]
     ticks: bool
     reason: str
