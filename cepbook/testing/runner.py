@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from cepbook.errors import CepbookError, CompileError, Refusal, StatementError
+from cepbook.lang.java import text
 from cepbook.testing.engine import Engine, OpenEngine
 from cepbook.testing.scenario import Case, Config, DialectQuery, Invalid, Module, Trace
 from cepbook.testing.trace import (
@@ -431,8 +432,8 @@ def _same_reaction(expected: Reaction, actual: Reaction, unordered: bool) -> boo
 
 
 def _snapshot(row: Row) -> dict[str, Any]:
-    """A copy that later changes of the engine's own rows do not reach."""
-    return {str(name): _copied(value) for name, value in row.items()}
+    """A copy that later changes of the engine's own rows do not reach; keys of maps as Java prints them."""
+    return {name if isinstance(name, str) else text(name): _copied(value) for name, value in row.items()}
 
 
 def _copied(value: Any) -> Any:

@@ -7,8 +7,6 @@ these take it as ``on_change(S, entered, left, now)``.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
@@ -141,14 +139,16 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> Looks:
     read = {name: _property(name, source) for name in lower.properties(condition)}
     filtered = code.base.at(props=lower.placed({**read, **_locals(rows, 1)}), events={0: "e"}, now="now")
     scope = rows.scope(code.base.at(now="now"))
+    alone = steps.kind == "fully_aggregated"  # one row, whatever matches, for an event that passes
     with source.block("def select(S, events, now):"):
         source.line("T = target(S)")
-        source.line("batch, taken = [], []")
+        source.line("batch, taken, passed = [], [], False")
         with source.block("for e in events:"):
             _unpack(rows, 1, source)
             if condition is not None:
                 with source.block(f"if not {lower.truth(filtered, condition)}:", condition.span):
                     source.line("continue")
+            source.line("passed = True")
             source.line(f"x = {look}(T)")
             with source.block(loop_head(found, "x", "i", scope, by_age=True)):
                 take_apart(rows.inputs[0], "i", "q0_", source)
@@ -159,9 +159,8 @@ def write_on_select(body: StatementCode, plan: OnSelectStatement) -> Looks:
                 source.line(f"batch.append(({', '.join([*rows.locals_of(0), *rows.locals_of(1)])},))")
                 if plan.deletes:
                     source.line("taken.append(i)")
-        alone = steps.kind == "fully_aggregated"  # one row, whatever matches
         source.line("ins, rem, forced = [], [], False")
-        with nullcontext() if alone else source.block("if batch:"):
+        with source.block("if passed:" if alone else "if batch:"):
             inner = f"S[{FIRST_SUBQUERY}:{FIRST_SUBQUERY + len(steps.subqueries)}]"
             state = f"new_state(S[0], now{f', {inner}' if steps.subqueries else ''})"
             source.line(f"process({state}, batch, (), now, ins, rem, {alone})")

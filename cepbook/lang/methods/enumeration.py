@@ -36,7 +36,7 @@ _CONDITION = Parameter("condition", "boolean", "each")
 _FROM_END = Parameter("condition", "boolean", "each", backwards=True)
 _KEY = Parameter("key", "any", "each")
 _VALUE = Parameter("value", "any", "each")
-_COUNT = Parameter("count", "integer")
+_COUNT = Parameter("count", "number")
 _OTHER = Parameter("collection", "collection")
 _EITHER: tuple[Receiver, ...] = ("events", "values")
 
@@ -55,12 +55,12 @@ def _where(items: Items, holds: Iterable[Any]) -> list[Any]:
     return [item for item, true in zip(items, holds, strict=True) if true is not False]
 
 
-def _take(items: Items, count: int | None) -> list[Any] | None:
-    return None if count is None else list(items[: max(count, 0)])
+def _take(items: Items, count: float | None) -> list[Any] | None:
+    return None if count is None else list(items[: max(int(count), 0)])
 
 
-def _take_last(items: Items, count: int | None) -> list[Any] | None:
-    return None if count is None else list(items[max(len(items) - max(count, 0), 0) :])
+def _take_last(items: Items, count: float | None) -> list[Any] | None:
+    return None if count is None else list(items[max(len(items) - max(int(count), 0), 0) :])
 
 
 def _take_while(items: Items, holds: Iterable[Any]) -> list[Any]:
