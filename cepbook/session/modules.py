@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cepbook.engine.deployments import dependants, listing
@@ -117,3 +117,13 @@ def also_gone(error: BindError, target: str, gone: frozenset[str]) -> BindError:
 def quoted(names: Sequence[str]) -> str:
     """The names in backticks."""
     return ", ".join(f"`{name}`" for name in names)
+
+
+def free_id(cell: str | None, taken: Collection[str]) -> str | None:
+    """The id of a deployment of a cell: the cell's own, with a number if that is taken."""
+    if cell is None or cell not in taken:
+        return cell
+    n = 2
+    while f"{cell}-{n}" in taken:
+        n += 1
+    return f"{cell}-{n}"

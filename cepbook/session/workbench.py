@@ -24,7 +24,7 @@ from cepbook.session.define import event_types_of
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
-from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, remaining, target_of
+from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.parameters import Given as Values
 from cepbook.session.parameters import with_settings
 from cepbook.session.partials import partials_frame
@@ -107,7 +107,7 @@ class Workbench(FromPython):
             owned = Owned(cell, names, " ".join(epl.split()))
             if target is None:
                 with self._noting(owned):
-                    deployment = self.runtime.deploy(epl, deployment_id=self._free_id(cell))
+                    deployment = self.runtime.deploy(epl, deployment_id=free_id(cell, self.runtime.deployments))
             else:
                 gone = self._owned[target].names - names
                 try:
@@ -140,14 +140,6 @@ class Workbench(FromPython):
                     self._owned.pop(new, None)
                     self._owned[new] = owned
                 self._stage.follow()
-
-    def _free_id(self, cell: str | None) -> str | None:
-        if cell is None or cell not in self.runtime.deployments:
-            return cell
-        n = 2
-        while f"{cell}-{n}" in self.runtime.deployments:
-            n += 1
-        return f"{cell}-{n}"
 
     def drop(self, name: str, *, cascade: bool = False) -> tuple[str, ...]:
         """Drop the statement `name`, or that which created the event type, context, variable or store `name`.
