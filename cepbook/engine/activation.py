@@ -46,22 +46,21 @@ class Reader(Protocol):
 class Activations:
     """Who is to be run, and at which instant. `waits` makes the round look when the present event was seen.
 
-    Nothing here is state: between two rounds nothing waits, and what is due later stands in the timers of the parts.
+    `waiting` is the heap of (instant, order) of those, empty while nobody is to be run. Nothing here is state: between
+    two rounds nothing waits, and what is due later stands in the timers of the parts.
     """
 
-    PASSING = ("_gathering", "_heap", "_now", "_woken")
+    PASSING = ("_gathered", "_gathering", "_now", "_woken", "waiting")
 
     def __init__(self, clock: Clock, waits: Callable[[], None]) -> None:
         self._clock = clock
         self._waits = waits
         self.readers: dict[str, list[tuple[Reader, int]]] = {}  # of lots, by the type that they are inserted into
+        self.waiting: list[tuple[int, Order]] = []
         self._gathering = False
-        self._heap: list[tuple[int, Order]] = []
+        self._gathered: list[tuple[int, Order]] = []  # who is to be run when all has come in that comes together
         self._woken: dict[tuple[int, Order], Part] = {}
         self._now: int | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._heap) and not self._gathering
 
     @property
     def now(self) -> int:
@@ -76,10 +75,13 @@ class Activations:
         key = self.now if at is None else at, part.order
         if key in self._woken:
             return
-        if not self._heap:
-            self._waits()
         self._woken[key] = part
-        heappush(self._heap, key)
+        if self._gathering:
+            self._gathered.append(key)
+            return
+        if not self.waiting:
+            self._waits()
+        heappush(self.waiting, key)
 
     def read(self, reader: Reader, inputs: Iterable[tuple[str, int]]) -> None:
         """Give `reader` what is inserted into these types, each for one of its inputs."""
@@ -102,14 +104,18 @@ class Activations:
             yield
         finally:
             self._gathering = False
-            if self._heap:
+            if self._gathered:
                 self._waits()
+            for key in self._gathered:
+                heappush(self.waiting, key)
+            self._gathered.clear()
 
     def spread(self) -> None:
         """Run what was woken, and what that wakes, by instant and in order."""
+        before = self._now
         try:
-            while self._heap:
-                key = heappop(self._heap)
+            while self.waiting:
+                key = heappop(self.waiting)
                 part = self._woken.pop(key)
                 self._now = key[0]
                 try:
@@ -117,4 +123,4 @@ class Activations:
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     part.failed(failure)
         finally:
-            self._now = None
+            self._now = before

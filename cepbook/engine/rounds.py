@@ -52,6 +52,7 @@ class Rounds:
         self.queue: deque[tuple[str, list[Row]]] = deque()
         self.changes = Changes(self.look_again)
         self.activations = Activations(clock, self.look_again)
+        self._waiting = self.activations.waiting
         self.halt = False
         self._held: list[Holder] = []
         self._broken: BaseException | None = None
@@ -95,7 +96,7 @@ class Rounds:
     @property
     def over(self) -> bool:
         """Whether nothing waits: no rows that are held, no derived events, no failures."""
-        return not (self.queue or self.changes or self.activations or self._held or self._failures.waiting)
+        return not (self.queue or self.changes or self._waiting or self._held or self._failures.waiting)
 
     # -------------------------------------------------------------- what statements do in a round
     def held(self, statement: Holder) -> None:
@@ -161,7 +162,7 @@ class Rounds:
 
     def settled(self) -> None:
         """Process what a query has changed."""
-        if self.queue or self.changes or self.activations or self._held:
+        if self.queue or self.changes or self._waiting or self._held:
             self.drain()
         else:
             self._failures.raise_unraised()
@@ -183,7 +184,7 @@ class Rounds:
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
                 self._settle()
-            if self._held or self.changes or self.activations:  # while rows were released
+            if self._held or self.changes or self._waiting:  # while rows were released
                 self._settle()
             derived += len(rows)
             if derived > _MOST_DERIVED:
@@ -206,7 +207,7 @@ class Rounds:
         """Everybody has seen the present event: deliver what is held, and hand on what moved in stores."""
         self._release()
         steps = 0
-        while self.changes or self.activations:
+        while self.changes or self._waiting:
             steps += 1
             if steps > _MOST_STEPS and self.changes:
                 name = self.changes.dropped()
