@@ -42,11 +42,10 @@ def statements_of(runtime: Runtime, feed_of: Callable[[str], Feed]) -> pd.DataFr
                 line |= {"columns": columns_text(runtime.statement(one.name).output_type.properties)}
                 line |= {"delivered": feed.total_insert + feed.total_remove}
             if isinstance(one, plan.Reader):
-                store = one.source.store
-                reads = one.source.event_types if store is None else (store.name,)
-                reads = () if one.source.nothing else reads
-                if isinstance(one, plan.CycleStatement):
-                    reads = tuple(source.event_type for source in one.sources)
+                several = one.sources if isinstance(one, plan.SelectStatement | plan.CycleStatement) else (one.source,)
+                own = [each for each in several if not each.nothing]
+                named = (each.event_types if each.store is None else (each.store.name,) for each in own)
+                reads = [name for names in named for name in names]
                 inner = (each.source.event_type for each in one.subqueries)
                 line |= {"context": one.context}
                 if not isinstance(one, plan.CreateWindowStatement):

@@ -103,11 +103,11 @@ def describe_store(runtime: Runtime, store: Store) -> str:
         lines.append(f"  in context {store.type.context}: {len(states)} partition{'' if len(states) == 1 else 's'}")
     lines.append(f"  holds {rows} row{'' if rows == 1 else 's'}")
     lines += [f"  index {index}" for index in indexes_of(runtime, store)]
-    lines += [f"  {what} by {', '.join(names)}" for what, names in _users(runtime, store).items() if names]
+    lines += [f"  {what} by {', '.join(names)}" for what, names in users_of(runtime, store).items() if names]
     return "\n".join(lines)
 
 
-def _users(runtime: Runtime, store: Store) -> dict[str, list[str]]:
+def users_of(runtime: Runtime, store: Store) -> dict[str, list[str]]:
     """The statements that fill, change and read a store."""
     found: dict[str, list[str]] = {"filled": [], "changed": [], "read": []}
     for deployment in runtime.deployments.values():

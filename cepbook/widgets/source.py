@@ -11,6 +11,7 @@ from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import described, levels_of
 from cepbook.session.selectors import ById
+from cepbook.session.stores import users_of
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
 
@@ -48,6 +49,10 @@ class ViewSource(Protocol):
     @property
     def feed(self) -> Feed:
         """The deliveries; a different object after the statement was deployed anew."""
+
+    @property
+    def fed_by(self) -> Sequence[Feed]:
+        """The feeds of others whose deliveries tell that `rows` are others: of those who fill a table."""
 
     @property
     def keeps_rows(self) -> bool:
@@ -130,6 +135,14 @@ class WorkbenchSource:
         return feed
 
     @property
+    def fed_by(self) -> Sequence[Feed]:
+        store = self._runtime.statement(self._statement).owned
+        if store is None or store.type.kind != "table":
+            return ()
+        users = users_of(self._runtime, store)
+        return [self._workbench.feed(name) for name in dict.fromkeys((*users["filled"], *users["changed"]))]
+
+    @property
     def keeps_rows(self) -> bool:
         return self._workbench.keeps_rows(self._statement)
 
@@ -187,7 +200,7 @@ class WorkbenchSource:
         statement, context = self._runtime.statement(self._statement), self._context
         partitions = {} if context is None else self._runtime.context(context).partitions
         newest = next(reversed(partitions.values())).id if partitions else None  # in order of allocation
-        return len(partitions), newest, statement.pulse()
+        return len(partitions), newest, statement.pulse(), sum(feed.deliveries for feed in self.fed_by)
 
     def watch(self, looking: bool) -> None:
         record, self._record = self._record, None

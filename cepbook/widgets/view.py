@@ -66,7 +66,8 @@ class StatementView(LiveWidget):
         self._columns: tuple[Column, ...] = tuple(source.columns)
         self._epl = source.epl
         self._feed: Feed | None = None
-        self._unsubscribe: Callable[[], None] | None = None
+        self._others: tuple[Feed, ...] = ()
+        self._unsubscribe: Callable[[], object] | None = None
         self._state: State = "ready"
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
@@ -173,7 +174,9 @@ class StatementView(LiveWidget):
             if self._watching:
                 self._watch(False)
                 self._watch(True)
-            self._unsubscribe = feed.subscribe(self._on_news)
+            self._others = tuple(self._source.fed_by)
+            endings = [each.subscribe(self._on_news) for each in (feed, *self._others)]
+            self._unsubscribe = lambda: [end() for end in endings]
             self._pump.touch()
 
     def _on_news(self) -> None:
@@ -245,6 +248,8 @@ class StatementView(LiveWidget):
         self._clock = self._source.clock()
         frame: dict[str, object] = {"kind": "frame", "n": number, "clock": time_text(self._clock)}
         feed = self._feed
+        for other in self._others:  # it tells again when it was read
+            other.since(other.deliveries)
         if feed is not None:
             frame["stream"] = self._stream(feed, number, buffers)
             if self._asked:

@@ -41,6 +41,10 @@ class FakeStatement:
     made_by: dict[int, Made] = field(default_factory=dict)
 
     @property
+    def fed_by(self) -> Sequence[Feed]:
+        return ()
+
+    @property
     def traced(self) -> bool:
         return self.tags is not None
 

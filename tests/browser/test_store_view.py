@@ -1,0 +1,86 @@
+"""Live views of a table, of a large named window, and of a join whose rows open to the events that made them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.test_themes import change_theme
+
+CELLS = [
+    "%load_ext cepbook",
+    "%%epl\n"
+    "create schema Sale(item string, shop string, amount double);\n"
+    "create schema Price(item string, price double);\n"
+    "create table Totals(item string primary key, n count(*), total sum(double));\n"
+    "into table Totals select count(*) as n, sum(amount) as total from Sale group by item;\n"
+    "create window Sales#keepall as Sale;\n"
+    "insert into Sales select * from Sale;\n"
+    "@name('priced') select s.item as item, s.amount * p.price as worth\n"
+    "from Sale as s unidirectional, Price#unique(item) as p where s.item = p.item",
+    'cep.send("Price", item="tea", price=2.0)\n'
+    "for i in range(1500):\n"
+    '    cep.send("Sale", item=["jam", "oil"][i % 2] if i != 3 else "rare", shop=f"shop {i % 7}", amount=float(i))',
+    "%view Totals",
+    "%view Sales",
+    "%view priced",
+    'cep.send("Sale", item="tea", shop="shop 1", amount=5.0)',
+    "%epl list",
+]
+_RUN_CELL = """i => {
+    window.cepbookPanel.content.activeCellIndex = i;
+    return window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+
+
+def write_notebook(path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        for i, source in enumerate(CELLS)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    found = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(found))
+
+
+def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+    write_notebook(lab_root / "stores.ipynb")
+    with open_lab("stores.ipynb") as notebook:
+        page = notebook.page
+        for number in range(6):
+            page.evaluate(_RUN_CELL, number)
+        totals, sales, priced = (notebook.cell(number).locator(".cepbook-view") for number in (3, 4, 5))
+        priced.wait_for()
+
+        totals.get_by_role("tab", name="Window").click()
+        rows = totals.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
+        expect(rows).to_have_count(3)
+        expect(rows.first).to_contain_text("jam")
+
+        sales.get_by_role("tab", name="Window").click()
+        expect(sales.locator(".cv-footer")).to_contain_text("1,500 rows · the last 1,000 are shown")
+        sales.locator(".cv-filter").fill("rare")
+        found = sales.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
+        expect(found).to_have_count(1)
+        expect(sales.locator(".cv-footer")).to_contain_text("1 of 1,500 rows")
+
+        page.evaluate(_RUN_CELL, 6)
+        made = priced.get_by_role("tabpanel", name="Stream").locator(".cv-insert").filter(visible=True)
+        expect(made).to_have_count(1)
+        made.click()
+        details = priced.get_by_role("tabpanel", name="Stream").locator(".cv-detail").filter(visible=True)
+        expect(details).to_have_count(2)
+        expect(details.nth(1)).to_contain_text("price=2.0")
+        expect(priced.get_by_role("tab", name="Waiting")).to_have_count(0)
+
+        page.evaluate(_RUN_CELL, 7)
+        notebook.cell(7).get_by_text("named windows and tables").wait_for()
+        for theme in ("JupyterLab Dark", "JupyterLab Light"):
+            change_theme(notebook, theme)
+            for number, name in ((3, "table"), (4, "window"), (5, "join"), (7, "list")):
+                notebook.cell(number).screenshot(path=screenshot_dir / f"stores-{name}-{theme.split()[1].lower()}.png")
+        assert notebook.errors() == []
+        assert (notebook.external, notebook.page_errors) == ([], [])
