@@ -50,9 +50,10 @@ class Table(Store):
     def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, program: Program) -> None:
         super().__init__(type_, columns, changes, False)
         self._program = program
+        self._alone = type_.context is None  # there is one state
 
     def _state(self, partition: Any) -> Any:
-        return self.owner.state_of(partition if self.type.context is not None else None)
+        return self.owner.state if self._alone else self.owner.state_of(partition)
 
     # -------------------------------------------------------------- reading
     def read(self, partition: Any, key: Any, column: str) -> Any:
@@ -79,7 +80,7 @@ class Table(Store):
     # -------------------------------------------------------------- into table
     def cells(self, partition: Any, key: Any) -> list[Any]:
         """The cells of the row under `key`, which is made if there is none."""
-        state = self._state(partition)
+        state = self.owner.state if self._alone else self.owner.state_of(partition)
         item = state[1].items.get(key)
         if item is None:
             row = dict.fromkeys(self.columns)

@@ -24,6 +24,7 @@ class Owner(Protocol):
 
     name: str
     output_type: EventType
+    state: Any
 
     @property
     def program(self) -> Any:

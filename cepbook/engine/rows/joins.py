@@ -391,7 +391,6 @@ class JoinPipeline(Pipeline):
             source.line("found = []")
             partners = self.join.before(number)
             tied = self.join.reaches_back(number)
-            others = [e for e in self.join.tied(number) if inputs_of(e) != {partners.input, number}]
             if tied:
                 self._hoist(partners)
             else:
@@ -404,7 +403,7 @@ class JoinPipeline(Pipeline):
                     with self._each(partners), self._if(partners.rest):
                         source.line(f"partners.append({self._item(partners.input)})")
                     source.line(f"before = {self._up_to(partners.input, number - 1, 'partners')} if partners else ()")
-                with source.block("for item in before:"), self._tested(number, others):
+                with source.block("for item in before:"):
                     source.line(f"found.append(item + i{number})")
                     source.line("alone = False")
                 if kind in ("right", "full"):
@@ -412,18 +411,6 @@ class JoinPipeline(Pipeline):
                     with source.block("if alone:"):
                         source.line(f"found.append({nothing} + i{number})")
             source.line("return found")
-
-    @contextmanager
-    def _tested(self, number: int, conditions: Sequence[x.Expr]) -> Iterator[None]:
-        """Test what else ties `number` to the combination ``item`` of the inputs before it."""
-        if not conditions:
-            yield
-            return
-        self.source.line(self._unpacking(range(number), "item"))
-        before = sorted({n for e in conditions for n in inputs_of(e)} - {number})
-        present = " and ".join(f"q{n}_o >= 0" for n in before)
-        with self.source.block(f"if {present}:" if present else "if True:"), self._if(conditions):
-            yield
 
     def _write_all(self, number: int, kind: str) -> None:
         """All combinations of the inputs up to `number`."""

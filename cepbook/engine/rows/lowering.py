@@ -127,10 +127,11 @@ def _join(found: Steps, node: p.Join, triggered: bool) -> None:
     join = Join(node, ())
     if join.inner:
         parts = [part for each in node.inputs for part in x.conjuncts(each.on)]
-        where = [each for part in x.conjuncts(found.where) for each in ([part] if triggered else _in_order(part))]
-        early = [part for part in where if not any(isinstance(e, _OF_PLACE) for e in x.walk(part))]
-        late = [part for part in where if part not in early]
-        join = Join(node, (*parts, *early))
+        parts += [each for part in x.conjuncts(found.where) for each in ([part] if triggered else _in_order(part))]
+        placed = _OF_ROW if triggered else (*_OF_ROW, *_OF_STATE)
+        early = [part for part in parts if not any(isinstance(e, placed) for e in x.walk(part))]
+        late = [part for part in parts if part not in early]
+        join = Join(node, tuple(early))
         found.selection = Where(_conjunction(late)) if late else None
     found.join = join
     after = [*after_window(found), *join.conditions, *(each.on for each in node.inputs)]
@@ -153,7 +154,9 @@ def _join(found: Steps, node: p.Join, triggered: bool) -> None:
 
 
 # What has another value for the same events from one row to the next: no condition of a join
-_OF_PLACE = (x.Prev, x.Prior, x.InsertStream, x.SubqueryRef)
+_OF_ROW = (x.Prev, x.Prior, x.InsertStream)
+# What the state of the statement knows, which triggers have at hand when they look for rows
+_OF_STATE = (x.SubqueryRef, x.ContextProp, x.TableRead)
 
 
 def of_input(e: Expr, number: int) -> Expr:

@@ -47,12 +47,13 @@ class TableCells(Aggregates):
     def load(self, state: str) -> None:
         """Unpack the cells of the columns."""
         for place, _, part in self._parts:
-            part.load(f"{state}[{place}]")
+            self.source.line(f"{state}{place} = {state}[{place}]")
+            part.load(f"{state}{place}")
 
     def store(self, state: str) -> None:
         """Put what changed back, and the values of the columns into the row."""
         for place, _, part in self._parts:
-            part.store(f"{state}[{place}]")
+            part.store(f"{state}{place}")
         self.source.line(f"r = {state}[-1]")
         for _, column, part in self._parts:
             self.source.line(f"r[{self.source.const(column, 'n')}] = {part.values[0]}")
