@@ -76,6 +76,8 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         expect(details.nth(1)).to_contain_text("price=2.0")
         expect(priced.get_by_role("tab", name="Waiting")).to_have_count(0)
 
+        totals.scroll_into_view_if_needed()
+        expect(rows).to_have_count(4)  # the table has a row more, although it delivers nothing
         page.evaluate(_RUN_CELL, 7)
         notebook.cell(7).get_by_text("named windows and tables").wait_for()
         for theme in ("JupyterLab Dark", "JupyterLab Light"):
