@@ -116,7 +116,7 @@ NUMBERS: dict[str, Reference] = {
     "xs.sumOf()": lambda xs, k: wrapped(sum(known(xs))) if known(xs) else None,
     "xs.sumOf(v => v * 2)": lambda xs, k: wrapped(sum(v * 2 for v in known(xs))) if known(xs) else None,
     "xs.average()": lambda xs, k: sum(map(float, known(xs))) / len(known(xs)) if known(xs) else None,
-    "xs.aggregate(7, (r, v) => r - v)": lambda xs, k: None if None in xs else 7 - sum(xs),
+    "xs.aggregate(7, (r, v) => r - v)": lambda xs, k: None if None in xs else wrapped(7 - sum(xs)),
     "xs.aggregate(0, (r, v, i, s) => r + i * s)": lambda xs, k: sum(i * len(xs) for i in range(len(xs))),
     "xs.groupBy(v => v % 3)": lambda xs, k: grouped(xs),
     "xs.groupBy(v => v % 3).size()": lambda xs, k: len(grouped(xs)),
