@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cepbook.engine.outlet import call_listener
 from cepbook.engine.rows.compile import Program
 from cepbook.errors import Diagnostic, StatementError, cause_text
+from cepbook.lang.text import dialect_of
 
 
 def explained(failure: Exception, name: str, programs: Sequence[Program], source: str) -> StatementError:
@@ -24,5 +25,5 @@ def explained(failure: Exception, name: str, programs: Sequence[Program], source
     if listener or span is None:
         who = f"a listener of statement `{name}`" if listener else f"statement `{name}`"
         return StatementError(name, f"{who} failed on an event: {what}", None, failure)
-    shown = Diagnostic(f"statement `{name}` failed on an event", what, span).render(source)
+    shown = Diagnostic(f"statement `{name}` failed on an event", what, span).render(source, dialect_of(source))
     return StatementError(name, shown, span, failure)

@@ -248,7 +248,7 @@ def test_failures_at_run_time_are_told_and_stop_nobody() -> None:
         try:
             cep.send("Tick", s="a", price=1.0, vol=vol)
         except Exception as failure:  # noqa: BLE001 - what the workbench raises is what is looked at
-            assert "q0" in str(failure)
+            assert "q0" in str(failure) and "apama:1:" in str(failure)
     assert [value for _, value in rows(cep, "q0")] == [2, 5]
     assert len(failed) == 1
 
