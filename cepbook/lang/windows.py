@@ -383,7 +383,7 @@ _ROWS = (
         "window",
         (),
         "holds the events that arrive together, while what they change is worked out; aggregates begin anew each time",
-        "select sum(price) from Tick#lot",
+        "select symbol, price from Tick#lot",
         leaves="never",
         passing=True,
     ),

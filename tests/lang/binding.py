@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cepbook.lang import plan
 from cepbook.lang.bind import Options, bind
-from cepbook.lang.catalog import Catalog
+from cepbook.lang.catalog import Catalog, FunctionType
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.types import INT
 
@@ -34,7 +34,7 @@ def applied(catalog: Catalog, module: plan.ModulePlan) -> Catalog:
 
 def catalog() -> Catalog:
     """A fresh catalog with `SCHEMAS` and the function ``computeHash``."""
-    empty = Catalog(functions={"computeHash": INT})
+    empty = Catalog(functions={"computeHash": FunctionType(INT)})
     return applied(empty, bind(parse(SCHEMAS), empty, SCHEMAS))
 
 

@@ -13,7 +13,7 @@ from cepbook.lang import patterns as p
 from cepbook.lang import plan
 from cepbook.lang import types as t
 from cepbook.lang.bind import bind
-from cepbook.lang.catalog import Catalog, ContextType
+from cepbook.lang.catalog import Catalog, ContextType, FunctionType
 from cepbook.lang.dialects.epl import parse
 from cepbook.lang.explain_plan import show_statement
 from cepbook.lang.rewrite import rewrite_statement
@@ -442,7 +442,7 @@ TRAIN = "create context T initiated by TrainEnterEvent as te terminated after 5 
 )
 def test_the_document_binds(epl: str) -> None:
     text = DOCUMENT + epl
-    assert bind(parse(text), Catalog(functions={"computeHash": t.INT}), text).statements
+    assert bind(parse(text), Catalog(functions={"computeHash": FunctionType(t.INT)}), text).statements
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,7 @@ def refusal(text: str) -> ParseError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("epl", "error"), recorded.cases(FILE), ids=lambda text: text.splitlines()[0][:60]
-)
+@pytest.mark.parametrize(("epl", "error"), recorded.cases(FILE), ids=lambda text: text.splitlines()[0][:60])
 def test_recorded_text(epl: str, error: str, request: pytest.FixtureRequest) -> None:
     recorded.check(FILE, epl, error, refusal(epl.rstrip()), request)
 

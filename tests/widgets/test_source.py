@@ -30,7 +30,7 @@ class FakeRuntime:
             name="out",
             epl="select * from Tick",
             output_type=SimpleNamespace(properties=properties),
-            steps=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None)),
+            steps=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None), recognize=None, join=None),
         )
 
     def statement(self, name: str) -> Any:

@@ -16,13 +16,14 @@ class Node:
 
 def walk(value: object) -> Iterator[Node]:
     """All nodes of a tree, parents first; `value` may also be a tuple of nodes, plain values have none."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from walk(item)
-    elif isinstance(value, Node):
-        yield value
-        for one in fields(value):
-            yield from walk(getattr(value, one.name))
+    waiting = [value]  # no recursion: a sum of thousands is as deep
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tuple):
+            waiting += reversed(one)
+        elif isinstance(one, Node):
+            yield one
+            waiting += (getattr(one, each.name) for each in reversed(fields(one)))
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:

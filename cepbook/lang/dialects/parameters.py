@@ -48,7 +48,7 @@ def no_value(node: ast.Parameter, key: str, known: Collection[str]) -> Diagnosti
 
 def with_values(module: ast.Module, values: Mapping[str, Any] | None, text: str) -> ast.Module:
     """The module with literals for its parameters. Errors: BindError for those without a value, or with a wrong one."""
-    found = uses(module)
+    found = uses(module) if "?" in text or ":" in text else []
     if not found:
         return module
     literals = with_literals(found, values, text)
