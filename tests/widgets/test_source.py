@@ -29,6 +29,7 @@ class FakeRuntime:
         self._statement = SimpleNamespace(
             name="out",
             epl="select * from Tick",
+            owned=None,
             output_type=SimpleNamespace(properties=properties),
             steps=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None), recognize=None, join=None),
         )
