@@ -26,6 +26,6 @@ def test_contexts_notebook(open_lab: OpenNotebook, screenshot_dir: Path) -> None
 
         view = page.cell(page.index("%view stuck"))
         view.get_by_role("tab", name="Waiting").click()
-        expect(view.get_by_text("timer:interval(240000 ms)").first).to_be_visible()
+        expect(view.get_by_text("timer:interval(4 min)").first).to_be_visible()
         page.page.screenshot(path=screenshot_dir / "03_contexts.png")
         assert (page.external, page.page_errors) == ([], [])
