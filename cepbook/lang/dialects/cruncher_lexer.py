@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from lark import Token
-from lark.common import LexerConf
-from lark.lexer import Lexer, LexerState
+from lark.lexer import LexerState
 
 from cepbook.errors import Diagnostic, Span
-from cepbook.lang.dialects.epl_lexer import END, Piece, Raw
+from cepbook.lang.dialects.epl_lexer import END, Piece, PieceLexer, Raw
 
 # in milliseconds
 UNITS = {"milliseconds": 1, "seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
@@ -72,17 +71,8 @@ _BEFORE: dict[str, frozenset[str]] = {
 _NOT_BEFORE = frozenset(("pinned", "alert"))
 
 
-class CruncherLexer(Lexer):
-    """Gives the parser the tokens of one query. Keywords are those that the grammar writes in quotes."""
-
-    __future_interface__ = 2
-
-    def __init__(self, conf: LexerConf) -> None:
-        self.keywords: dict[str, str] = {}
-        self.signs: dict[str, str] = {}
-        for terminal in conf.terminals:
-            value = terminal.pattern.value
-            (self.keywords if value[0].isalpha() else self.signs)[value] = terminal.name
+class CruncherLexer(PieceLexer):
+    """The tokens of a running query."""
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
         piece: Any = lexer_state.text

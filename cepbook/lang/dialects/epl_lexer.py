@@ -200,8 +200,8 @@ NOT_BEFORE: dict[str, frozenset[str]] = {
 }
 
 
-class EplLexer(Lexer):
-    """Gives the parser the tokens of one `Piece`. Keywords are those that the grammar writes in quotes."""
+class PieceLexer(Lexer):
+    """Gives the parser the tokens of one `Piece`. Keywords and signs are those that the grammar writes in quotes."""
 
     __future_interface__ = 2
 
@@ -211,6 +211,10 @@ class EplLexer(Lexer):
         for terminal in conf.terminals:
             value = terminal.pattern.value
             (self.keywords if value[0].isalpha() else self.signs)[value] = terminal.name
+
+
+class EplLexer(PieceLexer):
+    """The tokens of EPL."""
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
         piece: Any = lexer_state.text
