@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,3 +260,14 @@ def open_notebook(browser: Browser, server: LabServer, path: str, *, timeout: fl
         with suppress(Error):  # nothing to shut down when the page or the browser is gone already
             page.evaluate("() => window.cepbookPanel?.sessionContext.shutdown()")
         context.close()
+
+
+def write_notebook(path: Path, sources: Sequence[str]) -> None:
+    """A notebook of code cells with the ids c0, c1, … that nobody has run."""
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        for i, source in enumerate(sources)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(notebook))

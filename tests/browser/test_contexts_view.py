@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
+from tests.browser.lab import write_notebook
 
 CELLS = [
     "%load_ext cepbook",
@@ -43,20 +43,10 @@ _RUN_ABOVE = """i => {
 }"""
 
 
-def write_notebook(path: Path) -> None:
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-        for i, source in enumerate(CELLS)
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
-
-
 def test_a_tree_of_partitions_and_what_a_pattern_waits_for(
     open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path
 ) -> None:
-    write_notebook(lab_root / "contexts.ipynb")
+    write_notebook(lab_root / "contexts.ipynb", CELLS)
     with open_lab("contexts.ipynb") as notebook:
         page = notebook.page
         page.evaluate(_RUN_ABOVE, 4)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage
+from tests.browser.lab import NotebookPage, write_notebook
 
 CELLS = [
     "%load_ext cepbook",
@@ -18,16 +17,6 @@ CELLS = [
 _COLOURS = """i => Object.fromEntries(
     [...window.cepbookPanel.content.widgets[i].node.querySelectorAll('.cm-line span')]
         .map(span => [span.textContent, getComputedStyle(span).color]))"""
-
-
-def write_notebook(path: Path) -> None:
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-        for i, source in enumerate(CELLS)
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
 
 
 def check_colours(page: NotebookPage) -> None:
@@ -61,7 +50,7 @@ def check_typing(page: NotebookPage) -> None:
 
 
 def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
-    write_notebook(lab_root / "epl.ipynb")
+    write_notebook(lab_root / "epl.ipynb", CELLS)
     with open_lab("epl.ipynb") as page:
         check_colours(page)
         page.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")

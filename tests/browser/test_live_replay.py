@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
+from tests.browser.lab import write_notebook
 
 CELLS = [
     "%load_ext cepbook\n"
@@ -27,18 +27,8 @@ _RUN = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 _INSERTED = "() => Number(document.querySelector('.cv-plus .cv-count')?.textContent.replaceAll(',', '') ?? 0)"
 
 
-def write_notebook(path: Path) -> None:
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-        for i, source in enumerate(CELLS)
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
-
-
 def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
-    write_notebook(lab_root / "live.ipynb")
+    write_notebook(lab_root / "live.ipynb", CELLS)
     with open_lab("live.ipynb") as notebook:
         page = notebook.page
         page.evaluate(_RUN)

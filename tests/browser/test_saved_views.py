@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.lab import NotebookPage
+from tests.browser.lab import NotebookPage, write_notebook
 
 CELLS = [
     "%load_ext cepbook",
@@ -26,16 +25,6 @@ _REOPEN = """async path => {
 }"""
 
 
-def write_notebook(path: Path) -> None:
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-        for i, source in enumerate(CELLS)
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(notebook))
-
-
 def view(page: NotebookPage) -> str:
     return page.cell(2).locator(".jp-OutputArea-output").last.inner_text()
 
@@ -49,7 +38,7 @@ def check_saved(page: NotebookPage) -> None:
 
 
 def test_a_view_without_its_kernel_is_a_picture(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
-    write_notebook(lab_root / "saved.ipynb")
+    write_notebook(lab_root / "saved.ipynb", CELLS)
     with open_lab("saved.ipynb") as page:
         page.run_all(timeout=120)
         page.cell(2).locator(".cepbook-view").wait_for()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
+from tests.browser.lab import write_notebook
 from tests.browser.test_themes import change_theme
 
 CELLS = [
@@ -36,18 +36,8 @@ _RUN_CELL = """i => {
 }"""
 
 
-def write_notebook(path: Path) -> None:
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-        for i, source in enumerate(CELLS)
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    found = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(found))
-
-
 def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
-    write_notebook(lab_root / "stores.ipynb")
+    write_notebook(lab_root / "stores.ipynb", CELLS)
     with open_lab("stores.ipynb") as notebook:
         page = notebook.page
         for number in range(6):
