@@ -1,23 +1,32 @@
 """The Spark bridge: deployed statements over Spark DataFrames, by the same engine and the same replay contract.
 
-pyspark is imported when it is first needed; without it, or without Java, the rest of cepbook works.
+pyspark is imported when it is first needed; without it, or without Java, the rest of cepbook works. Spark's workers
+load this package for the engine: what only the driver needs (pandas above all) is loaded when it is asked for.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cepbook.spark.compare import Comparison, compare
 from cepbook.spark.session import local_session, require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cepbook.engine.runtime import Runtime
+    from cepbook.spark.comparison import Comparison, compare
     from cepbook.spark.result import SparkRun
 
 __all__ = ["Comparison", "compare", "local_session", "run"]
+_ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return getattr(importlib.import_module(f"cepbook.spark.{_ON_DEMAND[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run(

@@ -15,7 +15,8 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.hosted import Program, Step, host, output_schema
-from cepbook.spark.inputs import SEQ, TAG, TICK, TIME, Tagged, check_present, column_name, tag_frames, union
+from cepbook.spark.inputs import Tagged, check_present, column_name, tag_frames, union
+from cepbook.spark.names import SEQ, TAG, TICK, TIME
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning

@@ -22,7 +22,7 @@ from cepbook.errors import EventError, StatementError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
-from cepbook.spark.inputs import SEQ, TAG, TICK, TIME
+from cepbook.spark.names import SEQ, TAG, TICK, TIME
 from cepbook.spark.schema import Shape, shape_of, to_array
 
 _Cause = tuple[int, int, str, int, str, int]  # time, sequence, trigger, delivery, kind, position in it

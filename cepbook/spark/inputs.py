@@ -20,10 +20,8 @@ from pyspark.sql import types as st
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
+from cepbook.spark.names import SEQ, TAG, TIME
 from cepbook.spark.schema import quote, shape_of
-
-TAG, TIME, SEQ = "tag", "time", "seq"
-TICK = -1
 
 GIVEN = "events of one time are ordered by the column {0}"
 FRAME_ORDER = "events of one time are ordered by type (order of the mapping), then by row"

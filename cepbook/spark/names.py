@@ -1,0 +1,6 @@
+"""The columns of the tagged stream that the tasks read: see `inputs`. Light: Spark's workers load it."""
+
+from __future__ import annotations
+
+TAG, TIME, SEQ = "tag", "time", "seq"
+TICK = -1  # the tag of a row that is no event: the clock stops here
