@@ -133,6 +133,7 @@ def test_a_deployment_that_is_interrupted_leaves_nothing(monkeypatch: pytest.Mon
     assert len(told) == 1
 
 
+@pytest.mark.histories
 def test_cycles_of_deploying_and_dropping_leave_nothing_behind() -> None:
     runtime = Runtime()
     runtime.deploy("create schema E(x int); @name('day') select rstream x from E#time(1 day)")

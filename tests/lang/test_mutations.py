@@ -9,6 +9,7 @@ import pytest
 from tests.lang.mutations import mutant, outcome
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("seed", range(4))
 def test_mutated_statements_give_diagnostics(seed: int) -> None:
     chance = random.Random(seed)

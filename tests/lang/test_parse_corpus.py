@@ -30,6 +30,7 @@ def test_fences_are_found() -> None:
     assert list(epl_texts(text)) == ["select 1\n", "select *"]
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(CORPUS).as_posix())
 def test_corpus_file_parses(file: Path) -> None:
     for text in epl_texts(file.read_text(encoding="utf-8")):

@@ -119,6 +119,7 @@ def test_a_reader_may_change_what_it_gets() -> None:
     assert feed.snapshot() == [Delivery(0, 1, [{"i": 1}], [{"i": 0}])]
 
 
+@pytest.mark.histories
 def test_a_reader_in_another_thread_sees_whole_deliveries() -> None:
     feed, stop = Feed(3_000), threading.Event()
     feed.describe(("i", "j"), lambda row: {"i": row[0], "j": row[1]})

@@ -61,11 +61,11 @@ class ExpressionReader:
 
     def read(self, node: Any) -> Any:
         """The `ast` value of any tree."""
-        return getattr(self, node.data)(node)
+        return getattr(self, str(node.data))(node)
 
     def expr(self, node: Any) -> ast.Expr:
         """The expression of a tree; lists in parentheses are no expression."""
-        value: ast.Expr = getattr(self, node.data)(node)
+        value: ast.Expr = getattr(self, str(node.data))(node)
         if type(value) is ast.Tuple_:
             raise Misplaced("a list in parentheses is no value", value.span, "write {a, b} for an array")
         return value

@@ -47,6 +47,7 @@ def rows_of(query: str, seed: int) -> list[Any]:
     return found
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("name", QUERIES)
 def test_same_rows_without_indexes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     narrowed = [rows_of(QUERIES[name], seed) for seed in range(12)]

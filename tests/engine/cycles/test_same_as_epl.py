@@ -51,6 +51,7 @@ def runtime_with(query: str, epl: str) -> Runtime:
     return runtime
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("name", SAME)
 def test_same_rows(name: str) -> None:
     for seed in range(40):

@@ -231,6 +231,7 @@ def _ids(rows: Any, count: int) -> Counter[Any]:
     return Counter(tuple(row[f"c{n}"] for n in range(count)) for row in rows or ())
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("seed", range(120))
 def test_joins_against_nested_loops(seed: int) -> None:
     draw = Random(seed)

@@ -38,6 +38,7 @@ def _relation(runtime: Runtime, name: str = "W") -> Shared | None:
     return found
 
 
+@pytest.mark.histories
 def test_readers_share_one_index_that_goes_with_the_last_of_them() -> None:
     before = _kept(HashIndex), _kept(Shared)
     runtime = Runtime()

@@ -77,6 +77,7 @@ def test_circles() -> None:
     assert found[0].id == 7 and found[0].found_by is None and found[1][1] is found[0]
 
 
+@pytest.mark.histories
 def test_long_chains_do_not_nest() -> None:
     deep: Any = None
     for i in range(100_000):
