@@ -22,6 +22,7 @@ from heapq import merge
 from typing import Any
 
 from cepbook.engine.components import components
+from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of, wanted_by
 from cepbook.engine.rows.steps import Keep, above_zero
 from cepbook.engine.singly import Mixed, Sender, Singly
@@ -62,6 +63,7 @@ class Batch:
         self.types = tuple(types)
         self._plan = _Plan()
         self._called = False  # a listener called the engine
+        self._worker: Flow | Singly | Mixed = Flow(runtime, [], runtime.now, [runtime.now])
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -78,17 +80,24 @@ class Batch:
         """Why events are sent one by one to some of the statements; None when slices run inside the generated code."""
         return next(iter(self.reasons.values()), None)
 
-    def run(self, slices: Sequence[Slice]) -> None:
+    @property
+    def cause(self) -> Key:
+        """While `run` works: what is in hand, as far as a `TracingSink` wants to know; phase 0: the clock stops."""
+        return self._worker.cause
+
+    def run(self, slices: Sequence[Slice], stops: Sequence[int] | None = None) -> None:
         """Process the events of `slices` (at most one per type), which precede all events of the next call.
 
-        Before an event of time t the clock advances to t; events before the clock's time do not move it.
+        Before an event of time t the clock advances to t; events before the clock's time do not move it. `stops` are
+        the times (ms, ascending) at which the clock stops, if not at those of the events alone: these, which must be
+        among them, and perhaps those of events that are not given, up to one behind the last event.
         Errors: as `Runtime.send`.
         """
         plan, runtime = self._planned(), self._runtime
-        if not any(each.times for each in slices):
+        if not (stops or any(each.times for each in slices)):
             return
         with runtime.rounds:
-            failures = self._run(plan, slices)
+            failures = self._run(plan, slices, stops)
             try:
                 runtime.raise_unraised()
             except StatementError as failure:
@@ -96,22 +105,23 @@ class Batch:
             if failures:
                 raise failures[0]
 
-    def _run(self, plan: _Plan, slices: Sequence[Slice]) -> list[StatementError]:
+    def _run(self, plan: _Plan, slices: Sequence[Slice], stops: Sequence[int] | None) -> list[StatementError]:
         """Process the events; the failures that nobody listens for."""
         runtime = self._runtime
         if not plan.reasons:
-            last = max(each.times[-1] for each in slices if each.times)
-            Flow(runtime, slices, last).run(plan.nodes)
+            last = stops[-1] if stops else max(each.times[-1] for each in slices if each.times)
+            self._worker = flow = Flow(runtime, slices, last, stops)
+            flow.run(plan.nodes)
             runtime.clock.now = max(last, runtime.clock.now)
             return []
-        times = list(merge(*(each.times for each in slices)))
+        times = stops or list(merge(*(each.times for each in slices)))
         if plan.nodes:
-            mixed = Mixed(runtime, slices, times, plan.nodes)
+            self._worker = mixed = Mixed(runtime, slices, times, plan.nodes)
             failures = mixed.run(plan.senders, self._wanted, plan.own)
             if mixed.called:
                 self._called, self._plan = True, _Plan()
             return failures
-        singly = Singly(runtime, slices, times, plan.senders, self._wanted)
+        self._worker = singly = Singly(runtime, slices, times, plan.senders, self._wanted)
         singly.run()
         return singly.failures
 

@@ -13,7 +13,7 @@ one list of their values end to end: nothing is made for one of them, and every 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 INSERT, MORE, REMOVE, GONE, EMPTY = range(5)
@@ -24,6 +24,9 @@ Record = tuple[Any, ...]
 Rows = list[Any] | None
 Out = Callable[[Record], object]
 Push = Callable[[int, Rows, Rows], object]
+# What a delivery of a slice is due to: (place of the causing event, 0: timers before it / 1: itself, steps of insert
+# into, the way: who made it, which row). In their order deliveries are those of event-by-event sending.
+Key = tuple[int, int, int, tuple[Any, ...]]
 
 
 class Ports(NamedTuple):
@@ -65,6 +68,14 @@ class RowSink(Sink, Protocol):
 
     def push(self, time: int, insert: Rows, remove: Rows, /) -> None:
         """Any delivery."""
+
+
+@runtime_checkable
+class TracingSink(Sink, Protocol):
+    """A sink that is told what each delivery of a slice is due to."""
+
+    def traced(self, flat: list[Any], causes: Sequence[Key], /) -> None:
+        """As `extend`, for the deliveries of a slice; one cause for each delivery."""
 
 
 Listener = Callable[[Delta], None]

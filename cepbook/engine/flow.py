@@ -21,7 +21,7 @@ from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Columnar, Context
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Out, Push, Record, Row, Rows
+from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Key, Out, Push, Record, Row, Rows
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.rounds import Rounds
@@ -92,10 +92,6 @@ class Slice:
         cut = slice(begin, end)
         columns = {name: values[cut] for name, values in self.columns.items()}
         return Slice(self.type, self.times[cut], columns, self.places[cut])
-
-
-# (place of the causing event, 0: timers before it / 1: itself, steps of insert into, the way: who made it, which row)
-Key = tuple[int, int, int, tuple[Any, ...]]
 
 
 _AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
@@ -178,6 +174,7 @@ def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node
         ordered += ready
         placed.update(n.statement.name for n in ready)
     for node in reversed(ordered):
+        node.keyed = node.keyed or node.statement.outlet.traced
         if node.merges or node.keyed:
             for name in node.producers:
                 nodes[name].keyed = True
@@ -185,13 +182,19 @@ def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node
 
 
 class Flow:
-    """One slice on its way, up to the time `last`: then all timers that are due have run."""
+    """One slice on its way, up to the time `last`: then all timers that are due have run.
 
-    def __init__(self, runtime: Replayed, slices: Sequence[Slice], last: int) -> None:
+    The clock stops at the times of its events, or at `stops`, if given: these and others, ascending up to `last`.
+    """
+
+    def __init__(
+        self, runtime: Replayed, slices: Sequence[Slice], last: int, stops: Sequence[int] | None = None
+    ) -> None:
         self._runtime = runtime
         self._slices = {s.type: s for s in slices if s.times}
         self.last = last
-        self._ticks = _ticks(list(self._slices.values()), last)
+        self._ticks = _ticks(list(self._slices.values()), last) if stops is None else stops
+        self._hand: Callable[[], Key] = lambda: _ALONE
         self._derived: dict[str, Derived] = {}
         self._partitions: dict[tuple[str, str], list[Partition | None]] = {}
 
@@ -208,18 +211,24 @@ class Flow:
             if node.statement.steps.apply.insert is not None:
                 self._derived[node.statement.name] = found
 
+    @property
+    def cause(self) -> Key:
+        """What is in hand, of statements of which that is wanted."""
+        return self._hand()
+
     def _run(self, node: Node) -> Derived:
         given = [self._slices[t] for t in node.raw if t in self._slices]
         produced = [self._derived[name] for name in node.producers]
         if not (given or produced) and node.statement.timed.due > self.last:
             return Derived()  # of many statements most have nothing to do with a slice
         out = _Out(node.statement, self._slices.values(), node.keyed)
+        self._hand = lambda: out.key
         if node.statement.steps.source.pattern is not None:
             self._run_pattern(node.statement, self._for_atoms(node, given, produced), out)
         else:
             self._run_plain(node, given, produced, out)
         if out.flat:
-            node.statement.outlet.deliver_batch(out.flat)
+            node.statement.outlet.deliver_batch(out.flat, out.causes)
         return out.derived()
 
     def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: _Out) -> None:
@@ -234,20 +243,22 @@ class Flow:
 
     def _run_derived(self, statement: Statement, derived: Derived, out: _Out) -> None:
         """Where nothing but the events is needed they go on as columns."""
-        plain = statement.context is None and not out.keyed
-        each = derived.columns(statement.program.columns) if plain else None
+        each = derived.columns(statement.program.columns) if statement.context is None else None
         if each is None:
             self._run_events(statement, derived.events, derived.keys, out)
         else:
-            self._run_columns(statement, each, out)
+            self._run_columns(statement, each, out, derived.keys)
 
-    def _run_columns(self, statement: Statement, each: Slice, out: _Out) -> None:
+    def _run_columns(self, statement: Statement, each: Slice, out: _Out, keys: Sequence[Key] = ()) -> None:
         program, partitions = statement.program, None
         if statement.context is not None:
             partitions = self._partitions[statement.context.name, each.type]
         columns = [each.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out.expired)
-        times, one, push = out.watched(each) if out.keyed else (each.times, out.one, out.push)
+        times: Iterable[int] = each.times
+        one, push = out.one, out.push
+        if out.keyed:
+            times, one, push, self._hand = out.watched(each, keys)
         given = times, statement.state, one, push, out.expired, catch_up, self._ticks, partitions
         program["run"](*given, *columns)
 
@@ -294,12 +305,12 @@ class Flow:
                 for key, time, take, event in events:
                     if time > clock.now:
                         advance(time)
+                    out.key = key
                     try:
                         take(event, state)
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
                     if held.rows is not None:
-                        out.key = key
                         held.deliver(out.push)
                 advance(self.last)
             finally:
@@ -440,22 +451,33 @@ class _Out:
         """Takes what a timer made."""
         return self._expired if self.keyed else self._take
 
-    def watched(self, each: Slice) -> tuple[Iterator[int], Out, Push]:
-        """The times of `each`, and what takes deliveries: at the place of the event whose time was drawn last."""
-        times, count, places = iter(each.times), len(each.times), each.places
+    @property
+    def causes(self) -> Sequence[Key]:
+        """What each delivery is due to; empty where nobody wants to know."""
+        return self._bases
 
-        def note() -> None:
-            self._bases.append((places[count - length_hint(times) - 1], 1, 0, ()))
+    def watched(self, each: Slice, keys: Sequence[Key]) -> tuple[Iterator[int], Out, Push, Callable[[], Key]]:
+        """The times of `each`, what takes deliveries, and the key of the event whose time was drawn last.
+
+        That is its own of `keys`, of derived events, else its place.
+        """
+        times, count, places = iter(each.times), len(each.times), each.places
+        flat, bases = self.flat, self._bases
+
+        def hand() -> Key:
+            at = max(count - length_hint(times) - 1, 0)
+            return keys[at] if keys else (places[at], 1, 0, ())
 
         def one(record: Record) -> None:
-            self.flat.extend(record)
-            note()
+            flat.extend(record)
+            at = count - length_hint(times) - 1
+            bases.append(keys[at] if keys else (places[at], 1, 0, ()))
 
         def push(time: int, insert: Rows, remove: Rows) -> None:
             self._take(time, insert, remove)
-            note()
+            bases.append(hand())
 
-        return times, one, push
+        return times, one, push, hand
 
     def _take(self, time: int, insert: Rows, remove: Rows) -> None:
         self.flat += self._statement.outlet.layout.flat(time, insert, remove)

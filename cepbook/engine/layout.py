@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
+from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Key, Record, Row, Rows
 from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
 from cepbook.lang.plan import Selector
@@ -61,6 +61,19 @@ class Layout:
             if rows or each[0][0] == EMPTY:
                 found += self.flat(each[0][1], rows, None)
         return found
+
+    def chosen_with(self, flat: list[Any], side: Selector, causes: Sequence[Key]) -> tuple[list[Any], Sequence[Key]]:
+        """As `chosen`, with what each delivery is due to."""
+        if side == "irstream":
+            return flat, causes
+        found: list[Any] = []
+        kept: list[Key] = []
+        for each, cause in zip(deliveries(self.records(flat)), causes, strict=True):
+            part = self.chosen([value for record in each for value in record], side)
+            if part:
+                found += part
+                kept.append(cause)
+        return found, kept
 
     def delta(self, time: int, insert: Rows, remove: Rows) -> Delta:
         """A delivery for user code."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cepbook.engine.delta import INSERT, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink
+from cepbook.engine.delta import INSERT, Key, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink, TracingSink
 from cepbook.engine.layout import Layout
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.steps import Steps
@@ -69,6 +69,11 @@ class Outlet:
     def listened(self) -> bool:
         """Whether a plain listener wants deliveries one by one, as they happen."""
         return bool(self._listeners)
+
+    @property
+    def traced(self) -> bool:
+        """Whether a sink wants to know what the deliveries of a slice are due to."""
+        return any(isinstance(sink, TracingSink) for sink in self._sinks)
 
     @property
     def push(self) -> Push | None:
@@ -148,11 +153,17 @@ class Outlet:
             target.push(held[1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
-    def deliver_batch(self, flat: list[Any]) -> None:
-        """Hand the deliveries of a replayed slice to the sinks."""
-        flat = self.layout.chosen(flat, self._shown) if self._sinks else flat
+    def deliver_batch(self, flat: list[Any], causes: Sequence[Key] = ()) -> None:
+        """Hand the deliveries of a replayed slice to the sinks; with the cause of each, where that is known."""
+        if causes and self.traced:
+            flat, causes = self.layout.chosen_with(flat, self._shown, causes)
+        elif self._sinks:
+            flat = self.layout.chosen(flat, self._shown)
         for sink in self._sinks:
-            sink.extend(flat)
+            if causes and isinstance(sink, TracingSink):
+                sink.traced(flat, causes)
+            else:
+                sink.extend(flat)
 
     def _to_sink(self, sink: Sink) -> Ports:
         if isinstance(sink, RowSink):

@@ -8,6 +8,7 @@ from heapq import merge
 from itertools import compress
 from typing import Any
 
+from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed, Slice
 from cepbook.errors import StatementError
 
@@ -27,7 +28,7 @@ class Singly:
         self,
         runtime: Replayed,
         slices: Sequence[Slice],
-        times: list[int],
+        times: Sequence[int],
         senders: Mapping[str, Sender],
         wanted: Wanted,
     ) -> None:
@@ -40,6 +41,11 @@ class Singly:
         self._times = times
         self._senders = senders
         self._wanted = wanted
+
+    @property
+    def cause(self) -> Key:
+        """What is in hand."""
+        return self.place, int(self.event is not None), 0, ()
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Send all; or end when `stop` tells to, after the event or the stop of the clock in hand."""
@@ -96,8 +102,9 @@ class Mixed:
     may, they run up to the event in hand at once, and from then on all events are sent to everybody: `called`.
     """
 
-    def __init__(self, runtime: Replayed, slices: Sequence[Slice], times: list[int], nodes: Sequence[Node]) -> None:
+    def __init__(self, runtime: Replayed, slices: Sequence[Slice], times: Sequence[int], nodes: Sequence[Node]) -> None:
         self.called = False
+        self._worker: Singly | Flow | None = None
         self._runtime = runtime
         self._slices = slices
         self._times = times
@@ -113,7 +120,7 @@ class Mixed:
         these read.
         """
         runtime = self._runtime
-        singly = Singly(runtime, self._slices, self._times, senders, wanted)
+        self._worker = singly = Singly(runtime, self._slices, self._times, senders, wanted)
         runtime.clock.set_aside(self._timers)
 
         def enter() -> None:
@@ -138,6 +145,11 @@ class Mixed:
             return singly.failures
         return singly.failures + self._rest(singly)
 
+    @property
+    def cause(self) -> Key:
+        """What is in hand."""
+        return (0, 1, 0, ()) if self._worker is None else self._worker.cause
+
     def _call(self, singly: Singly) -> None:
         """Let the nodes see what came before now: of the event in hand those that are ahead in the order."""
         self.called = True
@@ -157,13 +169,15 @@ class Mixed:
         self._through([each.part(0, bisect_left(each.places, place)) for each in self._slices], now)
 
     def _through(self, slices: Sequence[Slice], last: int) -> None:
-        clock = self._runtime.clock
+        clock, before = self._runtime.clock, self._worker
         clock.bring_back(self._timers)
         now, clock.now = clock.now, self._begin
+        stops = self._times[: bisect_right(self._times, last)]
+        self._worker = flow = Flow(self._runtime, slices, last, stops if stops and stops[-1] == last else None)
         try:
-            Flow(self._runtime, slices, last).run(self._nodes)
+            flow.run(self._nodes)
         finally:
-            clock.now = now
+            clock.now, self._worker = now, before
 
     def _rest(self, singly: Singly) -> list[StatementError]:
         """The event in hand for those that have not seen it, and all that follow for everybody."""
@@ -178,6 +192,6 @@ class Mixed:
                 failures.append(failure)
         slices = [each.part(end(each.places, singly.place)) for each in self._slices]
         senders = {each.type: runtime.sender(each.type) for each in slices}
-        rest = Singly(runtime, slices, self._times, senders, lambda each: None)
+        self._worker = rest = Singly(runtime, slices, self._times, senders, lambda each: None)
         rest.run()
         return failures + rest.failures

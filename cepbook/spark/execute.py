@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,15 +13,29 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
-from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_present, column_name, tag_frames, union
-from cepbook.spark.names import SEQ, TAG, TICK, TIME
+from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
 
 _TASK = "task"
+_SLOT = 60_000  # units of the clock (ms) whose stops travel together
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Statements that run together: the program of each task, and the events that the tasks are given, in order."""
+
+    program: Program
+    stream: DataFrame
+    placement: Placement
+
+    @property
+    def output(self) -> DataFrame:
+        """What the tasks deliver: the columns of `output_schema`."""
+        return self.stream.mapInArrow(host(self.program), output_schema(self.program)[0])
 
 
 def execute(
@@ -35,6 +49,21 @@ def execute(
     session: SparkSession | None,
 ) -> SparkRun:
     """See `cepbook.spark.run`."""
+    jobs, placements, order, session = planned(runtime, frames, time, sequence, statements, start, until, session)
+    return SparkRun(session, [(job.program, job.output.persist()) for job in jobs], placements, order)
+
+
+def planned(
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    sequence: str | Mapping[str, str] | None,
+    statements: Sequence[str] | None,
+    start: int,
+    until: int | None,
+    session: SparkSession | None,
+) -> tuple[list[Job], dict[str, Placement], str, SparkSession]:
+    """The jobs that run the statements, how each is placed, how ties are broken, and the session."""
     _check_frames(frames, runtime.catalog)
     quiet_pandas_warning()
     if session is None:
@@ -50,11 +79,12 @@ def execute(
     for group in _alike(placements):
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
-        program = _program(together, plans, runtime, frames, read, start)
-        stream = _stream(tagged, program, placement, until, _tasks(session))
-        ddl, _ = output_schema(program)
-        jobs.append((program, stream.mapInArrow(host(program), ddl).persist()))
-    return SparkRun(session, jobs, placements, tagged.order)
+        program = _program(together, runtime, frames, read, start)
+        others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
+        stops = placement.ticks and (placement.path == "by key" or others)
+        program = replace(program, stops=stops)
+        jobs.append(Job(program, _stream(tagged, program, placement, until, _tasks(session)), placement))
+    return jobs, placements, tagged.order, session
 
 
 def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
@@ -100,7 +130,6 @@ def _read_by_any(lines: Any, frames: Mapping[str, Any], catalog: Catalog) -> dic
 
 def _program(
     lines: Sequence[Pipeline],
-    plans: Sequence[plan.StatementPlan],
     runtime: Runtime,
     frames: Mapping[str, Any],
     read: Mapping[str, tuple[str, ...]],
@@ -108,10 +137,11 @@ def _program(
 ) -> Program:
     targets = {line.target for line in lines}
     needed = {id(s) for line in lines for s in (*line.contexts, *line.readers, *line.variables, *line.stores)}
-    chosen = [p for p in plans if id(p) in needed or isinstance(p, plan.CreateExpressionStatement)]
-    texts = {id(p): d.source for d in runtime.deployments.values() for p in d.plan.statements}
-    whole = {key for key, text in texts.items() if dialect_of(text) != EPL}  # such a text has a meaning as a whole only
-    steps = tuple(Step(p.name, texts[id(p)] if id(p) in whole else p.epl, p.name in targets) for p in chosen)
+    modules = [d.plan for d in runtime.deployments.values()]
+    found = [(p, m) for m in modules for p in m.statements]
+    found = [(p, m) for p, m in found if id(p) in needed or isinstance(p, plan.CreateExpressionStatement)]
+    chosen = [p for p, _ in found]
+    steps = tuple(Step(p.name, replace(m, statements=(p,)), p.name in targets) for p, m in found)
     inserts = [insert for p in chosen if isinstance(p, plan.Reader) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
     created |= {p.store.name for p in chosen if isinstance(p, plan.CreateWindowStatement | plan.CreateTableStatement)}
@@ -148,20 +178,16 @@ def _stream(tagged: Tagged, program: Program, placement: Placement, until: int |
     ordered = (TIME, SEQ, TAG)
     if placement.path == "row by row":
         return events.sortWithinPartitions(*ordered)
-    parts = [events]
+    stops = [_stops(tagged.stream)] if program.stops else []
+    if until is not None and placement.ticks:
+        stops.append(_last_stop(tagged.stream, until))
     if placement.path == "by key":
         events = events.withColumn(_TASK, F.pmod(_hash(program, placement), F.lit(tasks)).cast("int"))
-        parts = [events]
-        if placement.ticks:
-            every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
-            parts.append(_ticks(tagged.stream, until).withColumn(_TASK, every))
+        every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
+        parts = [events, *(each.withColumn(_TASK, every) for each in stops)]
         divided = union(parts).repartitionById(tasks, _TASK).drop(_TASK)
         return divided.sortWithinPartitions(*ordered)
-    if placement.ticks:
-        parts.append(_ticks(tagged.stream.where(~F.col(TAG).isin(tags)), None))
-        if until is not None:
-            parts.append(_last_tick(tagged.stream, until))
-    return union(parts).repartition(1).sortWithinPartitions(*ordered)
+    return union([events, *stops]).repartition(1).sortWithinPartitions(*ordered)
 
 
 def _hash(program: Program, placement: Placement) -> Any:
@@ -174,13 +200,19 @@ def _hash(program: Program, placement: Placement) -> Any:
     return found
 
 
-def _ticks(stream: DataFrame, until: int | None) -> DataFrame:
-    """Every time to which the stream advances the clock, with the sequence number of the event that does it."""
-    found = stream.groupBy(TIME).agg(F.min(SEQ).alias(SEQ)).select(F.lit(TICK).alias(TAG), TIME, SEQ)
-    return found if until is None else union([found, _last_tick(stream, until)])
+def _stops(stream: DataFrame) -> DataFrame:
+    """Every time at which the clock stops, with the sequence number of the event that it goes there for; in blocks,
+
+    so that what all tasks are given is a few rows.
+    """
+    times = stream.groupBy(TIME).agg(F.min(SEQ).alias(SEQ))
+    slot = F.floor(F.col(TIME) / _SLOT).alias("slot")
+    blocks = times.groupBy(slot).agg(F.sort_array(F.collect_list(F.struct(TIME, SEQ))).alias(STOPS))
+    first = F.col(STOPS)[0]
+    return blocks.select(F.lit(TICK).alias(TAG), first[TIME].alias(TIME), first[SEQ].alias(SEQ), STOPS)
 
 
-def _last_tick(stream: DataFrame, until: int) -> DataFrame:
+def _last_stop(stream: DataFrame, until: int) -> DataFrame:
     """The advance to `until` that ends the replay, numbered behind the last event."""
     number = F.coalesce(F.max(SEQ) + 1, F.lit(0)).cast("bigint").alias(SEQ)
     return stream.agg(number).select(F.lit(TICK).alias(TAG), F.lit(until).cast("bigint").alias(TIME), SEQ)

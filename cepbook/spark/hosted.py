@@ -1,54 +1,38 @@
-"""The row engine inside a Spark task: batches of tagged events in, batches of delivered rows out.
+"""The row engine inside a Spark task: batches of tagged events in, batches of delivered rows out, columns on both ends.
 
-What travels to the workers is data: EPL texts, event types, column names (`Program`), never a compiled statement, a
-session or a lock. A worker compiles a program once and keeps the plans for its later tasks. A task has one runtime;
-its state lives from the task's first batch to its last.
+What travels to the workers is data: bound plans, event types, column names (`Program`), never a compiled statement, a
+session, a lock, or text that had to be parsed. A task has one runtime; its state lives from the task's first batch to
+its last. Batches go through the engine as slices of a replay do (`engine.batch`).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cepbook.engine.delta import EMPTY, GONE, MORE, Record, Row
-from cepbook.engine.layout import records
+from cepbook.engine.batch import Slice
 from cepbook.engine.runtime import Config, Runtime, Statement
 from cepbook.errors import EventError, StatementError
-from cepbook.lang.catalog import EventType
+from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
-from cepbook.spark.names import SEQ, TAG, TICK, TIME
+from cepbook.spark.delivered import CLOCK, EVENT, META, Collector, Order, Whole
+from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
 from cepbook.spark.schema import Shape, shape_of, to_array
 
-_Cause = tuple[int, int, str, int, str, int]  # time, sequence, trigger, delivery, kind, position in it
-
-CLOCK, EVENT = "clock", "event"
-META: tuple[tuple[str, str, pa.DataType], ...] = (
-    ("statement", "string", pa.string()),
-    ("time", "bigint", pa.int64()),
-    ("sequence", "bigint", pa.int64()),
-    ("trigger", "string", pa.string()),
-    ("delivery", "bigint", pa.int64()),
-    ("kind", "string", pa.string()),
-    ("row", "bigint", pa.int64()),
-    ("error", "string", pa.string()),
-)
-ROWS_PER_BATCH = 10_000
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement to deploy: its `name` in the workbench, its own EPL text (of another dialect the whole text that it
-    is a part of), and whether its rows are wanted.
-    """
+    """One statement to deploy: its `name` in the workbench, a module of it alone, and whether its rows are wanted."""
 
     name: str
-    epl: str
+    module: ModulePlan
     collect: bool
 
 
@@ -56,7 +40,8 @@ class Step:
 class Program:
     """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag, `outputs` the
     columns of the collected statements, `types` the event types that no step creates, `functions` the registered ones
-    with their result types, `variables` what `Runtime.define_variable` takes, with the values at the start.
+    with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
+    rows of `TICK` hold all times at which the clock of the whole stream stops.
     """
 
     steps: tuple[Step, ...]
@@ -66,16 +51,9 @@ class Program:
     nested: Mapping[str, EventType]
     config: Config
     start: int
-    functions: Mapping[str, tuple[Callable[..., Any], Any]] = field(default_factory=dict)
+    functions: Mapping[str, tuple[Callable[..., Any], FunctionType]] = field(default_factory=dict)
     variables: tuple[tuple[str, Type, Any, bool], ...] = ()
-
-    @property
-    def fingerprint(self) -> str:
-        """Equal programs have equal fingerprints; functions count by name, since plans refer to them by name."""
-        types = [(t.name, list(t.properties.items()), t.supertypes, t.time_property) for t in self.types]
-        functions = sorted((n, str(f[1])) for n, f in self.functions.items())
-        known = (self.steps, types, self.config, functions, self.variables)
-        return hashlib.sha256(repr(known).encode()).hexdigest()
+    stops: bool = False
 
 
 def output_schema(program: Program) -> tuple[str, pa.Schema]:
@@ -93,153 +71,130 @@ def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
     """The function for ``mapInArrow``. Its input must be sorted by time, sequence and tag."""
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(program)
+        task = Task(program)
         for batch in batches:
-            task.consume(batch)
-            yield from task.drain()
+            yield from task.take(batch)
+        yield from task.finish()
 
     return run_task
-
-
-_PLANS: dict[str, list[ModulePlan]] = {}  # of this worker process, by fingerprint
 
 
 def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
     """A fresh runtime with the program's statements, and the collected ones by name."""
     runtime = Runtime(program.config, start=program.start)
-    for name, (function, returns) in program.functions.items():
-        runtime.register_function(name, function, returns=returns)
+    for name, (function, of) in program.functions.items():  # names were checked when they were registered
+        runtime.functions[name], runtime.catalog.functions[name] = function, of
     for event_type in program.types:
         runtime.define(event_type)
-    for name, of, value, constant in program.variables:
-        runtime.define_variable(name, of, value, constant=constant)
-    key = program.fingerprint
-    plans = _PLANS.get(key)
-    compiled: list[ModulePlan] = []
+    for name, type_, value, constant in program.variables:
+        runtime.define_variable(name, type_, value, constant=constant)
     collected: dict[str, Statement] = {}
-    for number, step in enumerate(program.steps):
-        plan = plans[number] if plans is not None else _compile(runtime, step)
-        compiled.append(plan)
-        deployment = runtime.deploy(plan)
+    for step in program.steps:
+        deployment = runtime.deploy(step.module)
         if step.collect:
             collected[step.name] = deployment.statements[0]
-    _PLANS[key] = compiled
     return runtime, collected
 
 
-def _compile(runtime: Runtime, step: Step) -> ModulePlan:
-    module = runtime.compile(step.epl)
-    (statement,) = [each for each in module.statements if each.name == step.name] or module.statements
-    # an unnamed statement was numbered among its module's, so it must be told its name
-    return replace(module, statements=(replace(statement, name=step.name),))
+class Task:
+    """A runtime over the batches of one task; or, with `loaded`, over those that go on from a state that was kept."""
 
-
-class _Stimulus:
-    """What the runtime is being given at the moment: all rows delivered meanwhile are due to it."""
-
-    __slots__ = ("sequence", "trigger")
-
-    def __init__(self) -> None:
-        self.sequence = 0
-        self.trigger = CLOCK
-
-
-class _Collector:
-    """The sink of one statement: keeps its rows with what caused them."""
-
-    __slots__ = ("_columns", "_number", "_position", "_seen", "_stimulus", "_taken")
-
-    def __init__(self, stimulus: _Stimulus) -> None:
-        self._columns: tuple[str, ...] | None = None
-        self._taken: list[tuple[_Cause, Record]] = []
-        self._stimulus = stimulus
-        self._seen: tuple[int, str] = (-1, "")
-        self._number = self._position = 0
-
-    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        self._columns = columns
-
-    def one(self, record: Record) -> None:
-        self._begin()
-        self._take(record, "insert")
-
-    def extend(self, flat: list[Any]) -> None:
-        kind = ""
-        for record in records(flat, 2 + (1 if self._columns is None else len(self._columns))):
-            mark = record[0]
-            if not mark % 2:
-                self._begin()
-            if mark != EMPTY:
-                if not mark % 2 or (mark == GONE and kind == "insert"):
-                    self._position = 0
-                kind = "insert" if mark <= MORE else "remove"
-                self._take(record, kind)
-
-    def _begin(self) -> None:
-        """A delivery."""
-        now = (self._stimulus.sequence, self._stimulus.trigger)
-        self._number = self._number + 1 if now == self._seen else 0
-        self._seen = now
-        self._position = 0
-
-    def _take(self, record: Record, kind: str) -> None:
-        self._taken.append(((record[1], *self._seen, self._number, kind, self._position), record))
-        self._position += 1
-
-    def drain(self, names: Iterable[str]) -> Iterator[tuple[list[_Cause], list[list[Any]]]]:
-        """What was taken since the last call, in parts: causes and the columns `names`."""
-        taken, self._taken = self._taken, []
-        for start in range(0, len(taken), ROWS_PER_BATCH):
-            part = taken[start : start + ROWS_PER_BATCH]
-            columns = [list(values) for values in zip(*(record[2:] for _, record in part), strict=True)]
-            if self._columns is None:
-                found = [[row.get(name) for row in columns[0]] for name in names]
-            else:
-                by_name = dict(zip(self._columns, columns, strict=True))
-                found = [by_name.get(name, [None] * len(part)) for name in names]
-            yield [cause for cause, _ in part], found
-
-
-class _Task:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, loaded: tuple[Runtime, dict[str, Statement]] | None = None) -> None:
         self._program = program
-        self._stimulus = _Stimulus()
-        self._runtime, collected = load(program)
+        self.runtime, collected = loaded or load(program)
+        self._batch = self.runtime.batch([name for _, name, _, _ in program.inputs])
         self._failures: list[tuple[Any, ...]] = []
-        self._runtime.add_error_listener(self._failed)
-        self._collectors: dict[str, _Collector] = {}
+        self.runtime.add_error_listener(self._failed)
+        self._collectors = {name: Collector(lambda: self._batch.cause) for name in collected}
         for name, statement in collected.items():
-            self._collectors[name] = _Collector(self._stimulus)
             statement.add_sink(self._collectors[name])
-        self._senders = {tag: self._runtime.sender(name) for tag, name, _, _ in program.inputs}
         self._shapes = _shapes(program)
         self._schema = output_schema(program)[1]
         self._last: tuple[int, int, int] | None = None
+        self._order = Order(_NONE, _NONE, _NONE, _NONE)
+        self._waiting = _NONE, _NONE  # stops of the clock behind all that has come, and their sequence numbers
 
-    def consume(self, batch: pa.RecordBatch) -> None:
-        """Replay one batch: before an event the clock advances to its time; a tick advances the clock only."""
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Replay one batch; what is delivered meanwhile, in batches of the declared schema."""
+        if not batch.num_rows:
+            return
         tags, times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TAG, TIME, SEQ))
         self._check(batch, tags, times, sequences)
-        events = {tag: _events(batch, tags, tag, names, columns) for tag, _, names, columns in self._program.inputs}
-        runtime, stimulus, senders = self._runtime, self._stimulus, self._senders
-        now = runtime.now
-        for tag, time, sequence in zip(tags.tolist(), times.tolist(), sequences.tolist(), strict=True):
-            stimulus.sequence = sequence
-            if time > now:
-                stimulus.trigger = CLOCK
-                runtime.advance(time)
-                now = time
-            if tag != TICK:
-                stimulus.trigger = EVENT
-                senders[tag](next(events[tag]))
+        ticks = tags == TICK
+        if ticks.any():
+            self._await(batch.filter(pa.array(ticks)))
+            events = pa.array(~ticks)
+            batch, upto = batch.filter(events), int(times[-1])
+            tags, times, sequences = tags[~ticks], times[~ticks], sequences[~ticks]
+        else:
+            upto = int(times[-1])
+        stops, numbers = self._due(upto, times, sequences)
+        self._order = Order(times, sequences, stops, numbers)
+        slices = []
+        for tag, name, properties, columns in self._program.inputs:
+            found = np.flatnonzero(tags == tag)
+            if len(found):
+                alone = len(found) == len(tags)
+                own, part = times if alone else times[found], batch.select(list(columns))
+                part = part if alone else part.filter(pa.array(tags == tag))
+                needed = self._batch.columns[name]
+                values = {p: plain(part.column(i)) for i, p in enumerate(properties) if p in needed}
+                if not self._batch.reasons:
+                    values |= {p: [None] * len(found) for p in needed if p not in values}
+                slices.append(Slice(name, own.tolist(), values, None if alone else found.tolist()))
+        own_stops = len(slices) == 1 and not self._program.stops and stops[-1:].tolist() == times[-1:].tolist()
+        self._batch.run(slices, None if own_stops else stops.tolist())
+        yield from self.drain()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The stops of the clock behind the last event."""
+        stops, numbers = self._waiting
+        if len(stops):
+            self._waiting = _NONE, _NONE
+            self._order = Order(_NONE, _NONE, stops, numbers)
+            self._batch.run([], stops.tolist())
+            yield from self.drain()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Everything delivered since the last call, in batches of the declared schema."""
+        """Everything delivered since the last call."""
         for number, (name, event_type) in enumerate(self._program.outputs):
-            for causes, columns in self._collectors[name].drain(event_type.properties):
-                yield self._batch(number, name, [(name, *cause, None) for cause in causes], columns)
-        yield from self._errors()
+            found = self._collectors[name].drain(name, event_type.properties, self._order)
+            if found is not None:
+                yield self._delivered(number, name, *found)
+        if self._failures:
+            failed, self._failures = self._failures, []
+            columns = zip(*failed, strict=True)
+            meta = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, META, strict=True)]
+            yield self._assembled(meta, {}, len(failed))
 
+    # -------------------------------------------------------------- the clock
+    def _await(self, ticks: pa.RecordBatch) -> None:
+        """Stops of the clock that are to come."""
+        times, numbers = [self._waiting[0]], [self._waiting[1]]
+        for i in range(ticks.num_rows):
+            block = ticks.column(STOPS)[i] if STOPS in ticks.schema.names else None
+            if block is None or not block.is_valid:
+                times.append(np.array([ticks.column(TIME)[i].as_py()]))
+                numbers.append(np.array([ticks.column(SEQ)[i].as_py()]))
+            else:
+                times.append(block.values.field(0).to_numpy())
+                numbers.append(block.values.field(1).to_numpy())
+        self._waiting = np.concatenate(times), np.concatenate(numbers)
+
+    def _due(self, upto: int, times: Whole, sequences: Whole) -> tuple[Whole, Whole]:
+        """The stops of the clock up to `upto`, and the sequence numbers of the events that it goes there for."""
+        waiting, numbers = self._waiting
+        end = int(np.searchsorted(waiting, upto, side="right"))
+        stops, found = waiting[:end], numbers[:end]
+        self._waiting = waiting[end:], numbers[end:]
+        if not self._program.stops:
+            own, first = np.unique(times, return_index=True)
+            stops, found = np.concatenate([own, stops]), np.concatenate([sequences[first], found])
+        elif len(times) and (not len(stops) or times[0] < stops[0]):  # the clock is there already
+            stops, found = np.concatenate([times[:1], stops]), np.concatenate([sequences[:1], found])
+        return stops, found
+
+    # -------------------------------------------------------------- checks
     def _check(self, batch: pa.RecordBatch, tags: Any, times: Any, sequences: Any) -> None:
         if batch.column(TIME).null_count:
             at = batch.column(TIME).is_null().to_pylist().index(True)
@@ -247,8 +202,6 @@ class _Task:
         if batch.column(SEQ).null_count:
             at = batch.column(SEQ).is_null().to_pylist().index(True)
             raise EventError(f"the sequence number of an event of {self._type_name(int(tags[at]))} is missing")
-        if not len(times):
-            return
         order = np.stack([times, sequences, tags], axis=1)
         same = (order[1:] == order[:-1]).all(axis=1) & (tags[1:] != TICK)
         first = tuple(order[0].tolist())
@@ -269,49 +222,47 @@ class _Task:
     def _type_name(self, tag: int) -> str:
         return next((name for number, name, _, _ in self._program.inputs if number == tag), "another type")
 
-    def _batch(self, number: int, name: str, meta: list[tuple[Any, ...]], columns: list[list[Any]]) -> pa.RecordBatch:
+    # -------------------------------------------------------------- what goes out
+    def _delivered(self, number: int, name: str, meta: list[pa.Array], columns: list[list[Any]]) -> pa.RecordBatch:
         event_type = self._program.outputs[number][1]
         values = [
             to_array(column, shape, f"{name}.{own}")
             for own, column, shape in zip(event_type.properties, columns, self._shapes[number], strict=True)
         ]
         own = pa.StructArray.from_arrays(values, fields=list(_struct_type(self._shapes[number])))
-        return self._assemble(meta, {number: own}, len(meta))
-
-    def _errors(self) -> Iterator[pa.RecordBatch]:
-        """Failures of statements at run time, as rows of their own: as in a notebook they end nothing."""
-        found, self._failures = self._failures, []
-        if found:
-            yield self._assemble(found, {}, len(found))
+        return self._assembled(meta, {number: own}, len(meta[0]))
 
     def _failed(self, error: StatementError) -> None:
-        if error.statement in self._collectors:  # what only feeds others reports in its own job
-            now = (self._runtime.now, self._stimulus.sequence, self._stimulus.trigger)
-            self._failures.append((error.statement, *now, 0, "error", len(self._failures), str(error)))
+        """Failures of statements at run time are rows of their own: as in a notebook they end nothing."""
+        if error.statement not in self._collectors:  # what only feeds others reports in its own job
+            return
+        place, phase = self._batch.cause[:2]
+        trigger, time, order = EVENT, self.runtime.now, self._order
+        if phase == 1 and place < len(order.times):
+            time, sequence = int(order.times[place]), int(order.sequences[place])
+        else:
+            trigger = CLOCK
+            sequence = int(order.sequence_of(*(np.array([v]) for v in (place, 0, time)))[0])
+        self._failures.append((error.statement, time, sequence, trigger, 0, "error", len(self._failures), str(error)))
 
-    def _assemble(self, meta: list[tuple[Any, ...]], own: Mapping[int, pa.Array], count: int) -> pa.RecordBatch:
-        columns = zip(*meta, strict=True)
-        arrays = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, META, strict=True)]
+    def _assembled(self, meta: Sequence[pa.Array], own: Mapping[int, pa.Array], count: int) -> pa.RecordBatch:
+        arrays = list(meta)
         for number, shapes in enumerate(self._shapes):
             arrays.append(own[number] if number in own else pa.nulls(count, _struct_type(shapes)))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _events(
-    batch: pa.RecordBatch, tags: Any, tag: int, names: tuple[str, ...], columns: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
-    """The events of one type in the batch, as dicts; a fresh dict each, since the engine keeps them."""
-    chosen = tags == tag
-    count = int(chosen.sum())
-    if count == 0:
-        return iter(())
-    if not names:
-        return ({} for _ in range(count))
-    part = batch.select(list(columns))
-    if count < len(tags):
-        part = part.filter(pa.array(chosen))
-    values = [column.to_pylist() for column in part.columns]
-    return (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
+def plain(column: pa.Array) -> list[Any]:
+    """The values of a column as the engine takes them; equal strings are one object, quick to compare."""
+    of = column.type
+    if not column.null_count and (pa.types.is_integer(of) or pa.types.is_floating(of)):
+        return list(column.to_numpy(zero_copy_only=False).tolist())
+    if pa.types.is_string(of) and len(column):
+        coded = column.dictionary_encode()
+        if 2 * len(coded.dictionary) < len(column):
+            words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+            return list(words[coded.indices.fill_null(len(words) - 1).to_numpy()].tolist())
+    return list(column.to_pylist())
 
 
 def _shapes(program: Program) -> tuple[tuple[Shape, ...], ...]:
