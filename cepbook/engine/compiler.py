@@ -27,7 +27,6 @@ from cepbook.engine.variables import ContextVariable, Variable, Variables, initi
 from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
 from cepbook.lang.bind import Options
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.dialects import translated
 from cepbook.lang.plan import (
     CreateContextStatement,
     CreateContextTreeStatement,
@@ -47,6 +46,7 @@ from cepbook.lang.plan import (
     StatementPlan,
     UpdateStatement,
 )
+from cepbook.lang.reading import translated
 from cepbook.lang.rewrite import rewrite
 
 

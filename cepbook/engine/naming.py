@@ -9,7 +9,7 @@ from typing import TypeVar
 from cepbook.errors import ParseError, UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang.bind.call import BUILT_IN
-from cepbook.lang.dialects.epl import parse
+from cepbook.lang.reading import parse
 
 _Kept = TypeVar("_Kept")
 

@@ -29,9 +29,8 @@ from cepbook.lang import types as t
 from cepbook.lang.ast.node import mapped
 from cepbook.lang.bind.query import bind_query
 from cepbook.lang.catalog import Catalog, VariableType
-from cepbook.lang.dialects.epl import parse
-from cepbook.lang.dialects.parameters import uses, with_literals
 from cepbook.lang.plan import InsertRows, MergeStatement, ModulePlan, SelectStatement
+from cepbook.lang.reading import parse, uses, with_literals
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.text import settings_of
 from cepbook.lang.types import Type

@@ -25,7 +25,7 @@ META: tuple[tuple[str, str, pa.DataType], ...] = (
     ("error", "string", pa.string()),
 )
 CLOCK, EVENT = "clock", "event"
-_TRIGGERS, _KINDS = pa.array([CLOCK, EVENT]), pa.array(["insert", "remove"])
+_TRIGGERS, _KINDS = (CLOCK, EVENT), ("insert", "remove")  # no arrays yet: pyarrow would import pandas for them
 Whole = npt.NDArray[np.int64]
 
 
@@ -112,9 +112,9 @@ class Collector:
             pa.repeat(pa.scalar(name), len(times)),
             pa.array(times),
             pa.array(sequences[of]),
-            _TRIGGERS.take(pa.array(phases[of])),
+            pa.array(_TRIGGERS).take(pa.array(phases[of])),
             pa.array(numbers[of]),
-            _KINDS.take(pa.array(removed.astype(np.int8))),
+            pa.array(_KINDS).take(pa.array(removed.astype(np.int8))),
             pa.array(rows),
             pa.nulls(len(times), pa.string()),
         ]
