@@ -564,8 +564,9 @@ class Workbench(FromPython):
         statements: Sequence[str] | None = None,
         until: Moment | None = None,
         session: Any = None,
+        persist: bool | None = None,
     ) -> SparkRun:
-        """Run deployed select statements over Spark (or pandas) DataFrames, from an empty state.
+        """Run deployed select statements over frames, Arrow tables and Parquet files, from an empty state.
 
         As `cepbook.spark.run`. The clock begins at the workbench's start and ends at `until`.
         """
@@ -578,6 +579,7 @@ class Workbench(FromPython):
             start=self._start,
             until=None if until is None else to_time(until, self._config.second),
             session=session,
+            persist=persist,
         )
 
     def compare(self, batch: Any, **options: Any) -> Comparison:

@@ -39,20 +39,23 @@ def run(
     start: int = 0,
     until: int | None = None,
     session: SparkSession | None = None,
+    persist: bool | None = None,
 ) -> SparkRun:
     """Run the select statements that are deployed in `runtime` over `frames`, from an empty state.
 
-    `frames` maps event types to Spark or pandas DataFrames with a column for each property. The total order is the
-    replay's: `time` (a column, or one for each type; default: the type's time property; timestamps or whole ms),
-    then `sequence` (a column of whole numbers, compared across types), then the order of `frames`. Without
-    `sequence`, pandas frames count in row order; for Spark frames `SparkRun.order` says how ties are broken.
-    Missing values of pandas frames (NaN, NaT, NA) are null; in Spark frames null and NaN stay apart.
+    `frames` maps event types to Spark or pandas DataFrames, Arrow tables or paths of Parquet files, with a column for
+    each property. The total order is the replay's: `time` (a column, or one for each type; default: the type's time
+    property; dates, ISO 8601 texts or whole units of the clock), then `sequence` (a column of whole numbers, compared
+    across types), then the order of `frames`. Without `sequence`, rows of one time and type count in their own order;
+    where a Spark frame has none, `SparkRun.order` says so. NaN is null, as everywhere. A value that does not fit its
+    property ends the job with an error that names it, also where ``spark.sql.ansi.enabled`` is off.
 
     `statements` chooses some (default all). The clock begins at `start` (ms) and ends at `until` (ms); later events are
-    left out. Without a `session` the frames' own is used, or a local one is started. `runtime` itself is not
+    left out. Without a `session` the frames' own is used, or a local one is started. With `persist` Spark keeps what
+    was computed until `SparkRun.close`; by default where one job serves several statements. `runtime` itself is not
     touched. Raises `UsageError` and `EventError` for unknown names and for columns that are missing or do not fit.
     """
     require_pyspark()
     from cepbook.spark.execute import execute
 
-    return execute(runtime, frames, time, sequence, statements, start, until, session)
+    return execute(runtime, frames, time, sequence, statements, start, until, session, persist)

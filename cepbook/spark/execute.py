@@ -14,7 +14,7 @@ from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.spark.hosted import Program, Step, host, output_schema
-from cepbook.spark.inputs import Tagged, check_present, column_name, tag_frames, union
+from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
@@ -47,10 +47,12 @@ def execute(
     start: int,
     until: int | None,
     session: SparkSession | None,
+    persist: bool | None,
 ) -> SparkRun:
     """See `cepbook.spark.run`."""
-    jobs, placements, order, session = planned(runtime, frames, time, sequence, statements, start, until, session)
-    return SparkRun(session, [(job.program, job.output.persist()) for job in jobs], placements, order)
+    jobs, placements, tagged, session = planned(runtime, frames, time, sequence, statements, start, until, session)
+    made = [(job.program, job.output) for job in jobs]
+    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=persist)
 
 
 def planned(
@@ -62,9 +64,9 @@ def planned(
     start: int,
     until: int | None,
     session: SparkSession | None,
-) -> tuple[list[Job], dict[str, Placement], str, SparkSession]:
-    """The jobs that run the statements, how each is placed, how ties are broken, and the session."""
-    _check_frames(frames, runtime.catalog)
+) -> tuple[list[Job], dict[str, Placement], Tagged, SparkSession]:
+    """The jobs that run the statements, how each is placed, the events, and the session."""
+    _check_frames(frames, runtime.catalog, time)
     quiet_pandas_warning()
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
@@ -72,9 +74,9 @@ def planned(
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
-    tagged = tag_frames(session, frames, runtime.catalog.event_types, read, time, sequence)
+    tagged = tag_frames(session, frames, runtime.catalog.event_types, read, time, sequence, runtime.config.second)
     if until is not None:
-        tagged = Tagged(tagged.stream.where(F.col(TIME) <= until), tagged.columns, tagged.order)
+        tagged = replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
     jobs = []
     for group in _alike(placements):
         together = [lines[name] for name in group]
@@ -84,7 +86,7 @@ def planned(
         stops = placement.ticks and (placement.path == "by key" or others)
         program = replace(program, stops=stops)
         jobs.append(Job(program, _stream(tagged, program, placement, until, _tasks(session)), placement))
-    return jobs, placements, tagged.order, session
+    return jobs, placements, tagged, session
 
 
 def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
@@ -95,16 +97,15 @@ def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     return list(found.values())
 
 
-def _check_frames(frames: Mapping[str, Any], catalog: Catalog) -> None:
+def _check_frames(frames: Mapping[str, Any], catalog: Catalog, time: str | Mapping[str, str] | None) -> None:
+    """What can be told now, and not after the seconds that a Spark session takes to start."""
     if not frames:
         raise UsageError("no frames were given; say which DataFrame holds the events of which type: {'Tick': ticks}")
     for name, frame in frames.items():
         if name not in catalog.event_types:
             known = ", ".join(catalog.event_types) or "none"
             raise UsageError(f"there is no event type {name}; known are: {known}")
-        columns = getattr(frame, "columns", None)
-        if columns is not None:  # told now, not after the seconds that a Spark session takes to start
-            check_present([str(column) for column in columns], catalog.event_types[name])
+        check_frame(frame, catalog.event_types[name], time)
 
 
 def _targets(plans: Sequence[plan.StatementPlan], wanted: Sequence[str] | None) -> list[str]:

@@ -22,7 +22,7 @@ from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
 from cepbook.spark.delivered import CLOCK, EVENT, META, Collector, Order, Whole
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.schema import Shape, shape_of, to_array
+from cepbook.spark.schema import Shape, from_array, shape_of, to_array
 
 _NONE = np.empty(0, np.int64)
 
@@ -138,7 +138,9 @@ class Task:
                 own, part = times if alone else times[found], batch.select(list(columns))
                 part = part if alone else part.filter(pa.array(tags == tag))
                 needed = self._batch.columns[name]
-                values = {p: plain(part.column(i)) for i, p in enumerate(properties) if p in needed}
+                known = self.runtime.catalog.event_types
+                of = known[name].properties
+                values = {p: plain(part.column(i), of[p], known) for i, p in enumerate(properties) if p in needed}
                 if not self._batch.reasons:
                     values |= {p: [None] * len(found) for p in needed if p not in values}
                 slices.append(Slice(name, own.tolist(), values, None if alone else found.tolist()))
@@ -252,17 +254,17 @@ class Task:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def plain(column: pa.Array) -> list[Any]:
-    """The values of a column as the engine takes them; equal strings are one object, quick to compare."""
-    of = column.type
-    if not column.null_count and (pa.types.is_integer(of) or pa.types.is_floating(of)):
+def plain(column: pa.Array, of: Type, types: Mapping[str, EventType]) -> list[Any]:
+    """The values of a column of type `of` as the engine takes them; equal strings are one object, quick to compare."""
+    found = column.type
+    if not column.null_count and (pa.types.is_integer(found) or pa.types.is_floating(found)):
         return list(column.to_numpy(zero_copy_only=False).tolist())
-    if pa.types.is_string(of) and len(column):
+    if pa.types.is_string(found) and len(column):
         coded = column.dictionary_encode()
         if 2 * len(coded.dictionary) < len(column):
             words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
             return list(words[coded.indices.fill_null(len(words) - 1).to_numpy()].tolist())
-    return list(column.to_pylist())
+    return from_array(column, of, types)
 
 
 def _shapes(program: Program) -> tuple[tuple[Shape, ...], ...]:

@@ -1,12 +1,18 @@
-"""Frames of events, Spark's or pandas', as one tagged stream in a total order.
+"""Frames of events (Spark, pandas, Arrow, Parquet files) as one tagged stream in a total order.
 
 The stream has the columns `TAG` (position of the event type in the caller's mapping; -1 for a bare clock tick), `TIME`
-(ms), `SEQ`, and for every event type its properties, prefixed. Order: time, then sequence, then the type's position.
+(units of the clock), `SEQ`, and for every event type its properties, prefixed. Order: time, then sequence, then the
+type's position. Where the caller names no sequence one is made without sorting anything: type, then file and row.
 """
 
 from __future__ import annotations
 
+import io
+import logging
+import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -14,35 +20,85 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
+from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
+from cepbook.spark.casts import Place, checked, event_time, failing
 from cepbook.spark.names import SEQ, TAG, TIME
-from cepbook.spark.schema import quote, shape_of
+from cepbook.spark.schema import quote
 
 GIVEN = "events of one time are ordered by the column {0}"
 FRAME_ORDER = "events of one time are ordered by type (order of the mapping), then by row"
-BY_COLUMNS = (
-    "the frames have no sequence column: events of one time are ordered by type (order of the mapping), then by the "
-    "columns that the statements read; give sequence='column' to keep the order of arrival"
+FILE_ORDER = "events of one time are ordered by type (order of the mapping), then by file name and row in the file"
+UNCERTAIN = (
+    "events of one time are in no certain order: {0} has no order of its own and no sequence column; "
+    "give sequence='column'"
+)
+_TYPE_BITS = 58  # a made sequence: the type above, below 2**25 partitions or files of 2**33 rows
+_ROW_BITS = 33
+_IN_ORDER = frozenset(
+    "Project Filter ColumnarToRow Coalesce Union LocalTableScan Range InMemoryTableScan InMemoryRelation Scan FileScan "
+    "Generate SerializeFromObject".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The events as one DataFrame; `columns[i]` belong to type i; `order` says how ties are broken."""
+    """The events as one DataFrame; `columns[i]` belong to type i; `order` says how ties are broken.
+
+    Unless `certain` two runs may order events of one time differently.
+    """
 
     stream: DataFrame
     columns: tuple[tuple[str, ...], ...]
     order: str
+    certain: bool = True
 
 
 def column_name(tag: int, position: int) -> str:
     """The stream's column for property number `position` (of those read) of type number `tag`."""
     return f"e{tag}_{position}"
+
+
+def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str] | None) -> None:
+    """Raise `UsageError` or `EventError` for what can be seen without Spark: told before a session starts."""
+    name = event_type.name
+    if getattr(frame, "isStreaming", False) is True:
+        raise UsageError(
+            f"the DataFrame for `{name}` is a streaming one, which has no end; give one that was read with "
+            "`spark.read`, not `spark.readStream`"
+        )
+    if isinstance(frame, str | os.PathLike):
+        path = os.fspath(frame)
+        if "://" not in path and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
+            raise UsageError(f"there is no file {path!r}")
+        if not path.lower().rstrip("/").endswith((".parquet", ".pq")) and not os.path.isdir(path):
+            raise UsageError(f"{path!r} is no Parquet file (.parquet, .pq) or directory; read it into a frame first")
+        return
+    columns = columns_of(frame)
+    if columns is None:
+        raise UsageError(
+            f"events of {name}: expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file, "
+            f"not {type(frame).__name__}"
+        )
+    check_present(columns, event_type)
+    column = _time_column(time, event_type)
+    if column not in columns and getattr(getattr(frame, "index", None), "name", None) != column:
+        raise EventError(_no_column(column, name, columns))
+
+
+def columns_of(frame: Any) -> list[str] | None:
+    """The names of a frame's or table's columns; None for something else."""
+    if isinstance(frame, pa.Table):
+        return list(frame.column_names)
+    if isinstance(frame, pd.DataFrame | DataFrame) or hasattr(frame, "sparkSession"):
+        return [str(column) for column in frame.columns]
+    return None
 
 
 def tag_frames(
@@ -52,36 +108,45 @@ def tag_frames(
     read: Mapping[str, Sequence[str]],
     time: str | Mapping[str, str] | None,
     sequence: str | Mapping[str, str] | None,
+    second: int = 1000,
 ) -> Tagged:
-    """The frames (event type name -> Spark or pandas DataFrame) as one stream with the properties in `read`.
+    """The frames (event type name -> frame, table or path) as one stream with the properties in `read`.
 
-    Raises `UsageError` for a missing or ill-typed column, a missing time, or something that is no DataFrame.
+    Raises `UsageError` and `EventError` for a missing or ill-typed column, a missing time, or something that is none.
     """
-    if sequence is None and not any(isinstance(f, DataFrame) for f in frames.values()):
-        return _tag_pandas(session, frames, types, read, time)
-    parts = []
-    for tag, (name, frame) in enumerate(frames.items()):
-        ordered_by = _chosen(sequence, name)
-        if not isinstance(frame, DataFrame):
-            table = _arrow_of(frame, types[name], read[name], _time_column(time, types[name]), ordered_by)
-            frame, at, seq = session.createDataFrame(table), F.col(TIME), F.col(SEQ)
-            values = [F.col(_property(i)) for i in range(len(read[name]))]
+    opened = {n: _opened(session, frame) for n, frame in frames.items()}
+    for name, frame in opened.items():
+        check_frame(frame, types[name], time)
+    whole = not any(_is_spark(frame) for frame in opened.values())
+    tables = {}
+    for name, frame in opened.items():
+        if not _is_spark(frame):
+            at, number = _time_column(time, types[name]), _chosen(sequence, name)
+            tables[name] = _table_of(frame, types, name, read[name], at, number, second)
+    if sequence is None and whole:
+        tables = _numbered(tables)
+    parts, orders = [], []
+    for tag, (name, frame) in enumerate(opened.items()):
+        if name in tables:
+            part = session.createDataFrame(tables[name])
+            sequenced = F.col(SEQ) if whole or sequence is not None else F.col(SEQ) + F.lit(tag << _TYPE_BITS)
+            values, clock = [F.col(_property(i)) for i in range(len(read[name]))], F.col(TIME)
         else:
-            check_present(frame.columns, types[name])
-            at = _millis(frame, _time_column(time, types[name]), name)
-            seq = F.lit(0) if ordered_by is None else _existing(frame, ordered_by, name).cast("bigint")
-            values = [_property_column(frame, types[name], p, types) for p in read[name]]
+            column = _time_column(time, types[name])
+            place = Place(column, name, F.concat(F.lit(f"`{column}` = "), _shown(column)))
+            clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
+            values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
+            chosen = _chosen(sequence, name)
+            if chosen is None:
+                part, sequenced, order = _made_sequence(frame, tag, name)
+                orders.append(order)
+            else:
+                part, sequenced = frame, _given_sequence(frame, chosen, name, place)
         named = [v.alias(column_name(tag, i)) for i, v in enumerate(values)]
-        head = [F.lit(tag).alias(TAG), at.alias(TIME), seq.cast("bigint").alias(SEQ)]
-        parts.append(frame.select(*head, *named))
-    stream = union(parts)
+        parts.append(part.select(F.lit(tag).alias(TAG), clock.alias(TIME), sequenced.cast("bigint").alias(SEQ), *named))
     columns = tuple(tuple(column_name(tag, i) for i in range(len(read[n]))) for tag, n in enumerate(frames))
-    if sequence is not None:
-        shown = sequence if isinstance(sequence, str) else ", ".join(f"{t}.{c}" for t, c in sequence.items())
-        return Tagged(stream, columns, GIVEN.format(shown))
-    ties = [c for cs in columns for c in cs]
-    order = Window.orderBy(TIME, TAG, SEQ, *ties)
-    return Tagged(stream.withColumn(SEQ, F.row_number().over(order).cast("bigint") - 1), columns, BY_COLUMNS)
+    order, certain = _order_of(sequence, orders)
+    return Tagged(union(parts), columns, order, certain)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -89,29 +154,103 @@ def union(parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
 
 
-def _tag_pandas(
-    session: SparkSession,
-    frames: Mapping[str, Any],
-    types: Mapping[str, EventType],
-    read: Mapping[str, Sequence[str]],
-    time: str | Mapping[str, str] | None,
-) -> Tagged:
-    """pandas frames only: the driver knows the order of arrival and numbers the events by it."""
-    tables = [_arrow_of(f, types[n], read[n], _time_column(time, types[n]), None) for n, f in frames.items()]
-    times = np.concatenate([t.column(TIME).to_numpy() for t in tables] or [np.empty(0, np.int64)])
+def _is_spark(frame: Any) -> bool:
+    return not isinstance(frame, pd.DataFrame | pa.Table)
+
+
+def _opened(session: SparkSession, frame: Any) -> Any:
+    return session.read.parquet(os.fspath(frame)) if isinstance(frame, str | os.PathLike) else frame
+
+
+# ---- the order
+
+
+def _order_of(sequence: str | Mapping[str, str] | None, orders: Sequence[str]) -> tuple[str, bool]:
+    if sequence is not None:
+        shown = sequence if isinstance(sequence, str) else ", ".join(f"{t}.{c}" for t, c in sequence.items())
+        return GIVEN.format(shown), True
+    uncertain = [order for order in orders if order not in (FRAME_ORDER, FILE_ORDER)]
+    if uncertain:
+        return UNCERTAIN.format(", ".join(uncertain)), False
+    return next((order for order in orders if order == FILE_ORDER), FRAME_ORDER), True
+
+
+def _numbered(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """All rows numbered in their total order: the driver has them, so the numbers can be dense."""
+    times = np.concatenate([t.column(TIME).to_numpy() for t in tables.values()] or [np.empty(0, np.int64)])
     place = np.empty(len(times), np.int64)
     place[np.argsort(times, kind="stable")] = np.arange(len(times))
-    parts, columns, start = [], [], 0
-    for tag, (name, table) in enumerate(zip(frames, tables, strict=True)):
-        names = [column_name(tag, i) for i in range(len(read[name]))]
-        positions = pa.array(place[start : start + table.num_rows], pa.int64())
+    found, start = {}, 0
+    for name, table in tables.items():
+        numbers = pa.array(place[start : start + table.num_rows], pa.int64())
+        found[name] = table.set_column(1, SEQ, numbers)
         start += table.num_rows
-        values = [table.column(_property(i)) for i in range(len(names))]
-        tags = pa.array(np.full(table.num_rows, tag, np.int32))
-        numbered = pa.table([tags, table.column(TIME), positions, *values], names=[TAG, TIME, SEQ, *names])
-        parts.append(session.createDataFrame(numbered))
-        columns.append(tuple(names))
-    return Tagged(union(parts), tuple(columns), FRAME_ORDER)
+    return found
+
+
+def _made_sequence(frame: DataFrame, tag: int, name: str) -> tuple[DataFrame, Column, str]:
+    """The frame with a sequence by which its rows can be ordered in tasks of their own, and what order that is."""
+    first = tag << _TYPE_BITS
+    plan = plan_of(frame)
+    nodes = set(re.findall(r"^[\s:+*\-|()\d]*([A-Z]\w+)", plan, re.MULTILINE))
+    if plan.count("FileScan parquet") == 1 and nodes <= {"Project", "Filter", "ColumnarToRow", "FileScan", "Physical"}:
+        found = _by_file(frame, first)
+        if found is not None:
+            return (*found, FILE_ORDER)
+    scans = re.findall(r"(?:File|Batch)?Scan (\w+)", plan)
+    files = [scan for scan in scans if scan != "ExistingRDD"]
+    single = not files or (set(files) <= {"parquet", "orc", "csv", "json", "text"} and len(frame.inputFiles()) == 1)
+    certain = nodes - {"Physical"} <= _IN_ORDER and single
+    return frame, F.monotonically_increasing_id() + F.lit(first), FRAME_ORDER if certain else name
+
+
+def plan_of(frame: DataFrame) -> str:
+    """Spark's physical plan as text."""
+    taken = io.StringIO()
+    with redirect_stdout(taken):  # the one way to see it that Spark Connect has, too
+        frame.explain()
+    return taken.getvalue()
+
+
+def _by_file(frame: DataFrame, first: int) -> tuple[DataFrame, Column] | None:
+    """By file and position in it, which filters, the division into tasks and the order of files do not change."""
+    log = logging.getLogger("DataFrameQueryContextLogger")
+    level, log.disabled = log.disabled, True  # that a frame does not hand on its files' metadata is no news
+    try:
+        kept = frame.withColumns({_ROW: F.col("_metadata.row_index"), _FILE: F.col("_metadata.file_path")})
+        kept.schema  # noqa: B018  Spark Connect analyses when asked
+    except AnalysisException:
+        return None
+    finally:
+        log.disabled = level
+    files = sorted(_path(path) for path in frame.inputFiles())
+    if len(files) == 1:
+        return kept, F.col(_ROW) + F.lit(first)
+    ranks = pa.table({_FILE: files, _RANK: pa.array(range(len(files)), pa.int64())})
+    ranked = kept.withColumn(_FILE, F.regexp_replace(_FILE, "^([a-z0-9]+):/+", "$1:/"))
+    ranked = ranked.join(F.broadcast(frame.sparkSession.createDataFrame(ranks)), on=_FILE, how="left")
+    unknown = F.raise_error(F.concat(F.lit("cepbook.errors.EventError: a file came while it was read: "), _FILE))
+    number = F.coalesce(F.col(_RANK), unknown.cast("bigint")) * F.lit(1 << _ROW_BITS) + F.col(_ROW)
+    return ranked, number + F.lit(first)
+
+
+_ROW, _FILE, _RANK = "__cepbook_row", "__cepbook_file", "__cepbook_rank"
+
+
+def _path(path: str) -> str:
+    return re.sub("^([a-z0-9]+):/+", r"\1:/", path)
+
+
+def _given_sequence(frame: DataFrame, column: str, name: str, time: Place) -> Column:
+    value = _existing(frame, column, name)
+    place = Place(column, name, time.row)
+    found = frame.schema[column].dataType
+    if not isinstance(found, st.IntegralType):
+        raise EventError(f"the sequence column `{column}` of `{name}` is {found.simpleString()}, not a whole number")
+    return F.coalesce(value.cast("bigint"), failing(place, value, "the sequence number is missing: ").cast("bigint"))
+
+
+# ---- columns
 
 
 def _property(position: int) -> str:
@@ -134,131 +273,60 @@ def _time_column(time: str | Mapping[str, str] | None, event_type: EventType) ->
     return column
 
 
+def _shown(column: str) -> Column:
+    return F.coalesce(F.col(quote(column)).cast("string"), F.lit("null"))
+
+
 def _existing(frame: DataFrame, column: str, type_name: str) -> Column:
     if column not in frame.columns:
         raise EventError(_no_column(column, type_name, frame.columns))
-    return frame[quote(column)]
+    return F.col(quote(column))
 
 
-def _millis(frame: DataFrame, column: str, type_name: str) -> Column:
-    """A whole number as it is, a timestamp or date as milliseconds since 1970 UTC (zone-less ones are UTC)."""
-    value = _existing(frame, column, type_name)
-    found = frame.schema[column].dataType
-    if isinstance(found, st.IntegralType):
-        return value.cast("bigint")
-    if isinstance(found, st.TimestampType):
-        return F.unix_millis(value)
-    if isinstance(found, (st.TimestampNTZType, st.DateType)):
-        origin = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        return F.timestamp_diff("MILLISECOND", origin, value.cast("timestamp_ntz"))
-    shown = found.simpleString()
-    raise EventError(f"the column `{column}` of `{type_name}` is {shown}, not a timestamp or whole milliseconds")
-
-
-def _property_column(frame: DataFrame, event_type: EventType, name: str, types: Mapping[str, EventType]) -> Column:
-    declared = event_type.properties[name]
+def _property_column(
+    frame: DataFrame, event_type: EventType, name: str, types: Mapping[str, EventType], time: Place, second: int
+) -> Column:
+    place = Place(name, event_type.name, time.row)
     value = _existing(frame, name, event_type.name)
-    found = frame.schema[name].dataType
-    moment = isinstance(found, (st.TimestampType, st.TimestampNTZType, st.DateType))
-    if moment and declared.name == "long":
-        return _millis(frame, name, event_type.name)
-    shape = shape_of(declared, types)
-    if shape.json:  # no fixed shape: the values stay as Spark has them
-        return value
-    if not _fits(found, declared.name):
-        raise EventError(
-            f"the column {name} of the frame for {event_type.name} is {found.simpleString()}, "
-            f"but the property is {declared}"
-        )
-    return value if found.simpleString() == shape.ddl else value.cast(shape.ddl)
+    return checked(value, frame.schema[name].dataType, event_type.properties[name], types, place, second)
 
 
-def _fits(found: st.DataType, declared: str) -> bool:
-    """Whether Spark's cast keeps the value or fails (ANSI); a fraction would be cut off silently."""
-    if isinstance(found, st.NullType):
-        return True
-    if declared in ("byte", "short", "int", "long", "biginteger"):
-        return isinstance(found, st.IntegralType) or (isinstance(found, st.DecimalType) and found.scale == 0)
-    if declared in ("float", "double", "bigdecimal"):
-        return isinstance(found, st.NumericType)
-    if declared in ("string", "char"):
-        return isinstance(found, (st.StringType, st.VarcharType, st.CharType))
-    if declared == "boolean":
-        return isinstance(found, st.BooleanType)
-    return True
-
-
-def _arrow_of(frame: Any, event_type: EventType, read: Sequence[str], time: str, sequence: str | None) -> pa.Table:
-    """A pandas frame as an Arrow table (`TIME`, `SEQ`, p0, p1, …); missing values (NaN, NaT, NA, None) are null."""
-    name = event_type.name
-    if not isinstance(frame, pd.DataFrame):
-        raise UsageError(f"events of {name}: expected a Spark or pandas DataFrame, not {type(frame).__name__}")
-    check_present([str(c) for c in frame.columns], event_type)
-    at = _times(_series(frame, time, name), f"the time column {time} of {name}")
+def _table_of(
+    frame: Any,
+    types: Mapping[str, EventType],
+    name: str,
+    read: Sequence[str],
+    time: str,
+    sequence: str | None,
+    second: int,
+) -> pa.Table:
+    """A pandas frame or Arrow table as a table of `TIME`, `SEQ`, p0, p1, …"""
+    event_type = types[name]
+    at = event_times(_column(frame, time, name), f"time column `{time}` of `{name}`", second)
     if sequence is None:
         number = pa.array(np.arange(len(frame)))
     else:
-        number = _as(_series(frame, sequence, name), pa.int64(), f"the sequence column {sequence} of {name}")
-    values = [_pandas_property(frame, event_type, p) for p in read]
+        where = f"sequence column `{sequence}` of `{name}`"
+        given = plain(_column(frame, sequence, name))
+        if not pa.types.is_integer(given.type) or given.null_count:
+            raise EventError(f"{where}: a sequence is whole numbers without gaps, not {given.type}")
+        number = given.cast(pa.int64())
+    values = []
+    for p in read:
+        where = f"column `{p}` of `{name}`"
+        values.append(property_of(_column(frame, p, name), event_type.properties[p], types, where, second))
     return pa.table([at, number, *values], names=[TIME, SEQ, *(_property(i) for i in range(len(read)))])
 
 
-def _series(frame: pd.DataFrame, column: str, type_name: str) -> pd.Series[Any]:
+def _column(frame: Any, column: str, type_name: str) -> pa.Array | pa.ChunkedArray:
+    where = f"column `{column}` of `{type_name}`"
+    if isinstance(frame, pa.Table):
+        return frame.column(column)
     if column in frame.columns:
-        return frame[column]
+        return arrow_of(frame[column], where)
     if column == frame.index.name:
-        return frame.index.to_series()
+        return arrow_of(frame.index.to_series(), where)
     raise EventError(_no_column(column, type_name, [str(c) for c in frame.columns]))
-
-
-def _pandas_property(frame: pd.DataFrame, event_type: EventType, name: str) -> pa.Array:
-    declared = event_type.properties[name]
-    series, what = frame[name], f"the column {name} of {event_type.name}"
-    shape = shape_of(declared, {})
-    if shape.json:
-        return _whole(pa.array(series, from_pandas=True))
-    return _as(series, shape.arrow, what)
-
-
-def _times(series: pd.Series[Any], what: str) -> pa.Array:
-    missing = series.isna().to_numpy()
-    if missing.any():
-        raise EventError(
-            f"{what}: the event time is missing in {int(missing.sum())} rows, first in row {missing.argmax()}"
-        )
-    if series.dtype == object or isinstance(series.dtype, pd.StringDtype):
-        try:
-            series = pd.to_datetime(series, utc=True, format="ISO8601")
-        except (ValueError, TypeError) as wrong:
-            raise EventError(f"{what}: {wrong}") from wrong
-    return _as(series, pa.int64(), what)
-
-
-def _as(series: pd.Series[Any], wanted: pa.DataType, what: str) -> pa.Array:
-    """`series` as `wanted`, exactly; raises `EventError` when a value would change. Dates become ms since 1970 UTC."""
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        series = series.astype(series.cat.categories.dtype)
-    if wanted == pa.int64() and pd.api.types.infer_dtype(series, skipna=True) in ("datetime", "date"):
-        series = pd.to_datetime(series, utc=True)
-    if wanted == pa.int64() and series.dtype.kind in "mM":
-        return _millis_of(series)
-    try:
-        found = _whole(pa.array(series, from_pandas=True))
-        return found if found.type == wanted else found.cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as wrong:
-        raise EventError(f"{what} cannot be read as {wanted}: {wrong}") from wrong
-
-
-def _millis_of(series: pd.Series[Any]) -> pa.Array:
-    """Whole milliseconds of dates (zone-less ones are UTC) and time differences, cut off towards the past."""
-    if series.dtype.kind == "M" and getattr(series.dt, "tz", None) is not None:
-        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    unit = "datetime64[ms]" if series.dtype.kind == "M" else "timedelta64[ms]"
-    return pa.array(series.to_numpy(dtype=unit).astype("int64"), mask=series.isna().to_numpy())
-
-
-def _whole(found: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def check_present(columns: Sequence[str], event_type: EventType) -> None:

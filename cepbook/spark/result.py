@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = ("statement", "time", "sequence", "trigger", "delivery", "kind")
-_ORDER = ("sequence", "trigger", "delivery", "kind", "row")
+_ORDER = ("sequence", "trigger", "delivery", "kind")
+_FAILURE = ["statement", "time", "sequence", "error"]
 _T = TypeVar("_T")
 
 
 class SparkRun:
-    """The rows that the statements deliver over the given frames; computed when first asked for, then kept by Spark.
+    """The rows that the statements deliver over the given frames, computed when they are asked for.
+
+    A job that serves several statements keeps what it computed; one for a single statement computes anew each time
+    (`cepbook.spark.run`, `persist`).
 
     Each row of a statement's DataFrame has
 
@@ -39,7 +44,8 @@ class SparkRun:
     - ``kind``: ``"insert"`` or ``"remove"``;
     - the statement's columns. One that bears a name from above (or differs from another in case only) gets a ``_``.
 
-    `coverage` says for each statement how it was run and why, `order` how events of one time were ordered.
+    `coverage` says for each statement how it was run and why, `order` how events of one time were ordered; unless
+    `certain` they may come otherwise another time.
     """
 
     def __init__(
@@ -48,15 +54,21 @@ class SparkRun:
         jobs: Sequence[tuple[Program, DataFrame]],
         coverage: Mapping[str, Placement],
         order: str,
+        *,
+        certain: bool = True,
+        persist: bool | None = None,
     ) -> None:
         self.session = session
         self.coverage = coverage
         self.order = order
-        self._jobs = tuple(jobs)
-        self._found: dict[str, tuple[DataFrame, int, tuple[str, ...]]] = {}
-        for program, output in self._jobs:
+        self.certain = certain
+        kept = [(p, o.persist() if persist or (persist is None and len(p.outputs) > 1) else o) for p, o in jobs]
+        self._jobs = tuple(kept)
+        self._failures: dict[int, pa.Table] = {}
+        self._found: dict[str, tuple[DataFrame, int, tuple[str, ...], int]] = {}
+        for job, (program, output) in enumerate(self._jobs):
             for number, (name, event_type) in enumerate(program.outputs):
-                self._found[name] = (output, number, tuple(event_type.properties))
+                self._found[name] = (output, number, tuple(event_type.properties), job)
         self.statements = tuple(name for name in coverage if name in self._found)
 
     @property
@@ -78,14 +90,15 @@ class SparkRun:
 
     def frame(self, name: str) -> DataFrame:
         """The rows of one statement, in no particular order (sort by sequence, trigger, delivery)."""
-        rows: DataFrame = self._rows(name).drop("row")
-        return rows
+        output, number, own, _ = self._find(name)
+        values = [F.col(f"s{number}.c{i}").alias(f"c{i}") for i in range(len(own))]
+        return self._own_rows(output, name).select(*SHOWN, *values).toDF(*SHOWN, *self.columns(name).values())
 
     def union(self) -> DataFrame:
         """The rows of all statements, their own columns as one JSON text ``columns``."""
         parts = []
         for name in self.statements:
-            output, number, own = self._find(name)
+            output, number, own, _ = self._find(name)
             row = F.to_json(
                 F.struct(*(F.col(f"s{number}.c{i}").alias(c) for i, c in enumerate(free_names(own, ())))),
                 {"ignoreNullFields": "false"},
@@ -95,8 +108,15 @@ class SparkRun:
 
     def to_arrow(self, name: str) -> pa.Table:
         """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
-        table = self._run(lambda: self._rows(name).toArrow())
-        return table.sort_by([(column, "ascending") for column in _ORDER]).drop_columns(["row"])
+        number = self._find(name)[3]
+        rows, row, error = self._rows(name, failures=number not in self._failures)
+        table = self._run(rows.toArrow)
+        if number not in self._failures:  # they came along, so that nothing is computed twice for them
+            failed = pc.is_valid(table.column(error))
+            self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
+            table = table.filter(pc.invert(failed))
+        table = table.sort_by([(column, "ascending") for column in (*_ORDER, row)])
+        return table.drop_columns([row, error])
 
     def to_pandas(self, name: str) -> pd.DataFrame:
         """As `to_arrow`, as a pandas DataFrame (which shows null numbers as NaN)."""
@@ -105,8 +125,11 @@ class SparkRun:
 
     def errors(self) -> pd.DataFrame:
         """Failures of statements at run time: statement, time, sequence, error. They end nothing, as in a notebook."""
-        parts = [o.where("error is not null").select("statement", "time", "sequence", "error") for _, o in self._jobs]
-        found: pd.DataFrame = self._run(lambda: union(parts).toArrow()).sort_by("sequence").to_pandas()
+        for number, (_, output) in enumerate(self._jobs):
+            if number not in self._failures:
+                failed = output.where(F.col("error").isNotNull()).select(*_FAILURE)
+                self._failures[number] = self._run(failed.toArrow)
+        found: pd.DataFrame = pa.concat_tables(self._failures.values()).sort_by("sequence").to_pandas()
         return found
 
     def close(self) -> None:
@@ -124,18 +147,23 @@ class SparkRun:
         head = f"<tr>{left}statement</th>{left}on Spark</th>{left}because</th></tr>"
         return f"<table>{head}{rows}</table><p>{html.escape(self.order)}</p>"
 
-    def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...]]:
+    def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...], int]:
+        """The output that holds the statement's rows, their place in it, the columns, and the number of the job."""
         if name not in self._found:
             raise UsageError(f"the run has no statement {name}; it has {', '.join(self.statements)}")
         return self._found[name]
 
-    def _rows(self, name: str) -> DataFrame:
-        output, number, own = self._find(name)
-        values = [F.col(f"s{number}.c{i}") for i in range(len(own))]
-        names = [*SHOWN, "row", *self.columns(name).values()]
-        shown = [F.col(c) for c in (*SHOWN, "row")]
-        numbered = [v.alias(f"c{i}") for i, v in enumerate(values)]
-        return self._own_rows(output, name).select(*shown, *numbered).toDF(*names)
+    def _rows(self, name: str, failures: bool) -> tuple[DataFrame, str, str]:
+        """The rows of a statement, on request with the failures of all statements of its job, and the names of the
+        columns that hold a row's place in its delivery and the text of a failure.
+        """
+        output, number, own, _ = self._find(name)
+        shown = list(self.columns(name).values())
+        row, error = free_names(("row", "error"), (*SHOWN, *shown))
+        values = [F.col(f"s{number}.c{i}").alias(f"c{i}") for i in range(len(own))]
+        wanted = (F.col("statement") == F.lit(name)) & F.col("error").isNull()
+        rows = output.where(wanted | F.col("error").isNotNull() if failures else wanted)
+        return rows.select(*SHOWN, "row", "error", *values).toDF(*SHOWN, row, error, *shown), row, error
 
     @staticmethod
     def _own_rows(output: DataFrame, name: str) -> DataFrame:

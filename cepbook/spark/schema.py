@@ -86,6 +86,32 @@ def to_array(values: list[Any], shape: Shape, what: str) -> pa.Array:
         raise EventError(f"{what}: a value does not fit the declared type {shape.ddl}: {wrong}") from wrong
 
 
+def from_array(array: pa.Array, of: Type, types: Mapping[str, EventType]) -> list[Any]:
+    """What the engine holds for the values of a column: maps as dicts, a biginteger as an int."""
+    values: list[Any] = array.to_pylist()
+    convert = _back(array.type, of, types)
+    return values if convert is None else [None if v is None else convert(v) for v in values]
+
+
+def _back(found: pa.DataType, of: Type | None, types: Mapping[str, EventType]) -> Convert | None:
+    if pa.types.is_decimal(found):
+        return int if of is not None and of.name == "biginteger" else None
+    if pa.types.is_map(found):
+        inner = _back(found.item_type, None, types)
+        return dict if inner is None else lambda v: {k: None if x is None else inner(x) for k, x in v}
+    if pa.types.is_list(found):
+        return _each(_back(found.value_type, None if of is None else of.of, types))
+    if pa.types.is_struct(found):
+        event = types.get(of.event) if of is not None and of.event is not None else None
+        known: Mapping[str, Type] = {} if event is None else event.properties
+        parts = {field.name: _back(field.type, known.get(field.name), types) for field in found}
+        converts = {name: convert for name, convert in parts.items() if convert is not None}
+        if not converts:
+            return None
+        return lambda v: {k: converts[k](x) if x is not None and k in converts else x for k, x in v.items()}
+    return None
+
+
 def free_names(wanted: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
     """`wanted` with underscores appended where a name would repeat (Spark compares names without regard to case)."""
     used = {name.lower() for name in taken}
