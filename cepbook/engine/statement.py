@@ -286,7 +286,7 @@ class Statement(Storing):
         namespace["out"], namespace["push"] = (None, None) if ports is None else ports
         given = dict(namespace)
         if self.context is None and state is not None:
-            given.update(S=state, W=state[1], A=state[2], groups=state[2])
+            given.update(S=state, W=state[1], A=state[2], groups=self.groups_in(state))
         for name, parameters in self.program.bound.items():
             namespace[name].__defaults__ = tuple(given.get(parameter) for parameter in parameters)
 

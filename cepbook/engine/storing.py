@@ -73,6 +73,11 @@ class Storing:
         self.program.namespace.update(changed=self.owned.changed, admit=self.owned.admit)
         return self.owned
 
+    def groups_in(self, state: Any) -> Any:
+        """The aggregate part of a state; of a statement that feeds a table these are the items of the table."""
+        into = self.steps.into
+        return state[2] if into is None else self.program[self.program["__tables__"][into.store.name]].items(state[0])
+
     def insert(self, row: dict[str, Any]) -> None:
         """A row arrives at the named window that it created."""
         if self.context is None:

@@ -1,7 +1,7 @@
 """Tables at run time: rows by key, with plain columns and the cells of aggregation columns.
 
-An item is (ordinal, cells, row). The last of the cells is the row, a dict of all columns: what feeds an aggregation
-column keeps its value there up to date.
+An item is (ordinal, cells, row). The cells are one flat list (`cepbook.engine.rows.tablecells`), the last of them the
+row, a dict of all columns: what feeds an aggregation column keeps its value there up to date.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import ScopeIn
 from cepbook.engine.rows.frozen import key_code, thawed
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.tablecells import column_cells
 from cepbook.engine.rows.windows.view import Unbound
 from cepbook.lang import plan as p
 from cepbook.lang.catalog import StoreType
@@ -64,8 +65,7 @@ class Table(Store):
     def held(self, partition: Any, key: Any, column: str) -> Any:
         """What the events of a column are held in, of the row under `key`; null if there is none."""
         item = self._state(partition)[1].items.get(key)
-        place = list(self.type.calls).index(column)
-        return None if item is None else self._program["held"](item[1][place], place)
+        return None if item is None else self._program["HELD"][column](item[1])
 
     def row(self, partition: Any, key: Any) -> Row:
         """The row under `key`, or one of nulls."""
@@ -78,6 +78,11 @@ class Table(Store):
         return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
 
     # -------------------------------------------------------------- into table
+    def items(self, partition: Any) -> dict[Any, Item]:
+        """All items by key."""
+        found: dict[Any, Item] = self._state(partition)[1].items
+        return found
+
     def cells(self, partition: Any, key: Any) -> list[Any]:
         """The cells of the row under `key`, which is made if there is none."""
         state = self.owner.state if self._alone else self.owner.state_of(partition)
@@ -107,10 +112,9 @@ class Table(Store):
 
     def renew(self, item: Item, names: Sequence[str]) -> None:
         """Aggregation columns of a row begin anew."""
-        begin = self.fresh({})
-        for place, name in enumerate(self.type.calls):
-            if name in names:
-                item[1][place] = begin[place]
+        begin, places = self.fresh({}), self._program["PLACES"]
+        for name in names:
+            item[1][places[name]] = begin[places[name]]
 
     def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
         return {**super().functions(partition_of), "blank": self.blank, "renew": self.renew}
@@ -224,27 +228,25 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Pro
     with source.block("def on_event(e, S=None):"):
         source.line("return False")
     source.line("on_match = on_event")
+    cells, places = column_cells(scope, plan.store.calls)
+    source.bind("PLACES", places)
     with source.block("def new_cells(r):"):
-        lists = []
-        for number, (name, call) in enumerate(plan.store.calls.items()):
-            assert isinstance(call, p.AggregateCall)
-            made = Aggregates(scope, [call], Leaving.ANYHOW, False, f"c{number}_")
-            source.line(f"l{number} = {made.fresh()}")
-            made.load(f"l{number}")
-            source.line(f"r[{source.const(name, 'n')}] = {made.values[0]}")
-            lists.append(f"l{number}")
-        source.line(f"return [{', '.join([*lists, 'r'])}]")
-    with source.block("def held(cells, place):"):
-        source.line("return HELD[place](cells)")
+        made = ", ".join(initial for each in cells.values() for initial in each.initial)
+        source.line(f"l = [{made}]")
+        for name, each in cells.items():
+            each.load(f"l[{places[name].start}:{places[name].stop}]")
+            source.line(f"r[{source.const(name, 'n')}] = {each.values[0]}")
+        source.line("l.append(r)")
+        source.line("return l")
     readers = []
-    for number, call in enumerate(plan.store.calls.values()):
+    for number, (name, call) in enumerate(plan.store.calls.items()):
         assert isinstance(call, p.AggregateCall)
         if call.name in ("window", "sorted"):
-            readers.append(f"{number}: held{number}")
-            made = Aggregates(scope, [replace(call, reference=True)], Leaving.ANYHOW, False, f"c{number}_")
+            readers.append(f"{source.const(name, 'n')}: held{number}")
+            held = Aggregates(scope, [replace(call, reference=True)], Leaving.ANYHOW, False, f"c{number}_")
             with source.block(f"def held{number}(cells):"):
-                made.load("cells")
-                source.line(f"return {made.values[0]}")
+                held.load(f"cells[{places[name].start}:{places[name].stop}]")
+                source.line(f"return {held.values[0]}")
     source.line(f"HELD = {{{', '.join(readers)}}}")
     with source.block("def key_of(r):"):
         codes = [key_code(source, f"r[{source.const(name, 'n')}]", properties[name]) for name in plan.store.keys]

@@ -67,8 +67,14 @@ class Aggregates:
         touched: bool = False,
         shuffled: bool = False,
         joined: bool = False,
+        remembered: Callable[[], str] | None = None,
     ) -> None:
-        """`shuffled`: events do not always enter in the order of their ordinals, in which values stand all the same."""
+        """`shuffled`: events do not always enter in the order of their ordinals, in which values stand all the same.
+
+        `remembered` gives code of a new dict that is no cell, for the values of events that are taken out again as they
+        were.
+        """
+        self._remembered = remembered or (lambda: self._local("{}"))
         self.by_ordinal: type[Any] = accumulators.Placed if shuffled else OrderedDict
         self.scope = scope
         self.source: Source = scope.source
@@ -107,7 +113,7 @@ class Aggregates:
 
     def _remember(self, argument: Argument) -> None:
         if argument.remembered is None:
-            argument.remembered = self._local("{}")
+            argument.remembered = self._remembered()
             self.needs_ordinal = True
 
     def _events(self) -> Argument:
@@ -314,10 +320,10 @@ class Aggregates:
         if self.names:
             self.source.line(f"{', '.join(self.names)}{',' if len(self.names) == 1 else ''} = {state}")
 
-    def store(self, state: str) -> None:
-        """Put the locals that `enter` and `leave` assign back into the group's list."""
+    def store(self, state: str, begin: int = 0) -> None:
+        """Put the locals that `enter` and `leave` assign back into the group's list, where they stand from `begin`."""
         assigned = set().union(*(argument.assigned for argument in self.arguments))
-        for position, name in enumerate(self.names):
+        for position, name in enumerate(self.names, begin):
             if name in assigned:
                 self.source.line(f"{state}[{position}] = {name}")
 

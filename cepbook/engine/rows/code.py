@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 from cepbook.engine.delta import INSERT
@@ -49,7 +50,7 @@ class Code:
                 joined=bool(steps.inputs) and not _shuffled(steps),
             )
             if steps.into is None
-            else TableCells(scope, own, steps.into)
+            else TableCells(scope, own, steps.into, partial(self.slot, "{}"))
         )
         self.table = "" if steps.into is None else self.source.table(steps.into.store.name)
         self._look = self.slot("0") if steps.reclaims else ""  # when to look for groups that nobody touched
@@ -280,11 +281,18 @@ class Code:
         """``G`` becomes the cells of group `key`, made if new; its cells are loaded."""
         self._reclaim()
         if self.table:
-            self.source.line(f"{group} = {self.table}.cells(S[0], {key})")
+            self._find_in_table(group, key)
             self.aggregates.load(group)
             return
         self.find_or_make(group, "groups", key, self.aggregates.fresh())
         self.aggregates.load(group)
+
+    def _find_in_table(self, target: str, key: str) -> None:
+        """``target`` becomes the cells of a row of the table, made if new; ``groups`` are its items by key."""
+        with self.source.block(f"if {key} in groups:"):
+            self.source.line(f"{target} = groups[{key}][1]")
+        with self.source.block("else:"):
+            self.source.line(f"{target} = {self.table}.cells(S[0], {key})")
 
     def _reclaim(self) -> None:
         """Forget groups that nothing has touched for long, if it is time to look for them."""
@@ -347,7 +355,7 @@ class Code:
     def find_to_leave(self, key: str) -> None:
         """``G`` becomes the cells of the group that an event leaves; it is there if the event entered it."""
         if self.table:
-            self.source.line(f"G = {self.table}.cells(S[0], {key})")
+            self._find_in_table("G", key)
         elif self.steps.unpaired:
             self.find_or_make("G", "groups", key, self.aggregates.fresh())
         else:
@@ -383,10 +391,16 @@ class Code:
 
     def load_groups(self) -> None:
         """Make the aggregate part of ``S`` local."""
-        if self.table and not self.steps.grouped:
-            self.source.line(f"A = {self.table}.cells(S[0], ())")
+        if self.table:
+            self.source.line(f"groups = {self.table}.items(S[0])")
+            self.find_row()
         elif self.steps.aggregation is not None:
             self.source.line("groups = S[2]" if self.steps.grouped else "A = S[2]")
+
+    def find_row(self) -> None:
+        """Without groups ``A`` becomes the cells of the one row of the table."""
+        if not self.steps.grouped:
+            self._find_in_table("A", "()")
 
 
 def _shuffled(steps: Steps) -> bool:

@@ -233,8 +233,8 @@ class _Writer:
         if self.contextual:
             return []
         parts = ["S", "W"]
-        if self.steps.aggregation is not None and not (self.steps.runs_along or self.code.table):
-            parts.append("groups" if self.steps.grouped else "A")
+        if self.steps.aggregation is not None and not self.steps.runs_along:
+            parts.append("groups" if self.steps.grouped or self.code.table else "A")
         return parts
 
     def _needed_after_filter(self) -> set[str]:
@@ -262,8 +262,7 @@ class _Writer:
     def _arrival(self) -> None:
         if self.body.reads_now:
             self.source.line("now = clock.now")
-        if self.contextual or self.code.table:
-            self._load_for_arrival()
+        self._load_for_arrival()
         now = "now" if self.body.reads_now else "clock.now"
         self.body.arrival(Emitter(self.code, now, guarded=True), hoisted=False)
 
@@ -271,7 +270,7 @@ class _Writer:
     def _run(self) -> None:
         source, steps, code = self.source, self.steps, self.code
         plain = not (self.contextual or steps.grouped or code.local or steps.output) and steps.enters_alone
-        hoisted = plain and steps.aggregation is not None
+        hoisted = plain and steps.aggregation is not None and not code.table
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
         heads = ["times", "partitions"] if self.contextual else ["times"]
@@ -337,15 +336,17 @@ class _Writer:
             local = {name: f"p{i}" for i, name in enumerate(self.columns)}
             pairs = ", ".join(f"{source.const(n, 'n')}: {local[n]}" for n in self.all_properties)
             source.line(f"e = {{{pairs}}}")
-        if self.contextual or self.code.table:
-            self._load_for_arrival()
+        self._load_for_arrival()
         self.body.arrival(emit, hoisted=hoisted)
 
     def _load_for_arrival(self) -> None:
-        if self.steps.runs_along:
+        """What an event needs of its state, as far as it is not at hand for all events."""
+        if self.contextual and self.steps.runs_along:
             self.source.line("W = S[1]")
-        else:
+        elif self.contextual:
             self.code.load_state()
+        elif self.code.table:
+            self.code.find_row()
 
     # -------------------------------------------------------------- iterator
     def _rows(self) -> None:
@@ -369,7 +370,7 @@ class _Writer:
     def _snapshot(self) -> None:
         """As the iterator, but without windows the groups show (recorded: output_snapshot_when_terminated)."""
         source, code = self.source, self.code
-        if self.steps.kind != "fully_aggregated_grouped" or self.steps.holds:
+        if self.steps.kind != "fully_aggregated_grouped" or self.steps.holds or code.table:
             self._found()
             return
         by_level = source.bind("_level", itemgetter(0))
@@ -393,7 +394,7 @@ class _Writer:
             return
         contents = self.body.contents()
         snapshot = steps.output is not None and steps.output.which == "snapshot"
-        shows_groups = self.iterable_unbound or snapshot
+        shows_groups = (self.iterable_unbound or snapshot) and not code.table  # those of a table are its rows
         if shows_groups and not steps.holds and steps.kind == "fully_aggregated_grouped":
             with source.block("for k, G in groups.items():"):
                 code.aggregates.load("G")

@@ -524,7 +524,9 @@ class Steps:
     def reclaims(self) -> bool:
         """Whether groups are forgotten that nothing touches for a while."""
         aggregation = self.aggregation
-        return aggregation is not None and aggregation.reclaim is not None and not self.levels and not self.resets
+        if aggregation is None or self.levels or self.resets or self.into is not None:  # rows of a table stay
+            return False
+        return aggregation.reclaim is not None
 
     @property
     def changing(self) -> bool:

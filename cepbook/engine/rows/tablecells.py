@@ -1,8 +1,12 @@
-"""Aggregates whose cells are those of columns of a table (``into table``)."""
+"""Aggregates whose cells are those of columns of a table (``into table``).
+
+The cells of a row of a table are one flat list: those of its aggregation columns one after the other, as `places` says,
+and behind them the row, a dict of all columns. Generated code unpacks it as a whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cepbook.engine.rows.aggregate import Aggregates, Leaving
 from cepbook.engine.rows.expr import Scope
@@ -10,31 +14,51 @@ from cepbook.errors import Refusal
 from cepbook.lang import plan as p
 
 
-class TableCells(Aggregates):
-    """The aggregates of a statement that feeds a table, as `Aggregates`: each call has the cells of its column."""
+def column_cells(scope: Scope, calls: Mapping[str, object]) -> tuple[dict[str, Aggregates], dict[str, slice]]:
+    """The cells of each aggregation column as it is declared, and where they stand in the list of a row."""
+    cells: dict[str, Aggregates] = {}
+    places: dict[str, slice] = {}
+    begin = 0
+    for number, (name, call) in enumerate(calls.items()):
+        assert isinstance(call, p.AggregateCall)
+        cells[name] = Aggregates(scope, [call], Leaving.ANYHOW, False, f"c{number}_")
+        places[name] = slice(begin, begin + len(cells[name].names))
+        begin = places[name].stop
+    return cells, places
 
-    def __init__(self, scope: Scope, calls: Sequence[p.AggregateCall], into: p.IntoTable) -> None:
+
+class TableCells(Aggregates):
+    """The aggregates of a statement that feeds a table, as `Aggregates`: each call has the cells of its column.
+
+    What the statement must remember of its events is its own: `remembered` gives code of a dict by ordinal.
+    """
+
+    def __init__(
+        self, scope: Scope, calls: Sequence[p.AggregateCall], into: p.IntoTable, remembered: Callable[[], str]
+    ) -> None:
         self.source = scope.source
         self.calls = calls
-        places = {name: number for number, name in enumerate(into.store.calls)}
+        declared, places = column_cells(scope, into.store.calls)
         fed = dict(into.columns)
-        self._parts: list[tuple[int | None, str, Aggregates]] = []
+        self._parts: list[tuple[str, int, Aggregates]] = []  # (column, where its cells begin, cells)
         for number, call in enumerate(calls):
             column = fed.get(number, "")
             if column not in places:
                 raise Refusal("into-table", "an aggregate of `into table` that goes into no column")
-            made = Aggregates(scope, [call], Leaving.ANYHOW, False, f"a{number}_", remembers=False)
-            self._parts.append((places.get(column), column, made))
-        self.values = [part.values[0] for _, _, part in self._parts]
-        self.names = [name for _, _, part in self._parts for name in part.names]
-        self.arguments = [argument for _, _, part in self._parts for argument in part.arguments]
-        self.needs_ordinal = any(part.needs_ordinal for _, _, part in self._parts)
-        self.reads_now = any(part.reads_now for _, _, part in self._parts)
+            made = Aggregates(scope, [call], Leaving.ANYHOW, False, f"a{number}_", remembered=remembered)
+            self._parts.append((column, places[column].start, made))
+        own = {column: made.names for column, _, made in self._parts}
+        self._all = [name for column, each in declared.items() for name in own.get(column, ["_"] * len(each.names))]
+        self.values = [made.values[0] for _, _, made in self._parts]
+        self.names = [name for _, _, made in self._parts for name in made.names]
+        self.arguments = [argument for _, _, made in self._parts for argument in made.arguments]
+        self.needs_ordinal = any(made.needs_ordinal for _, _, made in self._parts)
+        self.reads_now = any(made.reads_now for _, _, made in self._parts)
         self.size = None
 
     @property
     def risky(self) -> bool:
-        return any(part.risky for _, _, part in self._parts)
+        return any(made.risky for _, _, made in self._parts)
 
     @property
     def lasting(self) -> bool:
@@ -45,23 +69,20 @@ class TableCells(Aggregates):
         return "None"
 
     def load(self, state: str) -> None:
-        """Unpack the cells of the columns."""
-        for place, _, part in self._parts:
-            self.source.line(f"{state}{place} = {state}[{place}]")
-            part.load(f"{state}{place}")
+        """Unpack the cells of the columns, and the row."""
+        self.source.line(f"{', '.join([*self._all, 'r'])} = {state}")
 
     def store(self, state: str) -> None:
         """Put what changed back, and the values of the columns into the row."""
-        for place, _, part in self._parts:
-            part.store(f"{state}{place}")
-        self.source.line(f"r = {state}[-1]")
-        for _, column, part in self._parts:
-            self.source.line(f"r[{self.source.const(column, 'n')}] = {part.values[0]}")
+        for _, begin, made in self._parts:
+            made.store(state, begin)
+        for column, _, made in self._parts:
+            self.source.line(f"r[{self.source.const(column, 'n')}] = {made.values[0]}")
 
     def enter(self, scope: Scope, ordinal: str | None = None) -> None:
-        for _, _, part in self._parts:
-            part.enter(scope, ordinal)
+        for _, _, made in self._parts:
+            made.enter(scope, ordinal)
 
     def leave(self, scope: Scope, ordinal: str | None = None) -> None:
-        for _, _, part in self._parts:
-            part.leave(scope, ordinal)
+        for _, _, made in self._parts:
+            made.leave(scope, ordinal)
