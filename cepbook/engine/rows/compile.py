@@ -27,6 +27,7 @@ from cepbook.engine.rows.limited import LimitedCode, bind_limiter
 from cepbook.engine.rows.lots import write_lots
 from cepbook.engine.rows.lowering import lowered
 from cepbook.engine.rows.picking import Picking, compile_picking
+from cepbook.engine.rows.pipeline import write_properties
 from cepbook.engine.rows.reading import Looks
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Steps
@@ -204,7 +205,7 @@ class _Writer:
                 late = [n for n in steps.properties if n not in early or n in self._needed_after_filter()]
             with source.function(name, ["e", "S"] if self.contextual else ["e"], self._state_parameters()):
                 if condition is not None and condition_applies:
-                    self._read(early)
+                    write_properties(self.code, early)
                     with source.block(f"if {lower.truth(self.code.arriving(), condition)}:", condition.span):
                         self._taken(late)
                 else:
@@ -224,7 +225,7 @@ class _Writer:
 
     def _taken(self, names: Sequence[str]) -> None:
         """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""
-        self._read(names)
+        write_properties(self.code, names)
         self._arrival()
         self.source.line("return True")
 
@@ -244,20 +245,6 @@ class _Writer:
         if derived is not None:
             arriving += [*derived.args, *(c.value for c in (*derived.extra, *derived.keys))]
         return {*stage.kept, *lower.properties(*arriving)}
-
-    def _read(self, names: Sequence[str]) -> None:
-        """Properties into locals; a property that the event lacks is null."""
-        if not names:
-            return
-        source = self.source
-        local = self.code.first.positions
-        keys = [(f"p{local[name]}", source.const(name, "n")) for name in names]
-        with source.block("try:"):
-            for target, key in keys:
-                source.line(f"{target} = e[{key}]")
-        with source.block("except KeyError:"):
-            for target, key in keys:
-                source.line(f"{target} = e.get({key})")
 
     def _arrival(self) -> None:
         if self.body.reads_now:

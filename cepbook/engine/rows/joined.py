@@ -22,9 +22,9 @@ from cepbook.engine.relations.relation import Item, Relation
 from cepbook.engine.rows.windows.view import Change, View
 
 MISSING = -1
-_NONE: list[Item] = []
 Relations = list[Relation]
 Arrive = Callable[[Any, Any, int], Change | None]  # (event, state of the input, now)
+Changed = Callable[[Any, Sequence[Item], Sequence[Item]], Change | None]  # (the view of the join, entered, left)
 Find = Callable[[Relations, Iterable[Item]], list[Item]]  # the combinations with these items of an input
 
 
@@ -32,8 +32,9 @@ Find = Callable[[Relations, Iterable[Item]], list[Item]]  # the combinations wit
 class JoinForm:
     """What the joins of one statement have in common: generated functions and facts, input by input.
 
-    `arrive` takes the events of inputs that are streams; `find` is there for those that are `active`: their events make
-    rows. `keeps`: it has windows, so its events are there for others. `leaving`: somebody looks at what leaves.
+    `arrive` takes the events of inputs that are streams; `changed` what that, or a named window, changes in an input.
+    `find` is there for those that are `active`: their events make rows. `keeps`: it has windows, so its events are
+    there for others. `leaving`: somebody looks at what leaves.
     `tables` gives the present items of the inputs that are tables, by their states. `ordinals` are the places of the
     inputs' ordinals in a combination; that of a missing event is `MISSING`. What comes to the inputs `passing` is there
     for the one change only.
@@ -41,6 +42,7 @@ class JoinForm:
 
     arrive: Mapping[int, Arrive]
     find: Mapping[int, Find]
+    changed: Mapping[int, Changed]
     contents: Callable[[Relations], list[Item]]
     active: tuple[bool, ...]
     keeps: tuple[bool, ...]
@@ -85,21 +87,13 @@ class Joined(View):
         self.form = form
         self.states = states
         self.relations = relations
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """When its views want to be advanced."""
         self.due = min((state[1].due for state in self.states), default=NEVER)
 
     # -------------------------------------------------------------- changes
-    def take(self, number: int, event: Any, now: int) -> Change | None:
-        """An event for the one input `number`."""
-        state = self.states[number]
-        change = self.form.arrive[number](event, state, now)
-        due = state[1].due
-        if due != self.due:
-            self._look()
-        return None if change is None else self.changed(number, change)
-
     def take_all(self, numbers: Sequence[int], event: Any, now: int) -> Change | None:
         """An event that several inputs read enters all of them before combinations are made."""
         changes = []
@@ -107,7 +101,7 @@ class Joined(View):
             change = self.form.arrive[number](event, self.states[number], now)
             if change is not None:
                 changes.append((number, change))
-        self._look()
+        self.look()
         return self._all_changed(changes)
 
     def take_lots(self, lots: Sequence[Sequence[Item]], now: int) -> Change | None:
@@ -117,7 +111,7 @@ class Joined(View):
             change = state[1].take(lots[number], now)
             if change is not None:
                 changes.append((number, change))
-        self._look()
+        self.look()
         found = self._all_changed(changes)
         for number, (entered, _) in changes:
             if number in self.form.passing:
@@ -138,43 +132,28 @@ class Joined(View):
                 change = view.advance(now)
                 if change is not None:
                     changes.append((number, change))
-        self._look()
+        self.look()
         return self._all_changed(changes)
 
     def reevaluate(self, now: int) -> None:
         for state in self.states:
             state[1].reevaluate(now)
-        self._look()
+        self.look()
 
-    def _look_at_tables(self) -> None:
+    def look_at_tables(self) -> None:
         """Tables tell nobody of their changes: their rows are taken as they are."""
         for number, items in self.form.tables:
             relation = self.relations[number]
             relation.change((), list(relation.rows.values()))
             relation.change(items(self.states[number]), ())
 
-    def changed(self, number: int, change: Change) -> Change | None:
-        """What a change of one input makes: of its view, or of the named window that it is."""
-        form, relations = self.form, self.relations
-        if form.tables:
-            self._look_at_tables()
-        entered, left = change
-        find, former = form.find.get(number), None
-        if left and find is not None and form.leaving:
-            former = find(relations, left)
-        if form.keeps[number]:
-            relations[number].change(entered, left)
-        batch = _NONE if find is None else find(relations, entered)
-        if form.told:
-            form.tell(batch)
-        return (batch, former or _NONE) if batch or former else None
-
     def _all_changed(self, changes: list[tuple[int, Change]]) -> Change | None:
         if len(changes) == 1:
-            return self.changed(*changes[0])
+            number, (entered, left) = changes[0]
+            return self.form.changed[number](self, entered, left)
         form, relations = self.form, self.relations
         if form.tables:
-            self._look_at_tables()
+            self.look_at_tables()
         former: dict[Any, Item] = {}
         batch: dict[Any, Item] = {}
         if form.leaving:
@@ -199,7 +178,7 @@ class Joined(View):
 
     # -------------------------------------------------------------- reading
     def contents(self) -> Iterable[Item]:
-        self._look_at_tables()
+        self.look_at_tables()
         return self.form.contents(self.relations)
 
     def retained(self) -> int:

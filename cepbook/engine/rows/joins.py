@@ -25,7 +25,15 @@ from cepbook.engine.rows.items import JoinedItems
 from cepbook.engine.rows.joined import MISSING, Joined, JoinForm, Side
 from cepbook.engine.rows.lowering import of_input
 from cepbook.engine.rows.pipeline import Pipeline, Sweep, write_read, write_taken
-from cepbook.engine.rows.reading import Looks, fresh_index, key_function, looked_into, loop_head, take_apart
+from cepbook.engine.rows.reading import (
+    Looks,
+    fresh_index,
+    key_function,
+    looked_into,
+    loop_head,
+    plain_parts,
+    take_apart,
+)
 from cepbook.engine.rows.windows.form import CHANGE, Posted
 from cepbook.errors import Refusal
 from cepbook.lang import expr as x
@@ -94,10 +102,17 @@ class JoinPipeline(Pipeline):
         return f"{joined}(join_form, [{states}], [{relations}])"
 
     def ask(self) -> None:
-        if self.at < 0:
-            self.source.line("change = W.take_all(inputs, e, now)")
-        else:
-            self.source.line(f"change = W.take({self.at}, e, now)")
+        source, at = self.source, self.at
+        if at < 0:
+            source.line("change = W.take_all(inputs, e, now)")
+            return
+        source.line("J, V = S, W")  # of the join; now S and W are those of the input
+        source.line(f"S = V.states[{at}]")
+        self._write_arrival("change =")
+        source.line("due = W.due")
+        source.line("S, W = J, V")
+        source.line("if due != W.due: W.look()")
+        source.line(f"if change is not None: change = changed{at}(W, *change)")
 
     def arrive(self, swept: Sweep) -> Posted | None:
         self.ask()
@@ -139,7 +154,7 @@ class JoinPipeline(Pipeline):
     def changed(self) -> None:
         """Write that the input that is written, a named window, is told of a change."""
         taken = f"taken{self.at}(W.states[{self.at}], {{}}, now)"
-        self.source.line(f"change = W.changed({self.at}, ({taken.format('entered')}, {taken.format('left')}))")
+        self.source.line(f"change = changed{self.at}(W, {taken.format('entered')}, {taken.format('left')})")
 
     def prefill(self) -> None:
         """Write that all named windows are there from the beginning; rows that they make count and are not posted."""
@@ -153,12 +168,17 @@ class JoinPipeline(Pipeline):
     def write_inputs(self) -> None:
         """``arrive0(e, S, now)``: what an event changes in the input 0, of which ``S`` is the state."""
         for number in self.streams:
-            source, each = self.source, self.inputs[number]
-            with source.block(f"def arrive{number}(e, S, now):"):
-                write_read(each.code, each.code.steps.source.filter, "now")
-                source.line("W = S[1]")
-                each.code.number()
-                source.line(f"return W.arrive({each.pipeline.item()}, now)", each.pipeline.span)
+            self.at = number
+            with self.source.block(f"def arrive{number}(e, S, now):"):
+                self._write_arrival("return")
+
+    def _write_arrival(self, then: str) -> None:
+        """What an event changes in the input that is written, of which ``S`` is the state."""
+        each = self.inputs[self.at]
+        write_read(each.code, each.code.steps.source.filter, "now")
+        self.source.line("W = S[1]")
+        each.code.number()
+        self.source.line(f"{then} W.arrive({each.pipeline.item()}, now)", each.pipeline.span)
 
     def write_states(self) -> None:
         """``_input_state0(P, now)``: written when all window parameters are known."""
@@ -174,15 +194,26 @@ class JoinPipeline(Pipeline):
         return JoinForm(
             {n: namespace[f"arrive{n}"] for n in self.streams if not steps.lots},  # type: ignore[misc]
             {n: namespace[f"find{n}"] for n in numbers if self.join.active[n]},  # type: ignore[misc]
+            {n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
             namespace["joined_rows"],  # type: ignore[arg-type]
             self.join.active,
-            tuple(not e.unidirectional and n not in self.join.shared for n, e in enumerate(self.join.node.inputs)),
-            bool(steps.wants_remove or steps.aggregation or steps.output) and not self.join.unidirectional,
+            tuple(map(self._keeps, numbers)),
+            self._leaving,
             tuple(self.rows.place(n) for n in numbers),
             tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
             tuple(n for n in numbers if self.steps.inputs[n].passing),
             tuple(self._side(n, name) for n, name in enumerate(sides_of(self.join.node))),
         )
+
+    def _keeps(self, number: int) -> bool:
+        """Whether the events of an input are there for others."""
+        return not self.join.node.inputs[number].unidirectional and number not in self.join.shared
+
+    @property
+    def _leaving(self) -> bool:
+        """Whether somebody looks at what leaves."""
+        steps = self.steps
+        return bool(steps.wants_remove or steps.aggregation or steps.output) and not self.join.unidirectional
 
     def _side(self, number: int, name: str) -> Side:
         items, at = self.rows.inputs[number], self.rows.place(number)
@@ -203,7 +234,67 @@ class JoinPipeline(Pipeline):
         for number in self.join.shared:
             self._write_whole(number)
         self._write_relations()
+        for number in range(len(self.inputs)):
+            self._write_changed(number)
         self.looks.write_keys(self._unpack_item, self._scope)
+
+    # -------------------------------------------------------------- a change of one input
+    def _write_changed(self, number: int) -> None:
+        """``changed0(W, entered, left)``: what a change of input 0, of its views, makes of combinations."""
+        source, active = self.source, self.join.active[number]
+        with source.block(f"def changed{number}(W, entered, left):"):
+            if self.tables:
+                source.line("W.look_at_tables()")
+            source.line("R = W.relations")
+            if active and self._leaving:
+                source.line(f"former = find{number}(R, left) if left else ()")
+            if self._keeps(number):
+                self._write_update(number)
+            if not active:
+                source.line("return None")
+                return
+            if self.join.inner:
+                self._write_found(number, "entered")
+            else:
+                source.line(f"found = find{number}(R, entered)")
+            source.line("if W.form.told: W.form.tell(found)")
+            former = "former" if self._leaving else "()"
+            source.line(f"return (found, {former}) if found{' or former' * self._leaving} else None")
+
+    def _write_update(self, number: int) -> None:
+        """The relation of an input and its indexes take a change; it is `Relation.change`, without calls."""
+        source, made = self.source, list[tuple[str, str, str]]()
+        for place, (kind, exprs) in enumerate(self.inputs[number].indexes):
+            key = self._plain_key(number, exprs) if kind == "hash" else None
+            if key is None:
+                source.line(f"R[{number}].change(entered, left)")
+                return
+            made.append((f"t{place}", f"g{place}", key))
+        source.line(f"rows = R[{number}].rows")
+        for place, (table, _, _) in enumerate(made):
+            source.line(f"{table} = R[{number}].indexes[{place}].table")
+        with source.block("for item in entered:"):
+            source.line("o = item[0]")
+            source.line("rows[o] = item")
+            for table, _, key in made:
+                source.line(f"if {key} in {table}: {table}[{key}][o] = item")
+                source.line(f"else: {table}[{key}] = {{o: item}}")
+        with source.block("for item in left:"):
+            source.line("o = item[0]")
+            with source.block("if rows.pop(o, None) is not None:"):
+                for table, group, key in made:
+                    source.line(f"{group} = {table}.get({key})")
+                    with source.block(f"if {group} is not None:"):
+                        source.line(f"{group}.pop(o, None)")
+                        source.line(f"if not {group}: del {table}[{key}]")
+
+    def _plain_key(self, number: int, exprs: Sequence[x.Expr]) -> str | None:
+        """Code of the key of ``item`` where it is just parts of it, as `key_function` takes them; else None."""
+        places = plain_parts(exprs, self._scope, self.rows.locals_of(number))
+        if places is None:
+            return None
+        parts = ", ".join(f"item[{place}]" for place in places)
+        return parts if len(places) == 1 else f"({parts})"
 
     def _write_relations(self) -> None:
         relation = self.source.bind("_Relation", Relation)
@@ -260,17 +351,21 @@ class JoinPipeline(Pipeline):
         return f"({', '.join(names)}{',' * (len(names) == 1)})"
 
     def _write_loops(self, number: int) -> None:
+        with self.source.block(f"def find{number}(R, items):"):
+            self._write_found(number, "items")
+            self.source.line("return found")
+
+    def _write_found(self, number: int, items: str) -> None:
+        """``found`` becomes the combinations with these items of an input, of a join of inner kinds."""
         source, open_conditions = self.source, list(self.join.conditions)
         open_conditions += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]
-        with source.block(f"def find{number}(R, items):"):
-            source.line("found = []")
-            accesses = self.join.reached(number)
-            for each in accesses:
-                self._hoist(each)
-            with source.block(f"for i{number} in items:"):
-                self._unpack(number)
-                self._nested(number, {number}, accesses, open_conditions)
-            source.line("return found")
+        source.line("found = []")
+        accesses = self.join.reached(number)
+        for each in accesses:
+            self._hoist(each)
+        with source.block(f"for i{number} in {items}:"):
+            self._unpack(number)
+            self._nested(number, {number}, accesses, open_conditions)
 
     def _nested(self, number: int, known: set[int], accesses: list[Access], open_: list[x.Expr]) -> None:
         """Write the loops over the inputs that are left, each behind the conditions that can be tested before it."""

@@ -388,11 +388,24 @@ class Arrival:
         self.pipeline.armed(None if self.key is None else (self.key, self.view))
 
 
+def write_properties(code: Code, names: Sequence[str]) -> None:
+    """Properties of an event ``e`` into locals; a property that the event lacks is null."""
+    source, local = code.source, code.first.positions
+    keys = [(f"p{local[name]}", source.const(name, "n")) for name in names]
+    if not keys:
+        return
+    with source.block("try:"):
+        for target, key in keys:
+            source.line(f"{target} = e[{key}]")
+    with source.block("except KeyError:"):
+        for target, key in keys:
+            source.line(f"{target} = e.get({key})")
+
+
 def write_read(code: Code, condition: x.Expr | None, now: str) -> None:
     """Write what reads the properties of an event ``e``, and leaves its function where `condition` does not hold."""
     source = code.source
-    for name in code.steps.properties:
-        source.line(f"p{code.first.positions[name]} = e.get({source.const(name, 'n')})")
+    write_properties(code, code.steps.properties)
     if condition is not None:
         with source.block(f"if not {lower.truth(code.arriving(now), condition)}:", condition.span):
             source.line("return None")

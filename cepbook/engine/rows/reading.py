@@ -117,17 +117,22 @@ def key_function(
 
     `parts` are the locals of an item that is a plain tuple: where the key is just some of them it is taken as such.
     """
-    values = [lower.value(scope, e) for e in exprs]
-    if all(v in parts for v in values) and all(
-        key_code(scope.source, v, e.type) == v for v, e in zip(values, exprs, strict=True)
-    ):
+    places = plain_parts(exprs, scope, parts)
+    if places is not None:
         getter = scope.source.bind("_itemgetter", itemgetter)
-        scope.source.line(f"{name} = {getter}({', '.join(str(parts.index(v)) for v in values)})")
+        scope.source.line(f"{name} = {getter}({', '.join(map(str, places))})")
         return
     with scope.source.block(f"def {name}(item):"):
         unpack("item")
         codes = [key_code(scope.source, lower.value(scope, e), e.type) for e in exprs]
         scope.source.line(f"return {codes[0] if len(codes) == 1 else '(' + ', '.join(codes) + ')'}")
+
+
+def plain_parts(exprs: Sequence[x.Expr], scope: Scope, parts: Sequence[str]) -> list[int] | None:
+    """The places in an item, a tuple of the locals `parts`, of the values that make a key; None where it is more."""
+    values = [lower.value(scope, e) for e in exprs]
+    plain = all(v in parts and key_code(scope.source, v, e.type) == v for v, e in zip(values, exprs, strict=True))
+    return [parts.index(v) for v in values] if plain else None
 
 
 class Looks:

@@ -72,10 +72,10 @@ class TableCells(Aggregates):
         """Unpack the cells of the columns, and the row."""
         self.source.line(f"{', '.join([*self._all, 'r'])} = {state}")
 
-    def store(self, state: str) -> None:
+    def store(self, state: str, begin: int = 0) -> None:
         """Put what changed back, and the values of the columns into the row."""
-        for _, begin, made in self._parts:
-            made.store(state, begin)
+        for _, place, made in self._parts:
+            made.store(state, begin + place)
         for column, _, made in self._parts:
             self.source.line(f"r[{self.source.const(column, 'n')}] = {made.values[0]}")
 

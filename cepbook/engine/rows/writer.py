@@ -139,9 +139,29 @@ class StatementCode(ChangeCode):
         with source.block("if change is not None:"):
             if self.steps.enters_alone:
                 self.arrival_change(LEFT, emit, hoisted=hoisted)
+            elif self._joins_rows:
+                self._joined_rows(emit)
             else:
                 self._process_change()
                 emit("ins", "rem")
+
+    @property
+    def _joins_rows(self) -> bool:
+        """Whether each combination that enters is a row, and nothing else is."""
+        steps = self.steps
+        return self.joins is not None and steps.kind == "unaggregated" and not steps.wants_remove and not steps.output
+
+    def _joined_rows(self, emit: Emitter) -> None:
+        """One combination is delivered as the one row that it is, without lists."""
+        source, code = self.source, self.code
+        with source.block("if len(change[0]) == 1:"):
+            source.line("item = change[0][0]")
+            code.items.unpack(source, "item")
+            with code.where(self.q), code.having(self.q):
+                emit.row(self.q)
+        with source.block("else:"):
+            self._process_change()
+            emit("ins", "rem")
 
     def _process_change(self) -> None:
         """Take the local ``change`` through ``process``; its rows are in ``ins`` and ``rem`` then."""
