@@ -8,54 +8,24 @@ one change.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from cepbook.engine.activation import Activations, Order
+from cepbook.engine.activation import Activations
+from cepbook.engine.part import Owner, TakingPart
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule
-from cepbook.engine.timers import NEVER, Entry
 
 
-class Owner(Protocol):
-    """The statement."""
-
-    @property
-    def order(self) -> Order: ...
-
-    @property
-    def state(self) -> Any:
-        """Its one state."""
-
-    @property
-    def now(self) -> int:
-        """Engine time."""
-
-    def failed(self, failure: Exception) -> None:
-        """A failure at run time."""
-
-
-class Lots:
+class Lots(TakingPart):
     """What comes in for a statement between two activations."""
 
     PASSING = ("_waiting",)
 
     def __init__(self, owner: Owner, program: Program, timers: Schedule, activations: Activations) -> None:
-        self._owner = owner
+        super().__init__(owner, timers, activations)
         self._program = program
-        self._timers = timers
-        self._activations = activations
         self._inputs = range(len(program.steps.scans))
         self._waiting: list[list[Any]] = [[] for _ in self._inputs]
-        timers.run = self._due
-
-    @property
-    def order(self) -> Order:
-        """The place of the statement."""
-        return self._owner.order
-
-    def failed(self, failure: Exception) -> None:
-        """A failure at run time."""
-        self._owner.failed(failure)
 
     def taker(self, types: tuple[str, ...]) -> Callable[[Any, Any], object] | None:
         """What takes an event that is of all `types`; None if no input reads it."""
@@ -86,12 +56,6 @@ class Lots:
         self._waiting[number] += rows
         self._activations.wake(self)
 
-    def _due(self, now: int, entries: list[Entry]) -> None:
-        """The clock has come to or past what is due: each of these instants has an activation."""
-        self._owner.state[1].armed = NEVER
-        for due, _ in entries:
-            self._activations.wake(self, due)
-
     def activate(self, now: int) -> None:
         """Take what waits and what is due as one change, and deliver what that makes."""
         program, state = self._program, self._owner.state
@@ -104,11 +68,7 @@ class Lots:
             if change is not None:
                 program["moved"](state, change, now)
         finally:
-            if view.due <= self._owner.now:
-                self._activations.wake(self, view.due)
-            elif view.due != view.armed:
-                view.armed = view.due
-                self._timers.arm_view(view.due, state)
+            self.rest(now)
 
     def _items(self, events: list[Any], number: int, state: Any, now: int) -> list[Any]:
         make, found = self._program[f"item{number}"], []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from cepbook.engine import lots
 from cepbook.engine.activation import Activations
 from cepbook.engine.cycles import running
@@ -11,12 +9,8 @@ from cepbook.engine.rows.compile import Program
 from cepbook.engine.schedule import Schedule
 
 
-class Owner(lots.Owner, running.Owner, Protocol):
-    """The statement."""
-
-
 def taking_part(
-    owner: Owner, program: Program, timers: Schedule, activations: Activations
+    owner: running.Delivering, program: Program, timers: Schedule, activations: Activations
 ) -> lots.Lots | running.Cycling | None:
     """What takes events for `owner` and is run in activations; None where it acts on each event by itself."""
     if program.steps.cycles is not None:

@@ -43,10 +43,11 @@ class CycleForm:
 class CycleState(State):
     """Events that wait, by partition, the stages and relations, and when the next cycle is due by the clock."""
 
-    __slots__ = ("_id", "correlator", "fired", "next", "relations", "stages", "waiting", "weight")
+    __slots__ = ("_id", "armed", "correlator", "fired", "next", "relations", "stages", "waiting", "weight")
 
     def __init__(self, node: CycleStatement, now: int) -> None:
         self._id = 0
+        self.armed = NEVER  # for when a timer runs
         self.waiting: list[list[Row]] = [[] for _ in node.partitions]
         self.weight = 0.0
         self.relations = [Versioned() for _ in node.partitions]

@@ -12,12 +12,12 @@ from cepbook.engine.cycles.narrowing import of_inputs, of_subquery
 from cepbook.engine.cycles.stage import StageForm
 from cepbook.engine.cycles.windows import Row
 from cepbook.engine.outlet import Outlet
+from cepbook.engine.part import Owner, TakingPart
 from cepbook.engine.relations.reads import NO_READS, Reads
 from cepbook.engine.relations.store import Store, replaced
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.engine.schedule import Schedule
-from cepbook.engine.timers import Entry, Order
 from cepbook.lang import expr as x
 from cepbook.lang.catalog import StoreType
 from cepbook.lang.chains import Source
@@ -25,24 +25,10 @@ from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
 from cepbook.lang.plan import CycleStatement
 
 
-class Owner(Protocol):
+class Delivering(Owner, Protocol):
     """The statement."""
 
-    @property
-    def order(self) -> Order: ...
-
-    @property
-    def state(self) -> Any:
-        """Its one state."""
-
-    @property
-    def now(self) -> int:
-        """Engine time."""
-
     outlet: Outlet
-
-    def failed(self, failure: Exception) -> None:
-        """A failure at run time."""
 
 
 class Emptied:
@@ -62,19 +48,18 @@ class Emptied:
         return []
 
 
-class Cycling:
+class Cycling(TakingPart):
     """What comes in for a query, when it is run, and what its select reads."""
 
     PASSING = ("_found",)
 
     def __init__(
-        self, owner: Owner, plan: CycleStatement, program: Program, timers: Schedule, activations: Activations
+        self, owner: Delivering, plan: CycleStatement, program: Program, timers: Schedule, activations: Activations
     ) -> None:
-        self._owner = owner
+        super().__init__(owner, timers, activations)
+        self._outlet = owner.outlet
         self._plan = plan
         self._program = program
-        self._timers = timers
-        self._activations = activations
         self._stores: Mapping[str, Store] = {}
         self._looks = NO_READS
         assert program.select is not None
@@ -103,16 +88,6 @@ class Cycling:
         program.namespace["selected"] = self.selected
         self._select.namespace.update(stored=self._stored, failed=owner.failed, out=None, push=None, slot=0)
         self._select.bind()
-        timers.run = self._due
-
-    @property
-    def order(self) -> Order:
-        """The place of the statement."""
-        return self._owner.order
-
-    def failed(self, failure: Exception) -> None:
-        """A failure at run time."""
-        self._owner.failed(failure)
 
     # -------------------------------------------------------------- life
     def find(self, stores: Mapping[str, Store]) -> dict[str, Any]:
@@ -128,14 +103,11 @@ class Cycling:
         for name, columns, rows in self._plan.tables:
             replaced(self._stores[name], [dict(zip(columns, row, strict=True)) for row in rows], self._owner.now)
         self._looks.attach()
-        self._arm(self._owner.state)
+        self.rest(self._owner.now)
 
     def stop(self) -> None:
         """It takes nothing more."""
         self._looks.part()
-
-    def _arm(self, state: Any) -> None:
-        self._timers.arm_view(state[1].due, state)
 
     # -------------------------------------------------------------- what comes in
     def taker(self, types: Sequence[str]) -> Callable[[Any, Any], object] | None:
@@ -165,11 +137,6 @@ class Cycling:
         return take
 
     # -------------------------------------------------------------- cycles
-    def _due(self, now: int, entries: list[Entry]) -> None:
-        """The clock has come to or past what is due: each of these instants has an activation."""
-        for due, _ in entries:
-            self._activations.wake(self, due)
-
     def activate(self, now: int) -> None:
         """Run cycles as long as there is a cause."""
         state = self._owner.state
@@ -179,16 +146,12 @@ class Cycling:
                 held.cycle(now, self._form, state)
                 self._deliver(state, now)
         finally:
-            due = held.due
-            if due <= self._owner.now:
-                self._activations.wake(self, max(due, now))
-            else:
-                self._arm(state)
+            self.rest(now)
 
     def _deliver(self, state: Any, now: int) -> None:
         """One lot: the rows of the select; if it fails the cycle has been run all the same."""
         try:
-            rows, push = self.selected(state, now), self._owner.outlet.push
+            rows, push = self.selected(state, now), self._outlet.push
             if rows and push is not None:
                 push(now, rows, None)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed

@@ -15,7 +15,7 @@ import tempfile
 from importlib.resources import files
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lark
 from lark import Lark
@@ -23,8 +23,11 @@ from lark.exceptions import LarkError
 from lark.grammar import Rule
 from lark.lexer import Lexer, TerminalDef
 
+# A lexer of our own, or lark's: the words that can stand where the parser is
+Lexing = type[Lexer] | Literal["contextual"]
 
-def parser_for(dialect: str, grammar_files: tuple[str, ...], lexer: type[Lexer]) -> Lark:
+
+def parser_for(dialect: str, grammar_files: tuple[str, ...], lexer: Lexing) -> Lark:
     """The parser for the concatenated grammar files; `dialect` names the cache file."""
     folder = files("cepbook.lang") / "grammar"
     grammar = "\n".join((folder / name).read_text(encoding="utf-8") for name in grammar_files)
@@ -53,8 +56,9 @@ def _hands_on(rule: Rule) -> bool:
     return not (inlined or getattr(child, "filter_out", False))
 
 
-def _cache_file(dialect: str, grammar: str, lexer: type[Lexer]) -> Path:
-    named = f"{lark.__version__} {sys.version_info[:3]} {lexer.__module__}.{lexer.__qualname__}\n{grammar}"
+def _cache_file(dialect: str, grammar: str, lexer: Lexing) -> Path:
+    lexing = lexer if isinstance(lexer, str) else f"{lexer.__module__}.{lexer.__qualname__}"
+    named = f"{lark.__version__} {sys.version_info[:3]} {lexing}\n{grammar}"
     digest = hashlib.sha256(named.encode()).hexdigest()[:24]
     if os.environ.get("CEPBOOK_CACHE"):
         base = Path(os.environ["CEPBOOK_CACHE"])
@@ -65,7 +69,7 @@ def _cache_file(dialect: str, grammar: str, lexer: type[Lexer]) -> Path:
     return base / f"{dialect}-{digest}.json"
 
 
-def _load(path: Path, lexer: type[Lexer]) -> Lark | None:
+def _load(path: Path, lexer: Lexing) -> Lark | None:
     try:
         return _from_plain(json.loads(path.read_bytes()), lexer)
     except (OSError, RecursionError, AttributeError, KeyError, ValueError, TypeError, AssertionError, LarkError):
@@ -80,7 +84,7 @@ def _plain(parser: Lark) -> Any:
     return {"data": {**data, "options": {**data["options"], "lexer": None}, "parser": parts}, "memo": memo}
 
 
-def _from_plain(kept: Any, lexer: type[Lexer]) -> Lark:
+def _from_plain(kept: Any, lexer: Lexing) -> Lark:
     """The parser that `_plain` has taken apart."""
     data, memo = kept["data"], {int(number): entry for number, entry in kept["memo"].items()}
     data["options"]["lexer"] = data["parser"]["lexer_conf"]["lexer_type"] = lexer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 from lark import Lark, Token, Transformer, Tree, v_args
@@ -14,14 +13,14 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from cepbook.errors import Diagnostic, ParseError, Span
 from cepbook.lang.dialects.apama import tree as a
 from cepbook.lang.dialects.apama.errors import KEYWORDS, explain
+from cepbook.lang.dialects.tables import parser_for
 
 ORIGIN = "apama"
 
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    grammar = (files("cepbook.lang") / "grammar" / "apama.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
+    return parser_for(ORIGIN, ("apama.lark",), "contextual")
 
 
 @lru_cache(maxsize=16)
