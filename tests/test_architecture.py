@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 from importlinter.cli import lint_imports
 
+from cepbook.lang.dialects import DIALECTS
+from cepbook.lang.text import EPL
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "cepbook").rglob("*.py"))
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
@@ -87,6 +90,26 @@ def test_no_exception_is_swallowed(path: Path) -> None:
 def test_property_tests_are_no_part_of_the_quick_stage(request: pytest.FixtureRequest) -> None:
     marks = [({mark.name for mark in item.iter_markers()}, item.nodeid) for item in request.session.items]
     assert [name for names, name in marks if "hypothesis" in names and "histories" not in names] == []
+
+
+def test_only_the_dialects_know_their_names() -> None:
+    """Names of dialects and of their magics: no name, no text in code elsewhere; docstrings may give sources."""
+    own = {word for row in DIALECTS.values() if row.name != EPL for word in (row.name, row.magic)}
+    assert own
+    known = re.compile("|".join(map(re.escape, own)), re.IGNORECASE)
+    found = []
+    for path in SOURCES:
+        if path.is_relative_to(ROOT / "cepbook" / "lang" / "dialects"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        docs = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, documented) and n.body
+                and isinstance(n.body[0], ast.Expr)}  # fmt: skip
+        for node in ast.walk(tree):
+            words = [value for _, value in ast.iter_fields(node) if isinstance(value, str)]
+            if id(node) not in docs and any(known.search(word) for word in words):
+                found.append(f"{relative(path)}:{getattr(node, 'lineno', 0)}: {words}")
+    assert not found, "\n".join(found)
 
 
 def test_architecture_is_short() -> None:

@@ -2,9 +2,9 @@
 
 With cepbook installed, ``pytest some/folder`` runs every scenario file below the folder; nothing need be configured.
 A file is a scenario file if one of its sections is a case, and a case is a heading (of any level) with fenced blocks
-below it: something to run (``epl``, ``apama``, ``streamcruncher``) and something to check (``trace``, ``invalid``,
-``invalid-query``). Such blocks without a heading above them are an error; other Markdown files are left alone. Each
-case is one test, ``file.md::heading``.
+below it: something to run (``epl`` or the name of another dialect, see `cepbook.lang.dialects`) and something to check
+(``trace``, ``invalid``, ``invalid-query``). Such blocks without a heading above them are an error; other Markdown files
+are left alone. Each case is one test, ``file.md::heading``.
 
 A case
 ------
@@ -40,7 +40,7 @@ The blocks act in the order in which they stand.
 =====================================  ===================================================================
 ``config``                             ``key = JSON`` lines, see below
 ``epl [id]``                           a module to compile and deploy; the first one is called ``main``
-``apama NAME``, ``streamcruncher …``   a query of another dialect, deployed as statement NAME
+``DIALECT NAME``                       a query of another dialect (``apama NAME``), deployed as statement NAME
 ``trace``                              stimuli and the reactions that they cause
 ``invalid [dialect]``                  text that must be refused with a diagnostic
 ``invalid-query``                      a fire-and-forget query that must be refused

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*\Z")
+CHECK_FENCES = ("trace", "invalid", "invalid-query")  # what a case of a scenario file has, whatever its language
+_CHECK = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(CHECK_FENCES)})(?!\S)", re.MULTILINE)
 _OPENING = re.compile(r"( {0,3})(`{3,}|~{3,})[ \t]*([^`]*?)[ \t]*\Z")
+
+
+def may_check(source: str) -> bool:
+    """Whether a text may hold a case; False says for sure that it does not, without a look at its structure."""
+    return _CHECK.search(source) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The pytest plugin: collects the cases of scenario files as test items, one per case, named ``file.md::case``.
 
 pytest imports this module in every run in an environment that has cepbook. So it imports nothing but pytest at
-first; the reader of scenario files follows with the first Markdown file, the engine with the first case.
+first; the reader of scenario files (and with it the languages) follows with the first Markdown file that may be one,
+the engine with the first case.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """A collector for a Markdown file that holds scenario cases; other Markdown files are left alone."""
     if file_path.suffix != ".md":
         return None
-    from cepbook.testing.scenario import is_scenario
+    from cepbook.testing.markdown import may_check
 
     try:
         source = file_path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return None
+    if not may_check(source):
+        return None
+    from cepbook.testing.scenario import is_scenario
+
     if not is_scenario(source):
         return None
     from cepbook.testing.items import ScenarioFile

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cepbook.testing.markdown import Block, Section, sections
+from cepbook.lang.dialects import DIALECTS
+from cepbook.testing.markdown import CHECK_FENCES, Block, Section, sections
 from cepbook.testing.trace import ScenarioError, Step, parse_steps
 from cepbook.testing.values import ValueSyntaxError, parse_value
 
-DIALECT_FENCES = ("apama", "streamcruncher")
-SUBJECT_FENCES = ("epl", *DIALECT_FENCES)
-CHECK_FENCES = ("trace", "invalid", "invalid-query")
+SUBJECT_FENCES = tuple(DIALECTS)
 FENCES = (*SUBJECT_FENCES, *CHECK_FENCES, "config", "error")
 
 _REFUSES = re.compile(r"(?P<engine>\S+?)(?:\s+(?:—|–|--|-)\s+|:\s+)(?P<reason>.+)\Z")
-_SUBJECT = r"(?:invalid[ \t]+)?(?:epl|apama|streamcruncher)\b"
+_SUBJECT = rf"(?:invalid[ \t]+)?(?:{'|'.join(map(re.escape, SUBJECT_FENCES))})(?!\S)"
 _COLLECTED = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*{_SUBJECT}", re.MULTILINE)
 
 
@@ -58,7 +57,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class DialectQuery:
-    """An ``apama NAME`` or ``streamcruncher NAME`` fence, deployed as the statement `name`."""
+    """A fence ``DIALECT NAME`` of another dialect than EPL, deployed as the statement `name`."""
 
     dialect: str
     name: str
@@ -246,7 +245,7 @@ def _fences(section: Section, path: Path) -> Iterator[Fence]:
                 modules += 1
                 default = "main" if modules == 1 else f"main-{modules}"
                 yield Module("\n".join(block.lines), argument.strip() or default, block.line)
-            case "apama" | "streamcruncher":
+            case _ if kind in SUBJECT_FENCES:
                 if not argument.strip():
                     raise ScenarioError(path, block.line, f"a fence '{kind}' needs the name of its statement")
                 yield DialectQuery(kind, argument.strip(), "\n".join(block.lines), block.line)
