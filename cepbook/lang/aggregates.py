@@ -1,4 +1,7 @@
-"""The aggregation functions of EPL, one row each (Esper reference, section "Aggregation Functions")."""
+"""The aggregation functions of EPL, one row each (Esper reference, section "Aggregation Functions").
+
+``variance`` to ``kurtosis`` are those of running queries (StreamCruncher - Basics), which Esper has not.
+"""
 
 from __future__ import annotations
 
@@ -150,6 +153,11 @@ _ROWS = (
     _statistic("stddev", "sample standard deviation; null below two values"),
     _statistic("stddevpop", "population standard deviation"),
     _statistic("avedev", "mean absolute deviation"),
+    _statistic("variance", "sample variance; null below two values"),
+    _statistic("geomean", "geometric mean; null where a value is not above 0"),
+    _statistic("sumsq", "sum of squares"),
+    _statistic("skewness", "how lopsided the values are; null below three values or without spread"),
+    _statistic("kurtosis", "how heavy the tails are; null below four values or without spread"),
     AggregateRow("firstever", _same, "first value ever", "firstever(price)", wildcard=True, ever=True),
     AggregateRow("lastever", _same, "last value ever", "lastever(price)", wildcard=True, ever=True),
     AggregateRow(

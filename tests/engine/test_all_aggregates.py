@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.engine.cycles.naive import aggregate
 from tests.engine.histories import Event, Run, comparable, histories
 from tests.engine.reference import Change, Groups, Length, changes, mean, total
 from tests.engine.test_windows import WINDOWS
@@ -57,6 +58,12 @@ def avedev(found: list[Any]) -> float | None:
         return None
     mean = sum(found) / len(found)
     return sum(abs(v - mean) for v in found) / len(found)
+
+
+def power(name: str, found: list[Any]) -> float | None:
+    """One of running queries', whose variance of a single value is 0."""
+    numbers = [float(value) for value in found]
+    return None if not numbers or (name == "variance" and len(numbers) < 2) else aggregate(name, numbers)  # type: ignore[no-any-return]
 
 
 def at(found: list[Any], index: int) -> Any:
@@ -112,6 +119,12 @@ FUNCTIONS: dict[str, Callable[[State], Any]] = {
     "stddevpop(n)": lambda s: stddevpop(values(s.held, "n")),
     "avedev(d)": lambda s: avedev(values(s.held, "d")),
     "avedev(x, g = 1)": lambda s: avedev(values(where(s.held, (1).__eq__), "x")),
+    "variance(d)": lambda s: power("variance", values(s.held, "d")),
+    "variance(distinct x, g > 0)": lambda s: power("variance", list(set(values(where(s.held, (0).__lt__), "x")))),
+    "geomean(x)": lambda s: power("geomean", values(s.held, "x")),
+    "sumsq(d)": lambda s: power("sumsq", values(s.held, "d")),
+    "skewness(d)": lambda s: power("skewness", values(s.held, "d")),
+    "kurtosis(x)": lambda s: power("kurtosis", values(s.held, "x")),
     "total(n)": lambda s: sum(values(s.held, "n")) if values(s.held, "n") else None,
     "fmin(x, g = 1)": lambda s: min(values(where(s.held, (1).__eq__), "x"), default=None),
     "fmax(d, g > 0)": lambda s: max(values(where(s.held, (0).__lt__), "d"), default=None),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from cepbook.engine.rows.accumulators import Deviations, Spread
+from cepbook.engine.rows.accumulators import ACCUMULATORS, Accumulator, Spread
 from cepbook.engine.rows.frozen import hashable
 from cepbook.lang.java import single, wrap
 from cepbook.lang.types import BITS, Type
@@ -76,8 +77,8 @@ def _spread(values: list[Any]) -> Spread:
     return found
 
 
-def _deviation(values: list[Any]) -> Any:
-    found = Deviations()
+def _accumulated(made: Callable[[], Accumulator], values: list[Any]) -> Any:
+    found = made()
     for value in values:
         found.enter(value)
     return found.value()
@@ -94,5 +95,5 @@ _FOLDS: dict[str, Fold] = {
     "median": _median,
     "stddev": lambda values: _spread(values).sample(),
     "stddevpop": lambda values: _spread(values).population(),
-    "avedev": _deviation,
+    **{name: partial(_accumulated, made) for name, made in ACCUMULATORS.items()},
 }

@@ -9,7 +9,7 @@
 `Flow`          rate(timestamp, amount)       O(1)
 ==============  ============================  ================================================
 
-The median reads a `SortedList` (`median_of`), O(log n).
+Aggregates that are sums of powers stand in `rows.powers`. The median reads a `SortedList` (`median_of`), O(log n).
 """
 
 from __future__ import annotations
@@ -19,21 +19,17 @@ from bisect import bisect_left, insort
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 from sortedcontainers import SortedList
 
 from cepbook.engine.rows import support
+from cepbook.engine.rows.powers import Powers, whole_and_bits
 from cepbook.engine.rows.sorting import ascending, descending, sorted_value
 from cepbook.engine.state import State
 
 Key = tuple[Any, ...]
-
-
-def whole_and_bits(value: float) -> tuple[int, int]:
-    """Whole numbers w, b with ``value == w * 2 ** -b``."""
-    whole, parts = value.as_integer_ratio()
-    return whole, parts.bit_length() - 1
 
 
 class Spread(State):
@@ -517,4 +513,7 @@ class Accumulator(Protocol):
 
 
 # Aggregates that are an accumulator and no more, by name
-ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {"avedev": Deviations}
+ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
+    "avedev": Deviations,
+    **{name: partial(Powers, name) for name in ("geomean", "kurtosis", "skewness", "sumsq", "variance")},
+}

@@ -144,7 +144,8 @@ class Aggregates:
 
     def _made(self, argument: Argument, kind: str, make: Callable[..., object], arguments: str = "") -> str:
         """The local of a cell that holds an object, made by calling `make`."""
-        return self._cell(argument, kind, f"{self.source.bind(f'_{make.__name__}', make)}({arguments})")
+        called = getattr(make, "__name__", kind)  # partial functions have none, but are named as their kind
+        return self._cell(argument, kind, f"{self.source.bind(f'_{called}', make)}({arguments})")
 
     # -------------------------------------------------------------- values
     def _value(self, call: AggregateCall) -> str:
