@@ -15,8 +15,6 @@ from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.nearest_cycles import nearest_cycle
 from cepbook.lang.windows import WINDOWS
 
-_OURS = ("gated_time", "gated_length", "newest", "lot")  # windows that Esper has not
-
 
 def nearest_epl(module: plan.ModulePlan) -> str:
     """The statements of a module as EPL, with what EPL cannot say."""
@@ -71,7 +69,7 @@ class _Text:
 
     def _notes(self, nodes: list[plan.RowNode]) -> list[str]:
         names = [window.name for window in self.statement.windows]
-        ours = [f"#{name}" for name in dict.fromkeys(names) if name in _OURS and name != "lot"]
+        ours = [f"#{name}" for name in dict.fromkeys(names) if not WINDOWS[name].esper and name != "lot"]
         notes = [f"{', '.join(ours)}: Esper has no such window, this workbench has"] if ours else []
         notes += self.differs
         many = [name for name, stream in zip(self.aliases, self.statement.sources, strict=True) if stream.lot]

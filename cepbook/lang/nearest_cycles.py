@@ -37,21 +37,29 @@ def _windows(statement: plan.CycleStatement) -> str | None:
     if not single or not plain or statement.correlation is not None or statement.every is not None:
         return None
     (stage,) = statement.partitions[0].stages
-    window = _window(stage)
-    if window is None or stage.aggregates:
+    if stage.aggregates or (stage.keys and stage.window.name == "random"):  # whose groups throw coins of their own
         return None
+    window = _window(stage, statement.seed)
     return f"#groupwin({', '.join(stage.keys)}){window}" if stage.keys else window
 
 
-def _window(stage: CycleStage) -> str | None:
+def _window(stage: CycleStage, seed: int) -> str:
+    """What holds the same of events that come one by one."""
     spec = stage.window
-    if spec.name == "sliding":
-        return f"#length({spec.size})"
-    if spec.name == "recent" and spec.at_most is None:
-        return f"#time({spec.size} msec)"
-    if spec.column is not None and not spec.update_group:
-        return f"#sort({spec.size}, {spec.column} {'desc' if spec.name == 'highest' else 'asc'})"
-    return None
+    match spec.name:
+        case "sliding":
+            return f"#length({spec.size})"
+        case "recent":
+            most = "" if spec.at_most is None else f"#length({spec.at_most})"
+            return f"#time({spec.size} msec){most}"
+        case "tumbling":
+            return "#lastevent"
+        case "random":
+            return f"#random({spec.size}{f', {seed}L' if seed else ''})"
+    order = f"{spec.column} {'desc' if spec.name == 'highest' else 'asc'}"
+    if spec.update_group:
+        return f"#rank({', '.join(spec.update_group)}, {spec.size}, {order})"
+    return f"#sort({spec.size}, {order})"
 
 
 def _status(condition: Expr | None) -> int | None:

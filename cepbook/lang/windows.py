@@ -15,6 +15,7 @@ ParameterKind = Literal[
     "size",  # int above 0, read once
     "duration",  # time period, or a number of seconds above 0
     "reference",  # int or long in units of the clock, read once
+    "seed",  # int or long, read once
     "flow",  # string of flow-control keywords
     "key",  # any expression over the event
     "timestamp",  # numeric expression over the event
@@ -55,7 +56,8 @@ class WindowRow:
     events more than how many came and when. `sweeps`: what leaves by time may be dropped later, when somebody looks, if
     nobody is told of it. `gates`: it holds events back, so that an arrival may make several enter. `passing`: it holds
     events only while the change is made that they come with. `hides`: it stands behind other windows and shows some of
-    what they hold.
+    what they hold. `chooses`: it does not take all events, and other windows do not know of that. `esper`: it is one of
+    Esper's.
     """
 
     name: str
@@ -77,6 +79,8 @@ class WindowRow:
     gates: bool = False
     passing: bool = False
     hides: bool = False
+    chooses: bool = False
+    esper: bool = True
     supported: bool = True
 
     def __post_init__(self) -> None:
@@ -354,6 +358,7 @@ _ROWS = (
         by_ordinal=True,
         runs_ahead=True,
         gates=True,
+        esper=False,
     ),
     WindowRow(
         "gated_length",
@@ -364,6 +369,18 @@ _ROWS = (
         "select * from Tick#gated_length(3, 2)",
         leaves="in order",
         gates=True,
+        esper=False,
+    ),
+    WindowRow(
+        "random",
+        "win",
+        "window",
+        (_SIZE, Parameter("seed", "seed", optional=True)),
+        "keeps the last `size` of the events of which a coin, which follows from the `seed`, says that they enter",
+        "select * from Tick#random(5, 1L)",
+        leaves="in order",
+        chooses=True,
+        esper=False,
     ),
     WindowRow(
         "newest",
@@ -376,6 +393,7 @@ _ROWS = (
         operands=1,
         by_ordinal=True,
         hides=True,
+        esper=False,
     ),
     WindowRow(
         "lot",
@@ -386,6 +404,7 @@ _ROWS = (
         "select symbol, price from Tick#lot",
         leaves="never",
         passing=True,
+        esper=False,
     ),
     WindowRow(
         "uni",

@@ -178,11 +178,17 @@ def test_nearest_epl_runs_and_says_what_differs() -> None:
     for window, wanted in (
         ("last 3", "#length(3)"),
         ("last 5 seconds", "#time(5000 msec)"),
-        ("lowest 2 using v", "#sort"),
+        ("last 5 seconds max 2", "#time(5000 msec)#length(2)"),
+        ("latest 4", "#lastevent"),
+        ("lowest 2 using v", "#sort(2, v asc)"),
+        ("highest 2 using v with update group id", "#rank(id, 2, v desc)"),
     ):
         run(workbench, f"select id from s (partition by k store {window} where v > 1) as w where w.$row_status is dead")
         epl = workbench.explain("q", "epl")
         assert wanted in epl and "rstream" in epl and "#groupwin(k)" in epl
         workbench.run(epl.replace("'q'", "'near'"))
-    run(workbench, "select id from s (partition store latest 3) as w")
-    assert workbench.explain("q", "epl").startswith("// no EPL says what `q` does")
+    run(workbench, "select id from s (partition store random 3) as w where w.$row_status is new", seed=4)
+    assert "#random(3, 4L)" in workbench.explain("q", "epl")
+    for none in ("by k store random 3", "store last 3 with count(id) as c"):
+        run(workbench, f"select * from s (partition {none}) as w")
+        assert workbench.explain("q", "epl").startswith("// no EPL says what `q` does")

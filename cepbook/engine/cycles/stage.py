@@ -6,7 +6,6 @@ its aggregates with it: a later row begins anew.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -15,33 +14,10 @@ from typing import Any
 from cepbook.engine.clock import NEVER
 from cepbook.engine.cycles.totals import Total, total
 from cepbook.engine.cycles.windows import Change, Row, Values, Window, window
+from cepbook.engine.rows.coins import Coins
 from cepbook.engine.rows.frozen import one_nan
 from cepbook.engine.state import State
 from cepbook.lang.cycles import CycleAggregate, CycleStage
-
-_AHEAD = 256  # coins that are drawn at once
-
-
-class Coins(State):
-    """The coins of a random window: those drawn ahead, and what the generator goes on from."""
-
-    __slots__ = ("_ahead", "_generator", "_place")
-
-    def __init__(self, seed: int) -> None:
-        self._generator: Any = random.Random(seed).getstate()
-        self._ahead: list[float] = []
-        self._place = 0
-
-    def heads(self) -> bool:
-        """Throw the next one."""
-        if self._place == len(self._ahead):
-            generator = random.Random()
-            generator.setstate(self._generator)
-            self._ahead = [generator.random() for _ in range(_AHEAD)]
-            self._generator = generator.getstate()
-            self._place = 0
-        self._place += 1
-        return self._ahead[self._place - 1] < 0.5
 
 
 class Leaf(State):

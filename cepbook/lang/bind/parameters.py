@@ -140,7 +140,7 @@ def _checked(kind: ParameterKind, bound: x.Expr, what: str, scope: Scope) -> x.E
     match kind:
         case "size":
             return _size(bound, what, scope)
-        case "reference":
+        case "reference" | "seed":
             return _reference(bound, what, scope)
         case "number":
             _need(t.is_numeric(bound.type), "a number", bound, what, scope, _cast_hint(bound, "double"))

@@ -128,6 +128,10 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         elif _row_says(node.name, "gates") and _beside(before, behind):
             fact = f"`{node.name}` beside other windows, which do not wait for its gates"
             scope.problems.add("wrong-parameter", fact, node.span)
+        elif _row_says(node.name, "chooses") and _beside(before, behind):
+            fact = f"`{node.name}` beside other windows, which take all events"
+            hint = "derive a stream from it: insert into Chosen select * from …"
+            scope.problems.add("wrong-parameter", fact, node.span, hint)
         elif _row_says(node.name, "passing") and (before or behind):
             scope.problems.add("wrong-parameter", f"`{node.name}` beside other windows", node.span)
         elif node.name == "merge" and ("groupwin" not in before or "merge" in before):

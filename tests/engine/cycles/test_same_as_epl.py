@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from cepbook.engine.runtime import Runtime
+from cepbook.lang.cycles import CYCLE_AGGREGATES
 from cepbook.lang.text import Text
+from tests.engine.cycles.naive import same
 
 # (running query, EPL): what is new is the insert stream, what is dead the remove stream
 SAME = {
@@ -26,6 +28,20 @@ SAME = {
     "groups": (
         "by k store last {n}) as w where w.$row_status is dead",
         "select rstream id, v from s#groupwin(k)#length({n})",
+    ),
+    "max_new": (
+        "store last {n}0 milliseconds max {n}) as w where w.$row_status is new",
+        "select id, v from s#time({n}0 msec)#length({n})",
+    ),
+    "max_leaves": (
+        "store last {n}0 milliseconds max {n}) as w where w.$row_status is dead",
+        "select rstream id, v from s#time({n}0 msec)#length({n})",
+    ),
+    "latest": ("store latest {n}) as w where w.$row_status is new", "select id, v from s#lastevent"),
+    "random": ("store random {n}) as w where w.$row_status is new", "select id, v from s#random({n})"),
+    "random_leaves": (
+        "store random {n}) as w where w.$row_status is dead",
+        "select rstream id, v from s#random({n})",
     ),
     "timestamps": (
         "store last {n}0 milliseconds) as w where w.$row_status is new and v > 2",
@@ -67,12 +83,50 @@ def test_same_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize(("word", "order"), [("highest", "desc"), ("lowest", "asc")])
-def test_same_contents_as_a_sorted_window(word: str, order: str) -> None:
+@pytest.mark.parametrize(
+    ("window", "epl"),
+    [("using v", "sort({n}, v {order})"), ("using v with update group k", "rank(k, {n}, v {order})")],
+)
+def test_same_contents_as_a_sorted_window(word: str, order: str, window: str, epl: str) -> None:
     for seed in range(40):
         draw = random.Random(seed)
         size = draw.randint(1, 6)
-        query = f"select id, v from s (partition store {word} {size} using v) as w where w.$row_status is not dead"
-        runtime = runtime_with(query, f"select id, v from s#sort({size}, v {order})")
+        query = f"select id, v from s (partition store {word} {size} {window}) as w where w.$row_status is not dead"
+        runtime = runtime_with(query, f"select id, v from s#{epl.format(n=size, order=order)}")
         sent(runtime, draw)
         held, wanted = (sorted(runtime.iterate(name), key=lambda row: int(row["id"])) for name in "qe")
         assert held == wanted, seed
+
+
+AGGREGATES = {
+    "avg": "avg(v)",
+    "count": "count(*)",
+    "geomean": "geomean(v)",
+    "kurtosis": "kurtosis(v)",
+    "max": "max(v)",
+    "median": "median(v)",
+    "min": "min(v)",
+    "skewness": "skewness(v)",
+    "stddev": "coalesce(stddev(v), 0.0)",  # of a single value 0
+    "sum": "sum(v)",
+    "sumsq": "sumsq(v)",
+    "variance": "coalesce(variance(v), 0.0)",
+}
+
+
+@pytest.mark.parametrize("name", CYCLE_AGGREGATES)
+def test_same_aggregates(name: str) -> None:
+    """A row for each cycle that changes the aggregate: what a statement gives that leaves out what is the same."""
+    for seed in range(12):
+        draw = random.Random(seed)
+        size = draw.randint(1, 6)
+        query = f"select a from s (partition store last {size} with {name}(v) as a) as w where w.$row_status is new"
+        runtime = runtime_with(query, f"select {AGGREGATES[name]} as a from s#length({size})")
+        rows: dict[str, list[Any]] = {"q": [], "e": []}
+        for each, found in rows.items():
+            runtime.statement(each).add_listener(
+                lambda delta, found=found: found.extend(row["a"] for row in delta.insert or ())
+            )
+        sent(runtime, draw)
+        changed = [value for at, value in enumerate(rows["e"]) if not at or value != rows["e"][at - 1]]
+        assert len(rows["q"]) == len(changed) and all(map(same, rows["q"], changed)), (seed, name)

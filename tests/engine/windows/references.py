@@ -11,6 +11,7 @@ Nothing here is clever: contents are lists that are scanned and sorted anew each
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -531,6 +532,17 @@ class GatedLength(Length):
             return None
         before, self.held, self.waiting = self.held, [*self.held, *self.waiting][-self.size :], []
         return Change(without(self.held, before), without(before, self.held))
+
+
+class Random(Length):
+    """Takes an event if a coin says so."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        super().__init__(size)
+        self.coins = random.Random(seed)
+
+    def arrive(self, event: Event, now: int) -> Change | None:
+        return super().arrive(event, now) if self.coins.random() < 0.5 else None
 
 
 class Newest(Window):

@@ -186,6 +186,8 @@ SUBJECTS = (
     Subject("#gated_length(3, 2)"),
     Subject("#gated_length(2, 3)"),
     Subject("#groupwin(k)#gated_length(4, 2)"),
+    Subject("#random(3)"),
+    Subject("#groupwin(k)#random(2, 7L)", open_order=True),
     Subject("#length(4)#newest(k)"),
     Subject("#time(1 sec)#newest(k)", open_order=True),
     Subject("#time(1 sec)#length(3)#newest(y)", open_order=True),

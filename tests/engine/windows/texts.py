@@ -160,6 +160,10 @@ def window(name: str, given: list[str], start: int, variables: dict[str, Any]) -
             return r.GatedTime(duration(period), duration(gate), size(most[0]) if most else None, start)
         case "gated_length", [n, gate]:
             return r.GatedLength(size(n), size(gate))
+        case "random", [n, *seed]:
+            if seed and not seed[0].rstrip("L").isdigit():
+                raise Unknown(seed[0])
+            return r.Random(size(n), int(seed[0].rstrip("L")) if seed else 0)
         case "lot", []:
             return r.Lot()
         case "time", [period]:
