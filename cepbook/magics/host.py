@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.display import display
 
-from cepbook.errors import UsageError
+from cepbook.errors import UsageError, hint_line
 from cepbook.lang.dialects import DIALECTS
 from cepbook.session import Workbench
 
@@ -74,7 +74,8 @@ class Host:
     def variable(self, name: str) -> Any:
         """A variable of the user; UsageError when there is none of that name."""
         if name not in self.shell.user_ns:
-            raise UsageError(f"there is no variable `{name}`")
+            known = [each for each in self.shell.user_ns if not each.startswith("_")]
+            raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
         return self.shell.user_ns[name]
 
     def assign(self, name: str, value: object) -> None:

@@ -10,7 +10,7 @@ from cepbook.lang.dialects import DIALECTS
 from cepbook.lang.dialects.dialect import Dialect
 from cepbook.magics import epl
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import Options
+from cepbook.magics.options import Options, pairs
 
 
 def options_of(dialect: Dialect) -> Options:
@@ -30,11 +30,21 @@ def _setting(text: str) -> Any:
         return text
 
 
+def _tables(given: Any, magic: str, option: str, host: Host) -> Any:
+    """Tables by name: JSON as it is, else the values of variables. Errors: UsageError for one that there is not."""
+    if not isinstance(given, str):
+        return given
+    parts = [part if "=" in part else f"{part}={part.strip()}" for part in given.split(",") if part.strip()]
+    return {name: host.variable(of) for name, of in pairs(",".join(parts), magic, option).items()}
+
+
 def run_cell(dialect: Dialect, host: Host, line: str, cell: str) -> object:
     """Compile and deploy the cell as ``%%epl`` does; the cell is known by its id, else by the names it declares."""
     options = vars(options_of(dialect).parse(line))
     quiet = options.pop("quiet")
     settings = {name: value for name, value in options.items() if value is not None}
+    for name in dialect.tabular & settings.keys():
+        settings[name] = _tables(settings[name], f"%%{dialect.magic}", f"--{name}", host)
     result = host.workbench.run(cell, cell=host.cell_id, dialect=dialect.name, **settings)
     if not quiet:
         host.show(epl.shown_result(result, host))
@@ -45,6 +55,13 @@ def _command(dialect: Dialect) -> Command:
     settings = " ".join(f"[--{name} {name.upper()}]" for name in dialect.settings if name != "name")
     usage = f"%%{dialect.magic} [NAME] [--quiet] {settings}".rstrip()
     details = "\n".join(f"--{name}: {doc}" for name, doc in dialect.settings.items() if name != "name")
+    if dialect.tabular:
+        names = " and ".join(f"--{name}" for name in sorted(dialect.tabular))
+        details += (
+            f"\n\n{names} takes DataFrames by the names of their variables: `NAME`, or `TABLE=VARIABLE,…`."
+            "\nTheir rows are those of now; `cep.replace_rows(TABLE, frame)` gives others while the query runs, and so"
+            "\ndoes EPL (`on … merge TABLE`, `%query insert into TABLE …`)."
+        )
     return Command(dialect.magic, dialect.summary, (usage,), cell=partial(run_cell, dialect), details=details)
 
 

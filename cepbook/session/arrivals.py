@@ -9,10 +9,10 @@ of the last replay of a type lives until the next one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from cepbook.engine.runtime import Deployment
 from cepbook.lang.catalog import EventType
@@ -27,7 +27,7 @@ Event = dict[str, Any]
 class Happening:
     """At engine time `time` an event of `type_name`, or `variable` is given a value; else a stop of the clock.
 
-    `stepping`: the clock visited every due time on the way.
+    `stepping`: the clock visited every due time on the way. `lot`: several events came with one call, as one change.
     """
 
     place: Place
@@ -37,6 +37,13 @@ class Happening:
     variable: str | None = None
     value: object = None
     stepping: bool = False
+    lot: bool = False
+
+
+class Recorder(Protocol):
+    """Notes an event that was sent at a time; `place` is that of one of several that arrive together."""
+
+    def __call__(self, time: int, event: Event, place: Place | None = None, /) -> None: ...
 
 
 class _Tail:
@@ -89,7 +96,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._number = count(1).__next__
-        self._sent: dict[str, deque[tuple[int, int, Event]]] = {}
+        self._sent: dict[str, deque[tuple[Place, int, Event, bool]]] = {}
         self._replayed: dict[str, _Tail] = {}
         self._stops: deque[tuple[int, int, bool]] = deque(maxlen=KEPT)
         self._assigned: deque[Happening] = deque(maxlen=KEPT)
@@ -98,15 +105,20 @@ class Arrivals:
 
     # ---- writing
 
-    def recorder(self, type_name: str) -> Callable[[int, Event], None]:
+    def recorder(self, type_name: str) -> Recorder:
         """The function that notes an event of the type, sent at a time. The dict is kept, not copied."""
         append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
         number = self._number
 
-        def record(time: int, event: Event) -> None:
-            append((number(), time, event))
+        def record(time: int, event: Event, place: Place | None = None, /) -> None:
+            append(((number(), 0) if place is None else place, time, event, place is not None))
 
         return record
+
+    def together(self, size: int) -> list[Place]:
+        """The places of events that arrive together."""
+        number = self._number()
+        return [(number, place) for place in range(size)]
 
     def replayed(self, parts: Sequence[Part]) -> None:
         """Note what is replayed together."""
@@ -151,7 +163,7 @@ class Arrivals:
         for name in types:
             sent, tail = self._sent.get(name), self._replayed.get(name)
             if sent is not None and len(sent) == KEPT:
-                places.append((sent[0][0], 0))
+                places.append(sent[0][0])
             if tail is not None and (tail.lost or tail.count > KEPT):
                 places.append(next(tail.happenings(0, (), events=False)).place)
         if len(self._stops) == KEPT:
@@ -168,9 +180,9 @@ class Arrivals:
         found = [Happening((number, 0), time, stepping=stepping) for number, time, stepping in self._stops]
         for name, sent in self._sent.items():
             if name in types:
-                found += [Happening((number, 0), time, name, event) for number, time, event in sent]
+                found += [Happening(place, time, name, event, lot=lot) for place, time, event, lot in sent]
             else:
-                found += [Happening((number, 0), time) for number, time, _ in sent]
+                found += [Happening(place, time) for place, time, _, _ in sent]
         for name, tail in self._replayed.items():
             properties = tuple(known[name].properties) if name in types else ()
             found += tail.happenings(start[0], properties, events=name in types)

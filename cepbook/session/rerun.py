@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -306,10 +307,15 @@ class Rerun:
         """Deploy each statement when it was deployed, and let happen what happened."""
         self._begin()
         waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
-        for happening in self._happenings:
-            while waiting and waiting[0][0].place < happening.place:
+        for _, several in groupby(self._happenings, key=lambda each: each.place[0] if each.lot else each.place):
+            happenings = list(several)
+            while waiting and waiting[0][0].place < happenings[0].place:
                 self._bear(*waiting.popleft())
-            self._happen(happening)
+            if happenings[0].lot:
+                self._come_together(happenings)
+                continue
+            for happening in happenings:
+                self._happen(happening)
         while waiting:
             self._bear(*waiting.popleft())
         if self._runtime.now > self._fresh.now:
@@ -332,6 +338,12 @@ class Rerun:
             fresh.send(happening.type_name, dict(happening.event), happening.time)
         elif happening.time >= fresh.now:
             fresh.advance(happening.time, stepping=happening.stepping)
+
+    def _come_together(self, happenings: list[Happening]) -> None:
+        self._fresh.advance(max(happenings[0].time, self._fresh.now))
+        events = [(each.type_name, dict(each.event)) for each in happenings if each.type_name is not None]
+        if events:
+            self._fresh.send_together(events)
 
     def _still_collected(self) -> None:
         """Events that a batch holds, and has not released."""

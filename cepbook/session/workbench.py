@@ -19,6 +19,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session import clock as clocks
+from cepbook.session.arrivals import Recorder
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.functions import FromPython, Functions
@@ -75,7 +76,7 @@ class Workbench(FromPython):
             runtime.register_function(name, fn, returns=returns)
         self._stage = Stage(runtime, self._lock, self._capacity)
         self._owned: dict[str, Owned] = {}
-        self._checks: dict[str, tuple[EventType, EventCheck, Callable[[int, dict[str, Any]], None]]] = {}
+        self._checks: dict[str, tuple[EventType, EventCheck, Recorder]] = {}
 
     # ---- statements
 
@@ -268,12 +269,13 @@ class Workbench(FromPython):
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
             made = [(name, check(event), record) for name, (check, record), event in entries]
-            for _, event, record in made:
-                record(self.runtime.now, event)
+            places = self._stage.arrivals.together(len(made))
+            for place, (_, event, record) in zip(places, made, strict=True):
+                record(self.runtime.now, event, place)
             with self._stage.undisturbed(), self._stage.raising():
                 self.runtime.send_together([(name, event) for name, event, _ in made])
 
-    def _entry(self, type_name: str) -> tuple[EventCheck, Callable[[int, dict[str, Any]], None]]:
+    def _entry(self, type_name: str) -> tuple[EventCheck, Recorder]:
         """What checks events of the type, and what keeps the latest of them."""
         types = self.runtime.catalog.event_types
         event_type = find_type(type_name, types)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from cepbook.errors import BindError, UsageError
@@ -51,6 +52,33 @@ def test_stages(trades: Notebook) -> None:
 def test_settings_are_options(trades: Notebook) -> None:
     cell = "%%cruncher c --weights '{\"Trade\": 0.5}'\nselect symbol from Trade (partition store last 3) as p"
     assert trades.run(cell).startswith("deployed c")
+
+
+CODES = "select symbol from Trade (partition store last 9 where symbol in (select code from prio)) as w"
+
+
+@pytest.mark.parametrize("tables", ["prio", "prio=listed", "prio=listed,other=prio", '\'{"prio": [{"code": "A"}]}\''])
+def test_tables_are_frames_by_name(trades: Notebook, tables: str) -> None:
+    trades.shell.user_ns.update(prio=pd.DataFrame({"code": ["A"]}), listed=pd.DataFrame({"code": ["A", "C"]}))
+    trades.run(f"%%cruncher c --tables {tables}\n{CODES} where w.$row_status is new")
+    cep = trades.shell.user_ns["cep"]
+    cep.send("Trade", symbol="A")
+    cep.send("Trade", symbol="B")
+    trades.run("%query insert into prio(code) values ('B')")
+    cep.send("Trade", symbol="B")
+    cep.replace_rows("prio", trades.shell.user_ns["prio"])
+    cep.send("Trade", symbol="B")
+    assert list(cep.changes("c")["symbol"]) == ["A", "B"]
+
+
+def test_tables_that_are_none(trades: Notebook) -> None:
+    trades.shell.user_ns["listed"] = pd.DataFrame({"code": ["A"]})
+    with pytest.raises(UsageError, match=r"(?s)no variable `liste`.*did you mean `listed`"):
+        trades.run(f"%%cruncher c --tables prio=liste\n{CODES}")
+    trades.shell.user_ns["prio"] = 3
+    with pytest.raises(UsageError, match="table `prio` is not understood"):
+        trades.run(f"%%cruncher c --tables prio\n{CODES}")
+    assert "c" not in trades.deployed()["statements"]
 
 
 def test_completion(trades: Notebook) -> None:

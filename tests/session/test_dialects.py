@@ -213,6 +213,26 @@ def test_a_marble_diagram_of_lots() -> None:
     ]
 
 
+def test_a_marble_diagram_of_events_that_arrive_together() -> None:
+    cep = bench("from t in all Tick() retain 2 select t.price", "from t in all Tick() within 1.0 select sum(t.vol)")
+    ticks = [("Tick", {"s": "a", "price": float(number), "vol": 1}) for number in range(3)]
+    cep.send_together(*ticks)
+    cep.advance(500)
+    cep.send_together(("Value", {"v": 1.0}), ticks[0])
+    cep.send(*ticks[1])
+    cep.advance(2000)
+    drawn = cep.marble("q0")
+    assert not drawn.notes
+    assert [[row["value"] for row in each.insert or ()] for each in drawn.deliveries] == [[1.0, 2.0], [0.0], [1.0]]
+    assert drawn.to_frame()[["number", "entered", "left"]].astype(object).fillna("").values.tolist() == [
+        [1, 0, 500],
+        [2, 0, 500],
+        [3, 500, ""],
+        [4, 500, ""],
+    ]
+    assert [len(each.insert or ()) for each in cep.marble("q1").deliveries] == [1] * 5 and not cep.marble("q1").notes
+
+
 # ---------------------------------------------------------------- what is wrong
 def test_errors_are_in_the_words_of_the_dialect() -> None:
     cep = bench()

@@ -16,7 +16,7 @@ from cepbook.lang.bind.typing import common
 from cepbook.lang.types import Type
 
 Rows = tuple[tuple[object, ...], ...]
-_FORM = '{"columns": ["code"], "rows": [["a"]]}, or a list of dicts'
+_FORM = 'a DataFrame, a list of dicts, or {"columns": ["code"], "rows": [["a"]]}'
 
 
 def tables_of(given: object) -> dict[str, tuple[tuple[str, ...], Rows]]:

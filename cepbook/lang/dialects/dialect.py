@@ -25,7 +25,8 @@ class Dialect:
     are the names that the text gives to statements, event types and the like: running it again replaces them.
     ``tree(text)`` prints what was written.
 
-    `settings` are what may be said beside the text, name and doc; ``name`` is that of the statement. `magic` is the
+    `settings` are what may be said beside the text, name and doc; ``name`` is that of the statement. Those in `tabular`
+    are tables by name, in a cell the names of Python variables that hold them. `magic` is the
     name of the cell magic, `summary` its one sentence, `keywords` are completed in its cells, with a doc for each.
     """
 
@@ -36,6 +37,7 @@ class Dialect:
     magic: str = ""
     summary: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
+    tabular: frozenset[str] = frozenset()
     keywords: Mapping[str, str] = field(default_factory=dict)
     tree: Callable[[str], str] = _no_tree
 

@@ -336,6 +336,7 @@ DIALECT = Dialect(
         "seed": "what the coins of random windows depend on, a whole number",
         "tables": 'reference tables, such as {"prio": {"columns": ["code"], "rows": [["a"]]}}, named windows then',
     },
+    tabular=frozenset(("tables",)),
     keywords={row.text.split()[1]: row.doc for row in CYCLE_WINDOWS.values()}
     | {row.name: row.doc for row in CYCLE_AGGREGATES.values()},
     tree=lambda text: show_ast(parse(text)),
