@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
+from cepbook.lang.formatting import formatted
 from cepbook.magics import marble, partitions, topics
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
@@ -38,6 +39,7 @@ CELL_OPTIONS = _with_spark(
     Options("%%epl")
     .add("--name", help="name of the cell, in place of its id: running a cell of this name again replaces it")
     .add("--quiet", action="store_true", help="show nothing unless there is an error")
+    .add("--format", action="store_true", help="lay the cell out anew, and deploy nothing")
     .add("--on", choices=("spark",), help="run the statements of the cell over Spark DataFrames, too")
 )
 DROP_OPTIONS = (
@@ -55,6 +57,12 @@ SAVE_OPTIONS = (
     .add("--feeds", action="store_true", help="save what the feeds hold, too")
 )
 LOAD_OPTIONS = Options("%epl load").add("file", help="what `%epl save` wrote; what is deployed here goes")
+EXPORT_OPTIONS = (
+    Options("%epl export")
+    .add("statement", help="whose rows")
+    .add("file", help="a Parquet, CSV, JSON-lines or SQLite file")
+    .add("--changes", action="store_true", help="all rows that its feed holds, in place of those that it shows now")
+)
 SPARK_OPTIONS = _with_spark(Options("%epl spark").add("statements", nargs="*", help="statements; default: all"))
 
 
@@ -69,6 +77,8 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     """
     options = CELL_OPTIONS.parse(line)
     key = options.name or host.cell_id
+    if options.format:
+        return _reformat(host, line, cell)
     found: object = None
     if options.on is None:
         _refuse_spark_options(options)
@@ -81,6 +91,14 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     if not options.quiet:
         host.show(shown_result(result, host))
     return _kept(host, options, found) if options.on is not None else None
+
+
+def _reformat(host: Host, line: str, cell: str) -> object:
+    """Put the formatted cell in the place of this one, where the front end can; else show it."""
+    rest = " ".join(word for word in line.split() if word != "--format")
+    replaced = f"%%epl {rest}".rstrip() + "\n" + formatted(cell).rstrip("\n")
+    host.shell.set_next_input(replaced, replace=True)
+    return None if getattr(host.shell, "kernel", None) is not None else text(replaced)
 
 
 def shown_result(result: RunResult, host: Host) -> Frozen:
@@ -194,6 +212,19 @@ def drop(host: Host, rest: list[str]) -> object:
     return text(f"dropped {', '.join(gone)}")
 
 
+def format_statement(host: Host, rest: list[str]) -> object:
+    """The text that deployed a statement, laid out anew."""
+    if len(rest) != 1:
+        raise UsageError("%epl format takes the name of a statement; a cell is laid out anew by `%%epl --format`")
+    return text(formatted(host.workbench.runtime.statement(rest[0]).epl))
+
+
+def export(host: Host, rest: list[str]) -> object:
+    options = EXPORT_OPTIONS.parse_words(rest)
+    count = host.workbench.export(options.statement, options.file, changes=options.changes)
+    return text(f"{count:,} row{'' if count == 1 else 's'} of {options.statement} written to {options.file}")
+
+
 def show_variables(host: Host, rest: list[str]) -> object:
     _no_more("variables", rest)
     frame = host.workbench.variables()
@@ -272,6 +303,8 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "timeline": partitions.draw_timeline,
     "partials": partitions.list_partials,
     "drop": drop,
+    "format": format_statement,
+    "export": export,
     "variables": show_variables,
     "set": set_variable,
     "rewind": rewind,
@@ -301,6 +334,9 @@ COMMAND = Command(
         "%epl drop [--cascade] NAME …",
         "%epl variables",
         "%epl set VARIABLE = VALUE",
+        "%%epl --format",
+        "%epl format STATEMENT",
+        "%epl export STATEMENT FILE [--changes]",
         "%epl rewind",
         "%epl reset",
         "%epl save [--feeds] FILE",

@@ -1,4 +1,4 @@
-"""Where replayed events come from: DataFrames, Parquet and CSV files, iterables. All become chunks of columns.
+"""Where replayed events come from: DataFrames, files (`session.files`), iterables. All become chunks of columns.
 
 A chunk makes the columns that the engine asks for when it asks, so a replay never holds a second copy of its input.
 Rules:
@@ -28,6 +28,7 @@ from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_time, unit
 from cepbook.session.columns import Read, Values, column_reader, event_times, row_name, shared
 from cepbook.session.define import check_columns
+from cepbook.session.files import columns_of, read_file
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
@@ -86,13 +87,14 @@ class Wanted:
 def open_source(given: object, wanted: Wanted) -> Source:
     """The source for a DataFrame, a path or an iterable of events. Checks all that can be checked before reading."""
     if isinstance(given, str | os.PathLike):
-        given = read_file(os.fspath(given), wanted)
+        given = read_file(os.fspath(given), columns_of(wanted.event_type, wanted.time))
     if isinstance(given, pd.DataFrame):
         return FrameSource(given, wanted)
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise UsageError(
             f"events of `{wanted.event_type.name}` cannot come from {type(given).__name__}: "
-            "expected a DataFrame, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances"
+            "expected a DataFrame, a path of a Parquet, CSV or JSON-lines file, or an iterable of dicts or of "
+            "dataclass instances"
         )
     return EventSource(given, wanted)
 
@@ -284,37 +286,6 @@ class EventSource:
 
 def _pick(rows: list[dict[str, Any]], name: str) -> Values:
     return [row[name] for row in rows]
-
-
-_CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
-
-
-def read_file(path: str, wanted: Wanted) -> pd.DataFrame:
-    """A Parquet or CSV file as a DataFrame of the columns that are needed.
-
-    In CSV, columns of string properties are read as text (``007`` stays), empty fields are null, and the time
-    column may be ISO 8601 text or milliseconds.
-    """
-    if not os.path.exists(path):
-        raise UsageError(f"there is no file {path!r}")
-    columns = list(dict.fromkeys((*wanted.event_type.properties, wanted.time)))
-    if path.lower().endswith((".parquet", ".pq")):
-        try:
-            from pyarrow import parquet  # optional: only Parquet files need it
-        except ImportError:
-            raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
-        try:
-            present = set(parquet.read_schema(path).names)
-            return pd.read_parquet(path, columns=[c for c in columns if c in present])
-        except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
-            raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
-    if path.lower().endswith(_CSV):
-        text = {name: "str" for name, of in wanted.event_type.properties.items() if of.name in ("string", "char")}
-        try:
-            return pd.read_csv(path, usecols=lambda c: c in columns, dtype=text)
-        except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
-            raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
-    raise UsageError(f"{path!r} is neither a Parquet (.parquet, .pq) nor a CSV (.csv, .csv.gz) file")
 
 
 def by_type(events: object, type_name: str | None) -> dict[str, object]:

@@ -8,7 +8,7 @@ from threading import RLock
 
 from cepbook.engine.batch import Slice
 from cepbook.engine.contexts.notices import Notice, PartitionListener
-from cepbook.engine.delta import Listener
+from cepbook.engine.delta import Listener, Sink
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
@@ -17,6 +17,8 @@ from cepbook.session.arrivals import Arrivals
 from cepbook.session.lives import Lives
 from cepbook.session.merge import Part
 from cepbook.session.process import Interruptions
+
+Successor = Callable[[Statement | None], object]
 
 
 class Undisturbed(Interruptions):
@@ -44,6 +46,7 @@ class Stage:
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[Statement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
+        self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self._attend(runtime)
 
@@ -139,6 +142,8 @@ class Stage:
             if live.get(name) is not statement:
                 del self._feeds[name]
                 feed.wake()  # whoever shows it looks for its successor
+                for _, successor in self._sinks.get(name, [])[:]:
+                    successor(live.get(name))
         for name, statement in live.items():
             if name not in self._feeds:
                 feed = Feed(self._capacity)
@@ -146,6 +151,8 @@ class Stage:
                 self._feeds[name] = (statement, feed)
                 for fn in self._listeners.get(name, ()):
                     statement.add_listener(fn)
+                for sink, _ in self._sinks.get(name, ()):
+                    statement.add_sink(sink)
 
     def restart(self, runtime: Runtime) -> None:
         """Go on with `runtime`, in which nothing has happened: feeds begin anew, listeners follow."""
@@ -175,6 +182,8 @@ class Stage:
         """Let go of everything: whoever shows a feed looks for its successor."""
         for _, feed in self._feeds.values():
             feed.wake()
+        for _, successor in [entry for entries in self._sinks.values() for entry in entries]:
+            successor(None)
 
     def feed(self, name: str) -> Feed:
         """The feed of a statement; UsageError when there is no such statement."""
@@ -203,6 +212,24 @@ class Stage:
                     statement.remove_listener(fn)
 
         return cancel
+
+    def attach(self, name: str, sink: Sink, successor: Successor) -> Callable[[], None]:
+        """Feed `sink` what the statement delivers, also after it was deployed anew. Returns the way out.
+
+        ``successor(statement)`` is called before another statement of the name feeds it; with None when there is none.
+        """
+        self.statement(name).add_sink(sink)
+        entry = sink, successor
+        self._sinks.setdefault(name, []).append(entry)
+
+        def leave() -> None:
+            if entry in self._sinks.get(name, ()):
+                self._sinks[name].remove(entry)
+                statement = self.runtime.statements.get(name)
+                if statement is not None and self._feeds.get(name, (None,))[0] is statement:
+                    statement.remove_sink(sink)
+
+        return leave
 
     def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
         """Call `fn` for what becomes of a context and its partitions. Returns the way out."""

@@ -26,6 +26,7 @@ from cepbook.session.functions import FromPython, Functions
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
+from cepbook.session.outward import Outward
 from cepbook.session.parameters import Given as Values
 from cepbook.session.parameters import with_settings
 from cepbook.session.partials import partials_frame
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
-class Workbench(FromPython):
+class Workbench(FromPython, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its

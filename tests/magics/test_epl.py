@@ -355,3 +355,17 @@ def test_named_windows_and_tables_are_listed_and_shown(trades: Notebook) -> None
     assert "Recent" in shown and "named windows and tables" in shown
     found = str(trades.run("%epl show Recent"))
     assert found.startswith("named window Recent(") and "holds 0 rows" in found and "filled by" in found
+
+
+def test_format_and_export(trades: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+    monkeypatch.setattr(trades.shell, "set_next_input", lambda text, replace=False: asked.append((text, replace)))
+    shown = trades.run("%%epl --name c --format\nselect   count ( * ) as n from Trade;// all\n")
+    assert shown == "%%epl --name c\nselect count(*) as n from Trade;  // all"
+    assert asked == [(shown, True)]
+    trades.run("%%epl\n@name('q') select   count(*)  as n from Trade")
+    assert trades.run("%epl format q") == "@name('q')\nselect count(*) as n from Trade"
+    assert trades.run(f"%epl export q '{tmp_path / 'q.csv'}'").startswith("1 row of q written to ")
+    assert (tmp_path / "q.csv").read_text() == "n\n0\n"
+    assert "takes the name of a statement" in trades.error("%epl format")
+    assert "the kinds of files are" in trades.error("%epl export q q.xls")

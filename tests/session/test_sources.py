@@ -322,3 +322,26 @@ def test_a_part_can_lose_its_first_events() -> None:
 def test_timedelta_of_an_event_is_milliseconds() -> None:
     kind = EventType("T", {"at": t.LONG, "gap": t.LONG})
     assert read([{"at": 1, "gap": timedelta(seconds=2)}], wanted(kind))[1] == [(1, 2000)]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "ticks.jsonl"
+    path.write_text('{"at": 2, "symbol": "007", "price": 1, "more": []}\n\n{"at": 1, "size": 9007199254740993}\n')
+    long = EventType("Tick", {"at": t.LONG, "symbol": t.STRING, "price": t.DOUBLE, "size": t.LONG})
+    times, rows = read(str(path), wanted(long))
+    assert times == [1, 2]
+    assert rows == [(1, None, None, 9007199254740993), (2, "007", 1.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("{", "this is no JSON"), ("[1]", "an event is a JSON object, not list"), ("[" * 100_000, "")],
+)
+def test_json_lines_that_are_wrong(line: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "ticks.jsonl"
+    path.write_text('{"at": 1}\n' + line + "\n")
+    with pytest.raises(EventError, match=rf"ticks.jsonl', line 2: .*{said}"):
+        open_source(str(path), wanted())
+    path.write_bytes(b"\xff\xfe{")
+    with pytest.raises(EventError, match="cannot be read as JSON lines"):
+        open_source(str(path), wanted())

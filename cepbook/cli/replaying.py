@@ -1,0 +1,257 @@
+"""``cepbook run``: a module over files of events, its deliveries into files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from cepbook.cli.command import Command, pair, read_text, value_of
+from cepbook.errors import CompileError, EventError, UsageError, hint_line
+from cepbook.lang.dialects import declared, epl
+from cepbook.lang.dialects.parameters import uses
+from cepbook.session import ReplayResult, Workbench
+from cepbook.session.clock import show
+from cepbook.session.files import json_object, read_file
+from cepbook.session.replay import Replay
+from cepbook.session.sinks import FileSink
+from cepbook.session.writers import check_kind
+
+PIPE = "-"
+WIDTH = 24  # of the bar
+REFRESH = 0.1  # seconds
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("modules", nargs="+", type=Path, metavar="MODULE.epl", help="EPL to deploy, in this order")
+    add(
+        "--in",
+        dest="sources",
+        action="append",
+        type=pair,
+        default=[],
+        metavar="TYPE=FILE",
+        help="events of a type: Parquet, CSV or JSON lines; - reads JSON lines from the standard input. A type that "
+        "no module declares is made from the columns of its file",
+    )
+    add("--time", action="append", default=[], metavar="[TYPE=]COLUMN", help="the column of the event time")
+    add(
+        "--out",
+        dest="sinks",
+        action="append",
+        type=pair,
+        default=[],
+        metavar="STATEMENT=FILE",
+        help="write what a statement delivers: Parquet, CSV, JSON lines, SQLite; - is JSON lines on standard output",
+    )
+    add(
+        "--set",
+        dest="values",
+        action="append",
+        type=pair,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable of EPL, or the parameter :NAME; values as in JSON, other words are texts",
+    )
+    add("--start", metavar="TIME", help="where the clock begins: ISO 8601, or ms since 1970 (default: 0)")
+    add("--until", metavar="TIME", help="later events are left out, and the clock goes on to this time")
+    add("--limit", type=int, metavar="N", help="at most so many events")
+    add("--late", choices=("error", "drop"), default="error", help="what becomes of events that go back in time")
+    add("--stepping", action="store_true", help="stop at every due time between events")
+    add("--speed", type=float, metavar="X", help="replay at so many times real time")
+    add("--quiet", action="store_true", help="no progress and no summary")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Deploy, replay, write. Statements that failed make the exit code 1; what they did not stop is written."""
+    for _, path in options.sinks:
+        check_kind(path)
+    sources = _by_name(options.sources, "--in")
+    if not sources:
+        raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
+    workbench = Workbench(start=_moment(options.start, "--start") or 0, feed_capacity=1)
+    times = _times(options.time)
+    texts = [(path, read_text(path)) for path in options.modules]
+    given = _given(workbench, texts, sources, times)
+    _deploy(workbench, texts, {name: value_of(value) for name, value in options.values})
+    _assign(workbench, texts, options.values)
+    unknown = [name for name in sources if name not in workbench.runtime.catalog.event_types]
+    if unknown:
+        raise UsageError(f"there is no event type `{unknown[0]}`")
+    out = sys.stderr if any(path == PIPE for _, path in options.sinks) else sys.stdout
+    interrupted = False
+    with ExitStack() as stack:
+        replay = workbench.replay(
+            given,
+            time=times,
+            until=_moment(options.until, "--until"),
+            limit=options.limit,
+            speed=options.speed,
+            late=options.late,
+            stepping=options.stepping,
+        )
+        sinks = [stack.enter_context(workbench.sink(name, path)) for name, path in options.sinks]
+        progress = Bar(replay, sys.stderr)
+        if not options.quiet and sys.stderr.isatty():
+            replay.subscribe(progress.draw)
+        try:
+            replay.run()
+        except KeyboardInterrupt:
+            interrupted = True
+            replay.stop()
+        finally:
+            progress.clear()
+    if not options.quiet:
+        summary(workbench, replay.result, sinks, out)
+    for error in workbench.errors[:SHOWN]:
+        print(f"cepbook: {error}", file=sys.stderr)
+    if interrupted:
+        raise KeyboardInterrupt
+    return 1 if replay.result.errors else 0
+
+
+SHOWN = 5  # errors of statements
+
+
+def _by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UsageError(f"{option} names `{name}` twice")
+        found[name] = value
+    return found
+
+
+def _moment(text: str | None, option: str) -> Any:
+    if text is None:
+        return None
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def _times(given: list[str]) -> str | dict[str, str] | None:
+    by_type = {name: column for name, equals, column in (each.partition("=") for each in given) if equals}
+    plain = [each for each in given if "=" not in each]
+    if len(plain) > 1 or (plain and by_type):
+        raise UsageError("--time is one column for all types, or TYPE=COLUMN for each")
+    return plain[0] if plain else by_type or None
+
+
+def _declared(path: Path, text: str) -> frozenset[str]:
+    try:
+        return declared(text)
+    except CompileError as error:
+        raise error.counted_from(1, str(path)) from None
+
+
+def _given(
+    workbench: Workbench, texts: list[tuple[Path, str]], sources: Mapping[str, str], times: str | dict[str, str] | None
+) -> dict[str, object]:
+    """What to replay; types that no module declares are defined from their files."""
+    names = frozenset().union(*(_declared(path, text) for path, text in texts))
+    given: dict[str, object] = {}
+    for name, path in sources.items():
+        if path == PIPE:
+            if name not in names:
+                raise UsageError(f"the module must declare `{name}` (create schema), which comes from standard input")
+            given[name] = _piped(sys.stdin)
+        elif name in names:
+            given[name] = path
+        else:
+            frame = read_file(path)
+            column = times.get(name) if isinstance(times, dict) else times
+            workbench.define(name, frame, time=column if column in frame.columns else None)
+            given[name] = frame
+    return given
+
+
+def _piped(lines: IO[str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield json_object(line)
+            except ValueError as error:
+                raise EventError(f"standard input, line {number}: {error}") from None
+
+
+def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, Any]) -> None:
+    for path, text in texts:
+        try:
+            workbench.run(text, cell=str(path), parameters=values)
+        except CompileError as error:
+            raise error.counted_from(1, str(path)) from None
+
+
+def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: list[tuple[str, str]]) -> None:
+    """Give variables their values; what names neither a variable nor a parameter is an error."""
+    variables = workbench.runtime.catalog.variables
+    parameters = {key for _, text in texts for _, key in uses(epl.parse(text))}
+    for name, value in values:
+        if name in variables:
+            as_text = variables[name].type.name == "string" and not value.startswith('"')
+            workbench.set(name, value if as_text else value_of(value))
+        elif name not in parameters:
+            hint = hint_line(name, [*variables, *parameters])
+            raise UsageError(f"--set: there is no variable and no parameter `{name}`{hint}")
+
+
+class Bar:
+    """Progress in one line of a terminal."""
+
+    def __init__(self, replay: Replay, out: IO[str]) -> None:
+        self._replay = replay
+        self._out = out
+        self._drawn = 0.0
+        self._shown = ""
+
+    def draw(self) -> None:
+        """Draw it anew, but not oftener than ten times a second."""
+        now = time.monotonic()
+        if now - self._drawn < REFRESH:
+            return
+        self._drawn = now
+        line = self.line()
+        print("\r" + line.ljust(len(self._shown)), end="", file=self._out, flush=True)
+        self._shown = line
+
+    def line(self) -> str:
+        """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00Z``"""
+        at = self._replay.progress
+        tail = f"{at.rate:,.0f} events/s, {show(at.clock)}"
+        if not at.total:
+            return f"{at.events:,} events, {tail}"
+        share = min(1.0, at.events / at.total)
+        bar = ("█" * round(share * WIDTH)).ljust(WIDTH)
+        return f"[{bar}] {share:4.0%}  {at.events:,} of {at.total:,} events, {tail}"
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self._shown:
+            print("\r" + " " * len(self._shown) + "\r", end="", file=self._out, flush=True)
+            self._shown = ""
+
+
+def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], out: IO[str]) -> None:
+    """Events and clock, then a line for each statement: rows inserted and removed, and where they went."""
+    head, *_ = repr(result).splitlines()
+    print(head, file=out)
+    files: dict[str, list[str]] = {}
+    for sink in sinks:
+        files.setdefault(sink.name, []).append("standard output" if sink.path == PIPE else sink.path)
+    rows = []
+    for name, statement in workbench.runtime.statements.items():
+        feed = workbench.feed(name)
+        if statement.kind != "create variable":
+            rows.append((name, f"{feed.total_insert:,}", f"{feed.total_remove:,}", ", ".join(files.get(name, ()))))
+    table = [("statement", "inserted", "removed", "written to"), *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(3)]
+    for row in table if rows else []:
+        cells = (row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3])
+        print("  " + "  ".join(cells).rstrip(), file=out)
+
+
+COMMAND = Command("run", "Run EPL modules over files of events and write what statements deliver.", arguments, run)

@@ -1,0 +1,128 @@
+"""Files of events: Parquet, CSV and JSON lines, as DataFrames.
+
+========================================  ============================================================================
+``.parquet``, ``.pq``                     needs pyarrow
+``.csv``, also ``.csv.gz``, ``.csv.zst``  the first line names the columns; columns of string properties are read as
+                                          text (``007`` stays), empty fields are null
+``.jsonl``, ``.ndjson``, also ``.gz``     a JSON object per line; empty lines are skipped, a property that a line does
+                                          not have is null
+========================================  ============================================================================
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from cepbook.errors import EventError, UsageError
+from cepbook.lang.catalog import EventType
+
+PARQUET = (".parquet", ".pq")
+CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
+JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+KINDS = "Parquet (.parquet, .pq), CSV (.csv, .csv.gz) nor JSON lines (.jsonl, .ndjson)"
+
+Columns = Mapping[str, bool]
+"""Columns that are wanted: name -> whether it is read as text."""
+
+
+def columns_of(event_type: EventType, time: str | None = None) -> Columns:
+    """The columns that events of a type need, and that of their time."""
+    found = {name: of.name in ("string", "char") for name, of in event_type.properties.items()}
+    return found if time is None or time in found else {**found, time: False}
+
+
+def read_file(path: str, columns: Columns | None = None) -> pd.DataFrame:
+    """The rows of a file, of `columns` those that it has; None: all.
+
+    Raises UsageError when there is no such file or it is of another kind, EventError when it cannot be read.
+    """
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    lower = path.lower()
+    if lower.endswith(PARQUET):
+        return _parquet(path, columns)
+    if lower.endswith(CSV):
+        return _csv(path, columns)
+    if lower.endswith(JSON_LINES):
+        return _json_lines(path, columns)
+    raise UsageError(f"{path!r} is neither a {KINDS} file")
+
+
+def _parquet(path: str, columns: Columns | None) -> pd.DataFrame:
+    try:
+        from pyarrow import parquet  # optional: only Parquet files need it
+    except ImportError:
+        raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+    try:
+        present = set(parquet.read_schema(path).names)
+        return pd.read_parquet(path, columns=None if columns is None else [c for c in columns if c in present])
+    except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def _csv(path: str, columns: Columns | None) -> pd.DataFrame:
+    wanted = columns or {}
+    text: Any = {name: "str" for name, as_text in wanted.items() if as_text}
+    try:
+        if columns is None:
+            return pd.read_csv(path)
+        return pd.read_csv(path, usecols=lambda c: c in wanted, dtype=text)
+    except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
+        raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
+
+
+def _json_lines(path: str, columns: Columns | None) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    try:
+        opened: Any = gzip.open if path.lower().endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    try:
+                        row = json_object(line)
+                    except ValueError as error:
+                        raise EventError(f"{path!r}, line {number}: {error}") from None
+                    rows.append(row)
+                    names.update(dict.fromkeys(row))
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise EventError(f"{path!r} cannot be read as JSON lines: {error}") from error
+    return frame_of_objects(rows, [name for name in names if columns is None or name in columns])
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """The object that a line of JSON is. Raises ValueError with what is wrong."""
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("this JSON is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"an event is a JSON object, not {type(found).__name__}")
+    return found
+
+
+def frame_of_objects(rows: Sequence[Mapping[str, Any]], names: Collection[str]) -> pd.DataFrame:
+    """Columns with the dtype of their values; whole numbers with gaps stay whole numbers."""
+    return pd.DataFrame({name: _column([row.get(name) for row in rows]) for name in names}, columns=list(names))
+
+
+def _column(values: list[Any]) -> pd.Series[Any]:
+    kinds = {type(value) for value in values} - {type(None)}
+    dtype = "object"
+    if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        dtype = "Int64"
+    elif kinds and kinds <= {int, float} and float in kinds:
+        dtype = "float64"
+    elif kinds == {bool}:
+        dtype = "boolean"
+    elif kinds == {str}:
+        dtype = "string"
+    return pd.Series(values, dtype=dtype)

@@ -1,0 +1,239 @@
+"""Where what statements deliver goes on to: files and databases (`FileSink`), and ``async for`` (`Stream`).
+
+Both are sinks of the statement beside its feed, which cost a replay less than a listener: rows travel as they are. The
+rows of a file are those of `Workbench.changes`: ``time``, ``seq``, ``kind`` (insert or remove), then the
+columns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+from cepbook.engine.runtime import Statement
+from cepbook.errors import CepbookError, UsageError
+from cepbook.feeds import Columns, Delivery, Feed
+from cepbook.lang.types import LONG, STRING, Type
+from cepbook.session.stage import Stage
+from cepbook.session.tables import free_name
+from cepbook.session.writers import Writer, check_kind, open_writer
+
+BATCH = 8_192  # rows that wait for being written together
+
+
+class SinkError(CepbookError):
+    """Rows could not be written. Those before are in the file; the message says how many are not."""
+
+
+class Tap(Feed):
+    """A feed that keeps all until it is read, which it asks for from time to time: it calls `full`."""
+
+    __slots__ = ("_asking", "_cursor", "_full")
+
+    def __init__(self, full: Callable[[], None]) -> None:
+        super().__init__(None)
+        self._full = full
+        self._asking = False
+        self._cursor = 0
+
+    def _news(self) -> None:
+        super()._news()
+        if not self._asking:
+            self._asking = True
+            try:
+                self._full()
+            finally:
+                self._asking = False
+
+    def take(self) -> Columns:
+        """The rows since the last reading."""
+        found = self.columns(self._cursor)
+        self._forget(found.cursor)
+        return found
+
+    def take_deliveries(self) -> list[Delivery]:
+        """The deliveries since the last reading."""
+        found = self.since(self._cursor)
+        self._forget(found.cursor)
+        return found.deliveries
+
+    def _forget(self, cursor: int) -> None:
+        self._cursor = cursor
+        with self._lock:
+            while self._segments and self._next - self._kept + self._segments[0][1] <= cursor:
+                _, deliveries, rows = self._segments.popleft()
+                self._kept -= deliveries
+                self._rows -= rows
+
+
+class FileSink:
+    """Writes all rows of one statement, from now on, into a file: Parquet, CSV, JSON lines or a table of SQLite.
+
+    ``with cep.sink("alerts", "alerts.parquet"): …`` closes it at the end; `flush` writes what waits. A row that cannot
+    be written ends the writing, not the statement: `error` says why, `lost` counts what came since, `close` raises.
+    """
+
+    def __init__(self, stage: Stage, lock: RLock, name: str, path: str | os.PathLike[str], table: str | None) -> None:
+        check_kind(path)
+        self.name = name
+        self.path = os.fspath(path)
+        self.rows = 0
+        self.lost = 0
+        self.error: Exception | None = None
+        self._lock = lock
+        self._types: dict[str, Type] = dict(stage.statement(name).output_type.properties)
+        self._writer: Writer | None = open_writer(path, changed_columns(self._types), table or name)
+        self._tap = Tap(self._when_full)
+        self._leave = stage.attach(name, self._tap, self._successor)
+
+    def _successor(self, statement: Statement | None) -> None:
+        self._write()
+        if statement is not None and dict(statement.output_type.properties) != self._types and self.error is None:
+            self.error = UsageError(f"`{self.name}` was deployed anew with other columns than {self.path!r} has")
+
+    def _when_full(self) -> None:
+        if self._tap.rows >= BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        found = self._tap.take()
+        count = len(found.times)
+        if self._writer is None or self.error is not None:
+            self.lost += count
+            return
+        if not count:
+            return
+        values = [found.column(name) for name in self._types]
+        kinds = ["insert" if insert else "remove" for insert in found.inserts]
+        try:
+            self._writer.write(list(zip(found.times, found.numbers, kinds, *values, strict=True)))
+            self.rows += count
+        except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:  # Arrow's are of these
+            self.error = error
+            self.lost += count
+
+    def flush(self) -> FileSink:
+        """Write what waits. Raises SinkError when that failed, now or before."""
+        with self._lock:
+            self._write()
+        self._raise()
+        return self
+
+    def close(self) -> None:
+        """Write what waits and finish the file; nothing more is written. Raises SinkError when rows are lost."""
+        with self._lock:
+            if self._writer is None:
+                return
+            self._leave()
+            try:
+                self._write()
+            finally:
+                writer, self._writer = self._writer, None
+                try:
+                    writer.close()
+                except (OSError, ValueError, sqlite3.Error) as error:
+                    self.error = self.error or error
+        self._raise()
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            lost = f"{self.lost:,} row{'' if self.lost == 1 else 's'} of `{self.name}` lost"
+            raise SinkError(f"{self.path!r} cannot be written: {self.error}; {lost}") from self.error
+
+    def __enter__(self) -> FileSink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._writer is None else "open" if self.error is None else f"failed: {self.error}"
+        return f"{self.name} → {self.path}: {self.rows:,} rows, {state}"
+
+
+def changed_columns(properties: dict[str, Type]) -> dict[str, Type]:
+    """The columns of `Workbench.changes` with their types."""
+    added = {"time": LONG, "seq": LONG, "kind": STRING}
+    return {**{free_name(name, properties): of for name, of in added.items()}, **properties}
+
+
+class Stream(AsyncIterator[Delivery]):
+    """``async for delivery in cep.stream("alerts")``: the deliveries of a statement from now on, in order.
+
+    At most `capacity` deliveries wait. While as many wait, live sources take no further event (`session.live`); what
+    comes nevertheless, from `send` or a replay, pushes the oldest out, and `missed` counts them. It ends with `close`,
+    and when the statement is dropped.
+    """
+
+    def __init__(self, stage: Stage, name: str, capacity: int) -> None:
+        if capacity < 1:
+            raise UsageError(f"a stream needs room for at least 1 delivery, not {capacity}")
+        self.capacity = capacity
+        self.missed = 0
+        self._waiting: deque[Delivery] = deque()
+        self._closed = False
+        self._poked: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tap = Tap(self._drain)
+        self._tap.subscribe(self._poke)
+        self._leave = stage.attach(name, self._tap, self._successor)
+
+    def _successor(self, statement: Statement | None) -> None:
+        self._drain()
+        if statement is None:
+            self.close()
+
+    def _drain(self) -> None:
+        self._waiting.extend(self._tap.take_deliveries())
+        while len(self._waiting) > self.capacity:
+            self._waiting.popleft()
+            self.missed += 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many deliveries wait as may."""
+        self._drain()
+        return len(self._waiting) >= self.capacity and not self._closed
+
+    def _poke(self) -> None:
+        loop, poked = self._loop, self._poked
+        if loop is not None and poked is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(poked.set)
+
+    async def __anext__(self) -> Delivery:
+        self._loop = asyncio.get_running_loop()
+        while True:
+            self._poked = asyncio.Event()
+            self._drain()
+            if self._waiting:
+                return self._waiting.popleft()
+            if self._closed:
+                raise StopAsyncIteration
+            await self._poked.wait()
+
+    def close(self) -> None:
+        """No further deliveries; those that wait can still be read."""
+        if not self._closed:
+            self._closed = True
+            self._leave()
+        self._poke()
+
+
+def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: Mapping[str, Type], table: str) -> int:
+    """Write rows of values of `types` as a file; how many rows."""
+    writer = open_writer(path, types, table)
+    try:
+        writer.write(rows)
+    except (OSError, ValueError, TypeError, OverflowError, sqlite3.Error) as error:
+        raise SinkError(f"{os.fspath(path)!r} cannot be written: {error}") from error
+    finally:
+        writer.close()
+    return len(rows)
+
+
+__all__ = ["FileSink", "SinkError", "Stream", "Tap", "changed_columns", "export"]

@@ -1,0 +1,148 @@
+"""``cepbook run``: events from files, deliveries into files, errors with their places, exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cepbook.cli import main
+from cepbook.cli.replaying import Bar
+from cepbook.session import Workbench
+
+EPL = """create schema Tick(ts long, symbol string, price double);
+create variable double low = 0;
+@name('q') select symbol, avg(price) as mean from Tick(price > low)#time(10 sec) group by symbol;
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("m.epl").write_text(EPL)
+    ticks = pd.DataFrame({"ts": [0, 1000, 2000], "symbol": ["A", "007", None], "price": [1.0, 2.5, 3.0]})
+    ticks.to_csv("ticks.csv", index=False)
+    ticks.to_parquet("ticks.parquet")
+    Path("ticks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ticks.to_dict("records")))
+    return tmp_path
+
+
+WRITTEN = [(0, "A", 1.0), (1000, "007", 2.5), (2000, None, 3.0)]
+
+
+@pytest.mark.parametrize("source", ["ticks.csv", "ticks.parquet", "ticks.jsonl"])
+def test_files_in_and_out(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    outs = [word for kind in ("csv", "parquet", "jsonl", "db") for word in ("--out", f"q=out.{kind}")]
+    assert main(["run", "m.epl", "--in", f"Tick={source}", "--time", "ts", "--until", "1970-01-01T00:01", *outs]) == 0
+    shown = capsys.readouterr().out
+    assert "3 events finished, clock 1970-01-01 00:01:00Z" in shown
+    assert "q                 6        0  out.csv, out.parquet, out.jsonl, out.db" in shown
+    rows = pd.read_csv("out.csv", dtype={"symbol": "str"})
+    assert rows.columns.tolist() == ["time", "seq", "kind", "symbol", "mean"]
+    first = rows.head(3)
+    assert [
+        (t, None if s != s else s, m) for t, s, m in zip(first.time, first.symbol, first["mean"], strict=True)
+    ] == WRITTEN
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [(row["time"], row["symbol"], row["mean"]) for row in lines[:3]] == WRITTEN
+    assert lines[-1] == {"time": 60000, "seq": 3, "kind": "insert", "symbol": None, "mean": None}
+    table = sqlite3.connect("out.db").execute("select time, symbol, mean from q").fetchall()
+    assert table[:3] == WRITTEN and len(table) == 6
+    parquet = pd.read_parquet("out.parquet")
+    assert len(parquet) == 6 and parquet["mean"].tolist()[:3] == [1.0, 2.5, 3.0]
+
+
+def test_variables_and_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.epl").write_text("@name('p') select symbol from Tick(price >= :least and symbol = :who)")
+    given = ["--set", "low=2", "--set", "least=1.5", "--set", "who=007", "--out", "p=-"]
+    assert main(["run", "m.epl", "p.epl", "--in", "Tick=ticks.csv", "--time", "ts", *given]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == '{"time": 1000, "seq": 0, "kind": "insert", "symbol": "007"}\n'
+    assert "  q                 2        0\n  p                 1        0  standard output" in shown.err
+    assert main(["run", "p.epl", "m.epl", "--in", "Tick=ticks.csv", "--time", "ts", *given[:4]]) == 1
+    assert "--> p.epl:1" in capsys.readouterr().err, "modules are deployed in the order in which they are named"
+
+
+def test_types_that_no_module_declares_and_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("free.epl").write_text("@name('q') select count(*) as n, max(price) as top from Free;")
+    assert main(["run", "free.epl", "--in", "Free=ticks.parquet", "--time", "ts", "--out", "q=-", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["top"] == 3.0
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"ts": 5, "symbol": "A", "price": 1.5}\n\nno json\n'))
+    assert main(["run", "m.epl", "--in", "Tick=-", "--time", "ts", "--out", "q=-"]) == 1
+    shown = capsys.readouterr()
+    assert '"mean": 1.5' in shown.out, "what came before the mistake is written"
+    assert "standard input, line 3: this is no JSON" in shown.err
+    assert main(["run", "free.epl", "--in", "Free=-"]) == 1
+    assert "the module must declare `Free`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["m.epl"], "nothing to replay"),
+        (["none.epl", "--in", "Tick=ticks.csv"], "'none.epl' cannot be read"),
+        (["m.epl", "--in", "Tick=none.csv", "--time", "ts"], "there is no file 'none.csv'"),
+        (["m.epl", "--in", "Tick=ticks.csv"], "the event time of `Tick` is not known"),
+        (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "r=o.csv"], "`r`"),
+        (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.xls"], "the kinds of files are"),
+        (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--set", "lov=3"], "did you mean `low`?"),
+        (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--set", "low=x"], "variable `low` is double"),
+        (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--until", "noon"], "'noon' is not an ISO 8601"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(Path().iterdir())
+    assert main(["run", *words]) == 1
+    assert said in capsys.readouterr().err
+    assert sorted(Path().iterdir()) == before
+
+
+def test_mistakes_in_epl_show_their_file_and_place(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.epl").write_text("create schema Tick(ts long);\nselect prize from Tick")
+    assert main(["run", "bad.epl", "--in", "Tick=ticks.csv", "--time", "ts"]) == 1
+    assert "--> bad.epl:2:8\n2 | select prize from Tick\n  |        ^^^^^" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "m.epl", "--in", "ticks.csv"])
+    assert stopped.value.code == 2
+
+
+def test_a_statement_that_fails_makes_the_run_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("f.epl").write_text("@name('f') select cast(symbol, int) as n from Tick")
+    assert main(["run", "m.epl", "f.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.csv"]) == 1
+    shown = capsys.readouterr()
+    assert "statement error" in shown.out and "f" in shown.err
+    assert len(pd.read_csv("o.csv")) == 3
+
+
+def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(self: object) -> None:
+        self.step(2)  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cepbook.session.replay.Replay.run", interrupted)
+    assert main(["run", "m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.parquet"]) == 130
+    shown = capsys.readouterr()
+    assert "2 events stopped" in shown.out and "interrupted" in shown.err
+    assert len(pd.read_parquet("o.parquet")) == 2
+
+
+def test_the_progress_bar() -> None:
+    cep = Workbench()
+    cep.run(EPL)
+    replay = cep.replay({"Tick": "ticks.csv"}, time="ts")
+    out = io.StringIO()
+    bar = Bar(replay, out)
+    replay.step(2)
+    assert "67%  2 of 3 events" in bar.line() and bar.line().startswith("[████████████████        ]")
+    bar.draw()
+    bar.draw()
+    bar.clear()
+    assert out.getvalue().count("\r") == 3, "drawn once, as it was just drawn, and cleared"

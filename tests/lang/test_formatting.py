@@ -1,0 +1,138 @@
+"""The formatter: what it makes is the same EPL, formatting again changes nothing, no comment is lost."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cepbook.errors import ParseError
+from cepbook.lang.dialects.epl import parse
+from cepbook.lang.dialects.epl_lexer import scan
+from cepbook.lang.formatting import formatted
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+FENCE = re.compile(r"^```epl[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(//[^\n]*|/\*.*?\*/)", re.DOTALL)
+FILES = sorted(CORPUS.rglob("*.md"))
+TEXTS = [
+    body
+    for file in FILES
+    if file.parent.name in ("basic", "joins", "patterns", "contexts", "expressions", "match_recognize", "named_windows")
+    for body in FENCE.findall(file.read_text(encoding="utf-8"))
+]
+
+
+def comments(text: str) -> list[str]:
+    return sorted(" ".join(found.split()) for found in COMMENT.findall(text) if found)
+
+
+def check(text: str) -> str:
+    after = formatted(text)
+    assert parse(after) == parse(text)
+    assert formatted(after) == after
+    assert comments(after) == comments(text)
+    assert all(line == line.rstrip() for line in after.splitlines())
+    return after
+
+
+@pytest.mark.parametrize("folder", sorted({file.parent.name for file in FILES}))
+def test_statements_of_the_corpus_mean_the_same(folder: str) -> None:
+    """A part of every file; the whole corpus holds, too."""
+    for file in (file for file in FILES if file.parent.name == folder):
+        for text in FENCE.findall(file.read_text(encoding="utf-8"))[::12]:
+            try:
+                parse(text)
+            except ParseError:
+                continue
+            check(text)
+
+
+@pytest.mark.histories
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_comments_may_stand_anywhere(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(TEXTS))
+    places = [t.start for piece in scan(text)[0] for t in piece.tokens]
+    chosen = data.draw(st.lists(st.sampled_from(places), max_size=4, unique=True))
+    for number, at in enumerate(sorted(chosen, reverse=True)):
+        form = data.draw(st.sampled_from([" // c{}\n", " /* c{} */ ", "\n// c{}\n", "\n/* c{}\n  d */\n", "/*c{}*/"]))
+        text = text[:at] + form.format(number) + text[at:]
+    try:
+        parse(text)
+    except ParseError:  # within the text of a script
+        return
+    check(text)
+
+
+def test_layout_of_a_select() -> None:
+    text = (
+        "@name('m') select origin,count ( * ) as n, case when delay>-5 then 1 else - 2 end as x "
+        "from Flight ( delay>3 )#time(1 hour) // the last hour\nwhere origin in('EWR','LGA') group by origin;select 1 "
+        "as one from Flight"
+    )
+    assert check(text) == (
+        "@name('m')\n"
+        "select origin, count(*) as n, case when delay > -5 then 1 else -2 end as x\n"
+        "from Flight(delay > 3)#time(1 hour)  // the last hour\n"
+        "where origin in ('EWR', 'LGA')\n"
+        "group by origin;\n"
+        "select 1 as one from Flight\n"
+    )
+
+
+def test_long_lists_conditions_and_brackets_are_cut() -> None:
+    names = [f"a_rather_long_name_{i}" for i in range(6)]
+    text = (
+        f"select {', '.join(names)} from pattern [every a=A -> (timer:interval(10 sec) and not B(id = a.id, "
+        f"{names[0]} between 1 and 200000))] where {' > 1 and '.join(names)} > 1"
+    )
+    assert check(text) == (
+        "select\n" + ",\n".join(f"    {name}" for name in names) + "\n"
+        "from pattern [\n"
+        "    every a=A\n"
+        "        -> (timer:interval(10 sec) and not B(id = a.id, a_rather_long_name_0 between 1 and 200000))\n"
+        "]\n"
+        "where a_rather_long_name_0 > 1\n" + "".join(f"    and {name} > 1\n" for name in names[1:])
+    )
+
+
+def test_layout_of_a_merge_and_of_comments() -> None:
+    text = (
+        "// heading\n\n\non Paid as p merge Customers as c where c.id = p.id /* keys */ when matched then delete "
+        "when not matched then insert select p.id as id; // done\n/* last\n   word */"
+    )
+    assert check(text) == (
+        "// heading\n"
+        "\n"
+        "on Paid as p\n"
+        "merge Customers as c\n"
+        "where c.id = p.id /* keys */\n"
+        "when matched\n"
+        "    then delete\n"
+        "when not matched\n"
+        "    then insert select p.id as id;  // done\n"
+        "/* last\n"
+        "   word */\n"
+    )
+
+
+def test_what_needs_its_blanks_keeps_them() -> None:
+    text = "select * from A(x > :least, y = ?:name)#win:length(3) output last at (*/5, *, *, *, *)"
+    assert ":least" in check(text) and "(*/5, *, *, *, *)" in formatted(text)
+    shape = "select * from A match_recognize (measures B.p as p pattern (B+ C*? D{2,} (E | F)) define B as B.p > - 1)"
+    assert "pattern (B+ C*? D{2,} (E | F))" in check(shape)
+
+
+def test_nothing_and_mistakes() -> None:
+    assert formatted("") == "" and formatted(" \n ;; ") == ""
+    assert formatted("// only a comment") == "// only a comment\n"
+    with pytest.raises(ParseError, match="syntax"):
+        formatted("select from where")
+
+
+def test_deep_brackets() -> None:
+    check("select " + "(" * 60 + "x" + ")" * 60 + " as v from A")

@@ -1,0 +1,201 @@
+"""Rows into files and async iteration: all of them, typed, also when a disk is full or a statement changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.session import Workbench
+from cepbook.session.sinks import SinkError
+from cepbook.session.writers import open_writer
+
+EPL = "create schema A(id string, x long); @name('q') select irstream id, x from A#length(2)"
+
+
+@pytest.fixture
+def cep() -> Workbench:
+    made = Workbench()
+    made.run(EPL)
+    return made
+
+
+def send(cep: Workbench, *numbers: int) -> None:
+    for x in numbers:
+        cep.send("A", id=f"e{x}", x=x)
+
+
+def test_a_sink_writes_what_changes_shows(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "q.parquet"
+    send(cep, 0)
+    with cep.sink("q", path) as sink:
+        frame = pd.DataFrame({"id": [f"e{i}" for i in range(20_000)], "x": range(20_000)})
+        cep.replay({"A": frame.assign(at=range(20_000))}, time="at").run()
+        assert 0 < sink.rows < 39_999, "batches are written on the way"
+    assert repr(sink) == f"q → {path}: 39,999 rows, closed"
+    written = pd.read_parquet(path)
+    wanted = cep.changes("q").iloc[1:].reset_index(drop=True)
+    assert written["seq"].tolist() == (wanted["seq"] - 1).tolist()
+    pd.testing.assert_frame_equal(
+        written.drop(columns="seq").astype(object), wanted.drop(columns="seq").astype(object), check_dtype=False
+    )
+    send(cep, 1)
+    sink.close()
+    assert len(pd.read_parquet(path)) == 39_999, "nothing follows after it was closed"
+
+
+def test_a_sink_goes_on_with_the_statement_that_is_deployed_anew(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    sink = cep.sink("q", path)
+    send(cep, 1)
+    cep.run(EPL.replace("length(2)", "length(3)"))
+    send(cep, 2)
+    assert sink.flush().rows == 2
+    cep.rewind()
+    send(cep, 3)
+    assert sink.flush().rows == 3
+    cep.run(EPL.replace("id, x from", "id, x * 2 as twice from"))
+    send(cep, 4)
+    with pytest.raises(SinkError, match=r"deployed anew with other columns.*; 1 row of `q` lost"):
+        sink.close()
+    assert path.read_text().splitlines()[1:] == ["0,0,insert,e1,1", "0,1,insert,e2,2", "0,2,insert,e3,3"]
+
+
+def test_a_full_disk_stops_the_sink_and_nothing_else(cep: Workbench, tmp_path: Path) -> None:
+    sink = cep.sink("q", tmp_path / "q.jsonl")
+
+    class Full:
+        def write(self, rows: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            pass
+
+    sink._writer = Full()
+    send(cep, 1, 2)
+    with pytest.raises(SinkError, match=r"No space left on device; 2 rows of `q` lost"):
+        sink.flush()
+    send(cep, 3)
+    assert len(cep.changes("q")) == 4
+    with pytest.raises(SinkError, match="4 rows of `q` lost"):
+        sink.close()
+
+
+def test_sqlite_adds_to_its_table(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    for x in (1, 2):
+        with cep.sink("q", path, table='odd "name"'):
+            send(cep, x)
+    rows = sqlite3.connect(path).execute('select id, x, kind from "odd ""name"""').fetchall()
+    assert rows == [("e1", 1, "insert"), ("e2", 2, "insert")]
+    with pytest.raises(UsageError, match="has other columns: time, seq, kind, id, x"):
+        cep.run("@name('r') select id from A")
+        cep.sink("r", path, table='odd "name"')
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("q.xls", "the kinds of files are"), ("no/such/q.csv", "cannot be written: No such file"), (".", "cannot be")],
+)
+def test_files_that_cannot_be_written(
+    path: str, said: str, cep: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=said):
+        cep.sink("q", path)
+    with pytest.raises(UsageError, match="there is no statement `r`"):
+        cep.sink("r", "r.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+VALUES: dict[str, Any] = {
+    "i": 1, "f": 1.5, "inf": float("inf"), "b": True, "t": "x,\"y\"\n<b>é", "big": 2**70, "dec": Decimal("1.10"),
+    "arr": [1, None], "map": {"k": [1.5]}, "moment": datetime(2024, 1, 2, 3, tzinfo=UTC), "noted": date(2024, 1, 2),
+}  # fmt: skip
+TYPES = (
+    "i long, f double, inf double, b boolean, t string, big biginteger, dec bigdecimal, arr long[], map java.util.Map, "
+    "moment date, noted localdate"
+)
+
+
+def test_values_of_every_kind(tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.run(f"create schema V({TYPES}); @name('v') select {', '.join(f'`{n}`' for n in VALUES)} from V#keepall")
+    cep.send("V", VALUES)
+    cep.send("V", {})
+    for kind in ("csv", "jsonl", "parquet", "db"):
+        assert cep.export("v", tmp_path / f"v.{kind}") == 2
+    row, empty = (json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines())
+    assert row == {
+        **VALUES, "inf": "inf", "dec": "1.10", "moment": "2024-01-02T03:00:00+00:00", "noted": "2024-01-02",
+    }  # fmt: skip
+    assert set(empty.values()) == {None}
+    frame = pd.read_parquet(tmp_path / "v.parquet")
+    first = frame.iloc[0].to_dict()
+    assert (first["i"], first["inf"], first["b"], first["t"]) == (1, float("inf"), True, VALUES["t"])
+    assert (first["big"], first["dec"], first["map"]) == (str(2**70), "1.10", '{"k": [1.5]}')
+    assert first["moment"] == pd.Timestamp("2024-01-02T03", tz="UTC") and first["noted"] == date(2024, 1, 2)
+    assert frame.iloc[1].isna().all()
+    csv = pd.read_csv(tmp_path / "v.csv")
+    assert csv.loc[0, "t"] == VALUES["t"] and csv.loc[0, "arr"] == "[1, null]" and csv.iloc[1].isna().all()
+    base = sqlite3.connect(tmp_path / "v.db").execute("select i, f, b, t, dec, arr from v").fetchall()
+    assert base == [(1, 1.5, 1, VALUES["t"], "1.10", "[1, null]"), (None,) * 6]
+
+
+def test_export_of_changes(cep: Workbench, tmp_path: Path) -> None:
+    send(cep, 1, 2, 3)
+    assert cep.export("q", tmp_path / "c.csv", changes=True) == 4
+    assert (tmp_path / "c.csv").read_text().splitlines()[-1] == "0,2,remove,e1,1"
+    with pytest.raises(SinkError, match=r"c\.parquet' cannot be written"):
+        from cepbook.session import sinks
+
+        sinks.export(
+            [["no number"]], tmp_path / "c.parquet", {"x": cep.runtime.catalog.event_types["A"].properties["x"]}, "t"
+        )
+
+
+def test_async_iteration(cep: Workbench) -> None:
+    async def read() -> list[list[dict[str, Any]] | None]:
+        stream = cep.stream("q", capacity=3)
+        asyncio.get_running_loop().call_later(0.001, send, cep, 1)
+        found = [(await anext(stream)).insert]
+        send(cep, 2, 3, 4, 5, 6)
+        assert stream.is_full and stream.missed == 2
+        found += [(await anext(stream)).insert]
+        cep.drop("q")
+        found += [delivery.insert async for delivery in stream]
+        return found
+
+    assert asyncio.run(read()) == [[{"id": f"e{x}", "x": x}] for x in (1, 4, 5, 6)]
+
+
+def test_a_stream_ends_with_reset_and_close(cep: Workbench) -> None:
+    async def read() -> tuple[list[object], list[object]]:
+        closed, ended = cep.stream("q"), cep.stream("q")
+        send(cep, 1)
+        closed.close()
+        send(cep, 2)
+        cep.reset()
+        return [d.insert async for d in closed], [d.insert async for d in ended]
+
+    closed, ended = asyncio.run(read())
+    assert (len(closed), len(ended)) == (1, 2)
+    with pytest.raises(UsageError, match="at least 1"):
+        Workbench().run(EPL) and cep.run(EPL)
+        cep.stream("q", capacity=0)
+
+
+def test_a_writer_may_be_closed_twice(tmp_path: Path) -> None:
+    for kind in ("csv", "jsonl", "parquet", "db"):
+        writer = open_writer(tmp_path / f"w.{kind}", {}, "t") if kind != "db" else None
+        if writer is not None:
+            writer.close()
+            writer.close()
