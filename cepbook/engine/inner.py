@@ -106,9 +106,10 @@ class Inner:
         *,
         ahead: bool,
     ) -> None:
+        self._programs = programs
         for each in programs:
             each.namespace.update(failed=failed)
-            each.bind()
+        self.bind()
         self._lookers: list[StoreLooker] = []
         self._places = range(FIRST_SUBQUERY, FIRST_SUBQUERY + len(programs))
         self._failed = failed
@@ -119,6 +120,11 @@ class Inner:
         for number, each in enumerate(programs):
             found = self._early if ahead and number not in filters else self._late
             found.append((FIRST_SUBQUERY + number, each))
+
+    def bind(self) -> None:
+        """Functions of the subqueries read what is in their namespaces by now."""
+        for each in self._programs:
+            each.bind()
 
     # -------------------------------------------------------------- named windows and tables
     def find(self, stores: Mapping[str, Store], statement: Holding) -> None:

@@ -77,11 +77,10 @@ class Query:
         if isinstance(query, SelectStatement):
             answer = _select(runtime, query, compiled, selector)
             if query.insert is not None:
-                _put(runtime, query.insert.target, [dict(row) for row in answer.rows])
+                answer = Answer(_put(runtime, query.insert.target, answer.rows, selector), answer.properties)
             return answer
         if isinstance(query, InsertRows):
-            rows = compiled.inserted[query.name]()
-            _put(runtime, query.target.name, rows)
+            rows = _put(runtime, query.target.name, compiled.inserted[query.name](), selector)
             return Answer(rows if query.target.kind == "window" else [], query.output_type.properties)
         assert isinstance(query, MergeStatement)
         return _change(runtime, query, compiled, selector)
@@ -215,16 +214,50 @@ def _check_unread(store: Store) -> None:
         )
 
 
-def _put(runtime: Any, target: str, rows: list[Row]) -> None:
-    """All rows are one change; under a context of each partition that they belong to."""
-    store = runtime.stores[target]
+def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) -> list[Row]:
+    """All rows are one change, or none is made. Returns those that got a place.
+
+    Under a context a row is for the partitions that it belongs to, or that all rows do (a table's), of those that
+    `selector` means.
+    """
+    store: Store = runtime.stores[target]
     _check_unread(store)
+    places: dict[int | None, tuple[Any, list[Row]]] = {
+        id_: (state, []) for id_, state in _meant(runtime, store, selector)
+    }
+    placed: list[Row] = []
+    for row in rows:
+        own = {name: row.get(name) for name in store.columns}
+        ids = store.partitions_of(own)
+        found = [places[id_][1] for id_ in (places if ids is None else ids) if id_ in places]
+        for held in found:
+            held.append(own)
+        if found:
+            placed.append(row)
+    if rows and not placed:
+        raise UsageError(
+            f"no live partition of the context `{store.type.context}` takes the row\n"
+            "  hint: send an event that begins one first"
+        )
     with runtime.rounds:
-        try:
-            store.put(rows, runtime.clock.now)
-        except ValueError as failure:
-            raise UsageError(str(failure)) from failure
+        for state, held in places.values():
+            why = store.refusal(state, held) if held else None
+            if why is not None:
+                raise UsageError(why)
+        for state, held in places.values():
+            if held:
+                store.move(state, (), [(row, None) for row in held], runtime.clock.now)
         runtime.rounds.settled()
+    return placed
+
+
+def _meant(runtime: Any, store: Store, selector: Selector | None) -> list[tuple[int | None, Any]]:
+    """The states of a store with the ids of their partitions, those that `selector` means."""
+    states: list[tuple[int | None, Any]] = store.owner.states()
+    if selector is None or store.type.context is None:
+        return states
+    wanted = chosen(selector, runtime.context(store.type.context).identities)
+    return [each for each in states if each[0] in wanted]
 
 
 def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: Selector | None) -> Answer:
@@ -237,17 +270,14 @@ def _change(runtime: Any, query: MergeStatement, compiled: Compiled, selector: S
     found: list[Row] = []
     program.namespace["push"] = lambda now, insert, remove: found.extend(insert or ())
     statement.meet()
-    context = None if store.type.context is None else runtime.context(store.type.context)
-    wanted = None if selector is None or context is None else chosen(selector, context.identities)
     with runtime.rounds:
-        for id_, state in store.owner.states():
-            if wanted is None or id_ in wanted:
-                program.namespace["target"] = partial(_same, state)
-                own = statement.new_state(state[0])
-                try:
-                    program["ask"](own)
-                except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
-                    statement.failed(failure)
+        for _, state in _meant(runtime, store, selector):
+            program.namespace["target"] = partial(_same, state)
+            own = statement.new_state(state[0])
+            try:
+                program["ask"](own)
+            except Exception as failure:  # noqa: BLE001 - told when what was changed is handed on
+                statement.failed(failure)
         runtime.rounds.settled()
     return Answer(found if store.type.kind == "window" else [], query.output_type.properties)
 
@@ -302,15 +332,15 @@ def _held(runtime: Any, store: Store, partition: Any, selector: Selector | None,
 
     With a `picking` those that it finds by an index.
     """
-    states = store.owner.states()
     if partition is not None and store.type.context == partition.name:
-        states = [each for each in states if each[0] == partition.id]
-    elif selector is not None and store.type.context is not None:
-        wanted = chosen(selector, runtime.context(store.type.context).identities)
-        states = [each for each in states if each[0] in wanted]
+        states = [each for each in store.owner.states() if each[0] == partition.id]
+    else:
+        states = _meant(runtime, store, selector)
     if picking is not None:
         return [item for _, state in states for item in picking.picked(state)]
-    return store.stored(state for _, state in states)
+    items = store.stored(state for _, state in states)
+    # ordinals are those of a partition
+    return [(number, *item[1:]) for number, item in enumerate(items)] if len(states) > 1 else items
 
 
 def _of_input(items: Mapping[int, list[Any]], state: Any, number: int = 0) -> list[Any]:

@@ -140,9 +140,10 @@ class Statement(Storing):
 
     def meet(self) -> None:
         """Give the generated code the tables that it reads."""
-        namespace = self.program.namespace
-        for name, local in namespace.get("__tables__", {}).items():
-            namespace[local] = self._runtime.stores[name]
+        for program in (self.program, *self.program.subqueries):
+            for name, local in program.namespace.get("__tables__", {}).items():
+                program.namespace[local] = self._runtime.stores[name]
+        self.inner.bind()
 
     def _attach(self) -> None:
         """Find the stores that it reads, and begin with what they hold."""

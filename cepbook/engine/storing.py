@@ -82,10 +82,17 @@ class Storing:
         """A row arrives at the named window that it created."""
         if self.context is None:
             self.program["on_event"](row)
-            return
+        else:
+            self.guarded(self.program["on_event"], row, self._partitions_of(row))
+
+    def owning(self, row: dict[str, Any]) -> list[int] | None:
+        """The ids of the partitions that a row of its named window belongs to, None without a context."""
+        return None if self.context is None else [partition.id for partition in self._partitions_of(row)]
+
+    def _partitions_of(self, row: dict[str, Any]) -> Sequence[Partition]:
         assert self.steps.owns is not None
-        partitions = self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
-        self.guarded(self.program["on_event"], row, partitions)
+        assert self.context is not None
+        return self.context.owning(self.steps.owns.partitioned_as or self.steps.owns.name, row)
 
     def changes_store(
         self, stores: Mapping[str, Store], target_type: StoreType, trigger: StoreType | None, number: int = 0

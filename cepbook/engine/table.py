@@ -136,20 +136,17 @@ class Table(Store):
         """Errors: ValueError when there is a row of this key, or of a unique index."""
         self._insert(self._state(None), {name: row.get(name) for name in self.columns})
 
-    def put(self, rows: Iterable[Row], now: int) -> None:
-        state = self._state(None)
-        own = [{name: row.get(name) for name in self.columns} for row in rows]
+    def partitions_of(self, row: Row) -> None:
+        return None
+
+    def refusal(self, state: Any, rows: Iterable[Row]) -> str | None:
         keys: set[Any] = set()
-        fresh: list[Item] = []
-        for row in own:  # all of them, before the first one is there
+        for row in rows:
             key = self.key(row)
-            clash = self._taken(row) if key in keys or key in state[1].items else self._clash(state, row, (), fresh)
-            if clash is not None:
-                raise ValueError(clash)
+            if key in keys or key in state[1].items:
+                return self._taken(row)
             keys.add(key)
-            fresh.append((-1, row))
-        for row in own:
-            self._put(state, self.key(row), row)
+        return super().refusal(state, rows)
 
     def _insert(self, state: Any, row: Row) -> None:
         key = self.key(row)

@@ -232,11 +232,10 @@ def test_an_insert_takes_the_type_of_derived_events() -> None:
         ("prevtail(price)", x.Prev(t.DOUBLE, "tail", const(0), PRICE)),
         ("prevtail(2, price)", x.Prev(t.DOUBLE, "tail", const(2), PRICE)),
         ("prevcount(price)", x.Prev(t.LONG, "count", None, None)),
-        ("prevcount(*)", x.Prev(t.LONG, "count", None, None)),
+        ("prevcount(e)", x.Prev(t.LONG, "count", None, None)),
         ("prevwindow(price)", x.Prev(t.array_of(t.DOUBLE), "window", None, PRICE)),
         ("prevwindow(e)", x.Prev(t.array_of(t.event_of("Tick")), "window", None, TICK)),
         ("prevwindow(e.*)", x.Prev(t.array_of(t.event_of("Tick")), "window", None, TICK)),
-        ("prevwindow(*)", x.Prev(t.array_of(t.event_of("Tick")), "window", None, TICK)),
         ("prior(2, price)", x.Prior(t.DOUBLE, 2, PRICE)),
         ("prior(0, e)", x.Prior(t.event_of("Tick"), 0, TICK)),
         ("istream()", x.InsertStream(t.BOOLEAN)),
@@ -252,8 +251,8 @@ def test_prior_and_istream_need_no_window() -> None:
 
 
 def test_column_names() -> None:
-    statement = select("select prev( 1, price ), prevwindow(*), prior(2,price), istream() from Tick#keepall")
-    assert list(statement.output_type.properties) == ["prev(1,price)", "prevwindow(*)", "prior(2,price)", "istream()"]
+    statement = select("select prev( 1, price ), prevwindow(e), prior(2,price), istream() from Tick#keepall as e")
+    assert list(statement.output_type.properties) == ["prev(1,price)", "prevwindow(e)", "prior(2,price)", "istream()"]
 
 
 def test_prev_over_derived_events_looks_at_the_windows_over_them() -> None:
@@ -278,7 +277,7 @@ def test_members_of_other_events() -> None:
     ("text", "kind"),
     [
         ("symbol, prev(1, symbol), count(*) from Tick#length(2) group by symbol", "aggregated_grouped"),
-        ("symbol, prevcount(*), count(*) from Tick#length(2) group by symbol", "aggregated_grouped"),
+        ("symbol, prevcount(symbol), count(*) from Tick#length(2) group by symbol", "aggregated_grouped"),
         ("prior(1, price), count(*) from Tick", "aggregated"),
         ("istream(), count(*) from Tick", "fully_aggregated"),
     ],

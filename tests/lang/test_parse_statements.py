@@ -189,8 +189,8 @@ def test_split_stream() -> None:
     text = "insert into P select x where x > 1 insert into Q select x from [select * from items] as i output all"
     assert action(text) == ast.OnSplit(
         (
-            (ast.InsertInto("P"), x, (), expr("x > 1")),
-            (ast.InsertInto("Q"), x, (ast.ContainedStep(name("items"), star, "i"),), None),
+            (ast.InsertInto("P"), x, (), None, expr("x > 1")),
+            (ast.InsertInto("Q"), x, (ast.ContainedStep(name("items"), star),), "i", None),
         ),
         True,
     )

@@ -31,13 +31,17 @@ OUTSIDE = type("Outside", (), {"__repr__": lambda self: "OUTSIDE", "__slots__": 
 
 
 class Shown:
-    """What an event is that made its partition: all statements have seen it, and those in `took` took it."""
+    """What an event is that made its partition: all statements have seen it, and those in `took` took it.
 
-    __slots__ = ("took",)
+    With `made` they have not yet.
+    """
+
+    __slots__ = ("made", "took")
     ended = True
 
-    def __init__(self, took: Sequence[Member]) -> None:
+    def __init__(self, took: Sequence[Member], made: Partition | None = None) -> None:
         self.took = took
+        self.made = made
 
 
 class KeyedContext:
@@ -147,8 +151,13 @@ class KeyedContext:
         readers = self._roster.readers(type_name)
         found: list[Subscriber] = []
         if listed is not None:
-            looks = self._looks(listed, place, readers)
+            prompt = self._host.config.prioritized
+            looks = self._looks(listed, place, readers if prompt else None)
             found.append(Subscriber(self.order, None, looks, looks))
+            if not prompt:  # it opens where the first of its statements is: there it came to life
+                first = min(member.order for member in self.statements if member is not None)
+                shows = self._shows(place, readers)
+                found.append(Subscriber(first, None, shows, shows, reads=listed))
         for member, reading in readers:
             takes = [self._takes(member, listed, place, take) for take in (reading.checked, reading.matched)]
             order = place_of(member, reading, self.order)
@@ -191,10 +200,21 @@ class KeyedContext:
         self.partitions.update((each.place, each) for each in found)
         self._tell("allocated", partition)
 
-    def _looks(self, listed: str, place: int, readers: Sequence[tuple[Member, Reading]]) -> Handler:
+    def _shows(self, place: int, readers: Sequence[tuple[Member, Reading]]) -> Handler:
+        """What shows an event in the partition that it has made."""
+
+        def on_event(event: Any, rounds: Rounds) -> None:
+            found = rounds[place]
+            if isinstance(found, Shown) and found.made is not None:
+                rounds[place] = Shown(shown(readers, event, found.made))
+
+        return on_event
+
+    def _looks(self, listed: str, place: int, readers: Sequence[tuple[Member, Reading]] | None) -> Handler:
         """What the context does with an event of listed type `listed`: find the partition, or make it.
 
-        `readers`, the context's statements that read the event, in order, are shown it in a new one here and now.
+        `readers`, the context's statements that read the event, in order, are shown it in a new one here and now; None:
+        later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
         locate, partitions = self._locate[listed], self.partitions
 
@@ -209,7 +229,7 @@ class KeyedContext:
                 rounds[place] = partition
             elif key is not OUTSIDE:
                 made = self.allocate(key, keys)
-                rounds[place] = Shown(shown(readers, event, made))
+                rounds[place] = Shown((), made) if readers is None else Shown(shown(readers, event, made))
 
         return on_event
 

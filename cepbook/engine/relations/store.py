@@ -33,6 +33,9 @@ class Owner(Protocol):
     def insert(self, row: Row) -> None:
         """A row arrives."""
 
+    def owning(self, row: Row) -> Sequence[int] | None:
+        """The ids of the live partitions that a row belongs to; None: there are none."""
+
     def states(self) -> list[tuple[int | None, Any]]:
         """(partition id, state) of every live partition."""
 
@@ -91,14 +94,19 @@ class Store:
         """A row of ``insert into``; the store's own dict has its columns, and only these."""
         self.owner.insert({name: row.get(name) for name in self.columns})
 
-    def put(self, rows: Iterable[Row], now: int) -> None:
-        """Rows of a query, all at once."""
-        own = [{name: row.get(name) for name in self.columns} for row in rows]
-        if self.type.context is None:
-            self.move(self.owner.state_of(None), (), [(row, None) for row in own], now)
-            return
-        for row in own:
-            self.owner.insert(row)
+    def partitions_of(self, row: Row) -> Sequence[int] | None:
+        """The ids of the live partitions that a row of a query belongs to; None: it is for all."""
+        return self.owner.owning(row)
+
+    def refusal(self, state: Any, rows: Iterable[Row]) -> str | None:
+        """What forbids `rows` beside those in `state`."""
+        fresh: list[Item] = []
+        for row in rows if self.uniques else ():
+            clash = self._clash(state, row, (), fresh)
+            if clash is not None:
+                return clash
+            fresh.append((-1, row))
+        return None
 
     def changed(self, state: Any, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """What entered and left the contents in `state`."""

@@ -269,6 +269,12 @@ class Code:
         ]
         return f"({', '.join([str(level), *codes])})"
 
+    def _row_key(self, key: str) -> str:
+        """Code of the key of the row of a table that a group has: it does not tell the grouping set."""
+        if not self.steps.levels:
+            return key
+        return f"{key}[1]" if len(self.steps.keys) == 1 else f"{key}[1:]"
+
     def window_key(self, scope: Scope, keys: tuple[x.Expr, ...]) -> str:
         """Code of a groupwin or unique key."""
         return self._key_of(scope, keys)
@@ -289,6 +295,7 @@ class Code:
 
     def _find_in_table(self, target: str, key: str) -> None:
         """``target`` becomes the cells of a row of the table, made if new; ``groups`` are its items by key."""
+        key = self._row_key(key)
         with self.source.block(f"if {key} in groups:"):
             self.source.line(f"{target} = groups[{key}][1]")
         with self.source.block("else:"):
@@ -322,7 +329,7 @@ class Code:
         `emptied`: a group that this change has emptied still shows what it knew of all its events ever.
         """
         if self.table:
-            self.source.line(f"G = {self.table}.peek(S[0], k)")
+            self.source.line(f"G = {self.table}.peek(S[0], {self._row_key('k')})")
             self.aggregates.load("G")
             return
         if emptied and self.aggregates.lasting:

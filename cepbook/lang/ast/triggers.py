@@ -84,5 +84,6 @@ class MergeAction(Node):
 class OnSplit(OnAction):
     """``insert into … select … where … insert into … output first|all``"""
 
-    branches: tuple[tuple[InsertInto, tuple[SelectItem, ...], tuple[ContainedStep, ...], Expr | None], ...]
+    # into, select list, contained events that it is for and their alias, condition
+    branches: tuple[tuple[InsertInto, tuple[SelectItem, ...], tuple[ContainedStep, ...], str | None, Expr | None], ...]
     output_all: bool = False

@@ -23,14 +23,19 @@ from cepbook.lang.normal import unparse
 _HERE = "contained-event selection"
 
 
-def within(nodes: Sequence[ast.ContainedStep], scope: Scope) -> tuple[Scope, tuple[plan.Contained, ...]]:
-    """The selection from events of the one stream of `scope`, and the scope of the events that it makes."""
+def within(
+    nodes: Sequence[ast.ContainedStep], scope: Scope, alias: str | None = None
+) -> tuple[Scope, tuple[plan.Contained, ...]]:
+    """The selection from events of the one stream of `scope`, and the scope of the events that it makes.
+
+    `alias` is their own; without one they have that of the stream.
+    """
     (outer,) = scope.streams
     found = bind_contained(nodes, outer, scope)
     if found is None:
         return replace(scope, streams=(replace(outer, event_type=None),), open_=True), ()
     contained, event_type = found
-    return replace(scope, streams=(replace(outer, event_type=event_type),)), contained
+    return replace(scope, streams=(replace(outer, event_type=event_type, alias=alias or outer.alias),)), contained
 
 
 def bind_contained(

@@ -51,7 +51,10 @@ def _unknown(scope: Scope) -> bool:
 def _prev(name: str, step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     _check_window(name, step, scope)
     indexed = name in ("prev", "prevtail")
-    given: list[ast.Expr] = [*(step.args or ()), *([ast.Star(span=step.span)] if step.wildcard else [])]
+    given = list(step.args or ())
+    if step.wildcard or any(isinstance(node, ast.Star) and node.stream is None for node in given):
+        hint = f"name the stream, as in `from … as e`, and write {name}({'1, ' if name == 'prev' else ''}e)"
+        scope.problems.fail("wrong-parameter", f"`{name}` does not take `*`", step.span, hint)
     if not 1 <= len(given) <= 1 + indexed:
         wanted = "an index and a property" if indexed else "a property"
         scope.problems.fail("wrong-parameter", f"`{name}` takes {wanted}, found {len(given)}", step.span)
@@ -104,9 +107,9 @@ def _with_index(name: str, given: Sequence[ast.Expr], scope: Scope, bind: Binder
 
 
 def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
-    """A value of the other event: a property, the event itself by its alias or ``*``, an expression over them."""
+    """A value of the other event: a property, the event itself by its alias, an expression over them."""
     if isinstance(node, ast.Star):
-        node = _event(name, node, scope)
+        node = _event(node)
     value = bind(node, _plain(name, scope))
     refuse_locals([value], f"`{name}`", scope)
     if value.type != ERROR and not any(isinstance(part, (x.Prop, x.EventOf)) for part in x.walk(value)):
@@ -114,14 +117,10 @@ def _of_event(name: str, node: ast.Expr, scope: Scope, bind: Binder) -> x.Expr:
     return value
 
 
-def _event(name: str, node: ast.Star, scope: Scope) -> ast.Expr:
-    """``*`` and ``alias.*`` as the name of the stream."""
-    stream = node.stream
-    if stream is None:
-        if len(scope.streams) != 1:
-            scope.problems.fail("wrong-parameter", f"`{name}(*)` needs a single stream", node.span, "name its alias")
-        stream = scope.streams[0].alias or scope.streams[0].name
-    return ast.Chain((ast.NameStep(stream, span=node.span),), span=node.span)
+def _event(node: ast.Star) -> ast.Expr:
+    """``alias.*`` as the name of the stream."""
+    assert node.stream is not None
+    return ast.Chain((ast.NameStep(node.stream, span=node.span),), span=node.span)
 
 
 def _plain(name: str, scope: Scope) -> Scope:

@@ -47,6 +47,7 @@ def _branch(
     into: ast.InsertInto,
     items: tuple[ast.SelectItem, ...],
     contained: tuple[ast.ContainedStep, ...],
+    alias: str | None,
     where: ast.Expr | None,
     scope: Scope,
     event_type: EventType | None,
@@ -58,7 +59,7 @@ def _branch(
         into = replace(into, selector=None)
     within_: tuple[plan.Contained, ...] = ()
     if contained and not scope.open_:
-        scope, within_ = within(contained, scope)
+        scope, within_ = within(contained, scope, alias)
         event_type = scope.streams[0].event_type
     own = scope.without_aggregates("a split stream")
     columns, wildcard = bind_columns(items, own)

@@ -151,7 +151,11 @@ def _into(
         call = calls[column.value.index]
         if _signature(call) != _signature(declared):
             fact = f"column `{column.name}` of `{name}` is declared as {_text(store, column.name, module)}"
-            module.problems.add("type-mismatch", fact, column.span)
+            hint = None
+            if call.ever and _signature(replace(call, ever=False)) == _signature(declared):
+                fact += ", which is of a data window, and the stream has none"
+                hint = f"declare {_written(call)}ever, or give the stream a window such as #keepall"
+            module.problems.add("type-mismatch", fact, column.span, hint)
             return None
         fed.append((column.value.index, column.name))
     if not fed:
@@ -179,7 +183,13 @@ def _text(store: StoreType, column: str, module: Module) -> str:
     call = store.calls[column]
     assert isinstance(call, plan.AggregateCall)
     types = ", ".join(str(arg.type) for arg in call.args)
-    return shown if shown.startswith(call.name) else f"{call.name}({types or '*'})"
+    name = _written(call)
+    return shown if shown.startswith(name) else f"{name}({types or '*'})"
+
+
+def _written(call: plan.AggregateCall) -> str:
+    """The name of the aggregate as EPL has it."""
+    return f"f{call.name}" if call.filter is not None and call.name in ("min", "max") else call.name
 
 
 def counted(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[plan.AggregateCall, ...]:

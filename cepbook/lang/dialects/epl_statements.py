@@ -138,7 +138,7 @@ class StatementReader(ContextReader):
 
     def _split_branch(
         self, node: Any
-    ) -> tuple[ast.InsertInto, tuple[ast.SelectItem, ...], tuple[ast.ContainedStep, ...], ast.Expr | None]:
+    ) -> tuple[ast.InsertInto, tuple[ast.SelectItem, ...], tuple[ast.ContainedStep, ...], str | None, ast.Expr | None]:
         into, selector, distinct, items, from_, where, *others = node.children
         unfit = next((child for child in (selector, distinct, *others) if child is not None), None)
         if unfit is not None:
@@ -147,9 +147,7 @@ class StatementReader(ContextReader):
             raise Misplaced("a split stream has no from-clause with a named window", span_of(from_))
         contained = [self.contained(child) for child in from_.children if tree_is(child, "contained")]
         alias = self.optional(from_.children[-1]) if from_.children else None
-        if alias is not None:
-            contained[-1] = replace(contained[-1], alias=alias)
-        return self.read(into), self.read(items), tuple(contained), self.optional_expr(where)
+        return self.read(into), self.read(items), tuple(contained), alias, self.optional_expr(where)
 
     # ------------------------------------------------------------ merge
     def on_merge(self, node: Node) -> ast.OnMerge:
@@ -334,6 +332,16 @@ class StatementReader(ContextReader):
         if insert is not None:
             fields |= {"insert": True, "insert_where": self.optional_expr(insert.children[0])}
         return ast.CreateWindow(self.read(name), tuple(self.read(w) for w in windows), retain=kept, **fields)
+
+    def create_window_columns(self, node: Node) -> ast.CreateWindow:
+        name, *windows, last, columns, insert = node.children
+        found = [self.read(window) for window in windows]
+        found.append(ast.Window(self.read(last), (), None, False, (), span=span_of(last)))
+        fields = tuple(self.read(child) for child in columns.children)
+        if insert is None:
+            return ast.CreateWindow(self.read(name), tuple(found), columns=fields)
+        where = self.optional_expr(insert.children[0])
+        return ast.CreateWindow(self.read(name), tuple(found), columns=fields, insert=True, insert_where=where)
 
     def create_table(self, node: Node) -> ast.CreateTable:
         name, *columns = node.children
