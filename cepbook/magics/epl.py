@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
 from cepbook.lang.formatting import formatted
-from cepbook.magics import marble, partitions, topics
+from cepbook.magics import marble, partitions, topics, tune
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
@@ -75,6 +76,11 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     when the cell is run again. With ``--on spark`` the Spark run is set up before anything is deployed: when it is
     refused, nothing has changed.
     """
+    asked = _ASKED.search(line)
+    if asked is not None:
+        CELL_OPTIONS.parse(line[: asked.start()])
+        host.assign(_variable(asked[1]), host.workbench.answer(cell, parameters=host.shell.user_ns))
+        return None
     options = CELL_OPTIONS.parse(line)
     key = options.name or host.cell_id
     if options.format:
@@ -91,6 +97,16 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     if not options.quiet:
         host.show(shown_result(result, host))
     return _kept(host, options, found) if options.on is not None else None
+
+
+_ASKED = re.compile(r"(?:^|\s)>>\s*(\S*)\s*$")
+
+
+def _variable(name: str) -> str:
+    try:
+        return variable_name(name)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"%%epl >> {error}" if name else "%%epl >> takes the name of a variable") from None
 
 
 def _reformat(host: Host, line: str, cell: str) -> object:
@@ -158,8 +174,11 @@ def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] 
 def run_line(host: Host, line: str) -> object:
     """``%epl SUBCOMMAND …``; without one, the list."""
     first = clean(line).split(maxsplit=1)[:1]
-    given = first if first and first[0] in UNSPLIT else words(clean(line), "%epl")
+    unsplit = first and (first[0] in UNSPLIT or first[0].lower() in ASKING or first[0][0] in "@(")
+    given = first if unsplit else words(clean(line), "%epl")
     name, *rest = given or ["list"]
+    if name not in SUBCOMMANDS and (name.lower() in ASKING or name[0] in "@("):
+        return host.workbench.answer(line.strip().rstrip(";"), parameters=host.shell.user_ns)
     if name in UNSPLIT:
         rest = [clean(line).removeprefix(name)]
     if name not in SUBCOMMANDS:
@@ -305,6 +324,7 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "drop": drop,
     "format": format_statement,
     "export": export,
+    "tune": tune.tune,
     "variables": show_variables,
     "set": set_variable,
     "rewind": rewind,
@@ -315,6 +335,7 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "help": show_help,
 }
 
+ASKING = frozenset(("select", "insert", "delete", "context", "expression"))  # words that EPL to be answered begins with
 UNSPLIT = frozenset({"set"})  # subcommands that read the rest of the line as it stands
 
 COMMAND = Command(
@@ -334,6 +355,9 @@ COMMAND = Command(
         "%epl drop [--cascade] NAME …",
         "%epl variables",
         "%epl set VARIABLE = VALUE",
+        "%epl SELECT …",
+        "%%epl >> VARIABLE",
+        "%epl tune [STATEMENT …] [--range VARIABLE=LOW:HIGH]",
         "%%epl --format",
         "%epl format STATEMENT",
         "%epl export STATEMENT FILE [--changes]",
@@ -348,6 +372,9 @@ COMMAND = Command(
     cell=run_cell,
     details="With `--on spark` the cell is deployed only after Spark has accepted the run: when an option, a frame or a"
     "\ncolumn is wrong, what ran before runs on as it was. The rows are computed when the result is first asked for."
+    "\n\n`rows = %epl select …`, and `%%epl >> rows` for longer texts, give a DataFrame and deploy nothing: what"
+    "\na query of named windows, tables and statements finds now; of any other select what it would have delivered over"
+    "\nthe latest events (time, seq, kind, then its columns)."
     "\n\n`:name` where a value may stand is the Python variable of that name, as it is when the cell runs: numbers,"
     "\ntexts, truth values, dates (as long) and lists of these. To use its next value run the cell again.",
 )

@@ -1,13 +1,23 @@
-"""What a workbench hands to the outside: files, databases, ``async for``."""
+"""What a workbench hands to the outside: files, databases, ``async for``, and second workbenches of its past."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from threading import RLock
+from typing import TYPE_CHECKING, Any, cast, overload
 
+import pandas as pd
+
+from cepbook.session.again import Past, answer, past_of, relive, with_values
+from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.sinks import FileSink, Stream, changed_columns, export
 from cepbook.session.stage import Stage
+from cepbook.session.tables import as_library, frame_of
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
 
 
 class Outward:
@@ -15,6 +25,63 @@ class Outward:
 
     _lock: RLock
     _stage: Stage
+
+    @overload
+    def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...
+    @overload
+    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str) -> Any: ...
+    def to_frame(self, name: str, selector: Selector | None = None, *, as_: str = "pandas") -> Any:
+        """The rows of `iterate`: those of the statement's window, or its one row of aggregates.
+
+        A statement without a data window keeps no rows, unless all its columns are aggregates without a group by:
+        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). `as_` is ``"pandas"``, ``"arrow"`` or
+        ``"polars"``. Raises as `iterate` does.
+        """
+        with self._lock:
+            properties = self._stage.statement(name).output_type.properties
+            return as_library(frame_of(rows_of(self._stage.runtime, name, selector), properties), properties, as_)
+
+    def rehearsal(self) -> Workbench:
+        """See `Workbench.rehearsal`."""
+        raise NotImplementedError
+
+    def noted(self, type_name: str, event: dict[str, Any]) -> None:
+        """Keep note of an event that the engine gets on another way than by `send`."""
+        self._stage.arrivals.recorder(type_name)(self._stage.now, event)
+
+    def past(self) -> Past:
+        """The latest events and stops of the clock, for `again`."""
+        with self._lock:
+            return past_of(self._stage)
+
+    def again(
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        epl: str | None = None,
+        parameters: Values | None = None,
+        past: Past | None = None,
+    ) -> Workbench:
+        """A second workbench in which the latest events happen anew; this one stays as it is (`session.again`).
+
+        Its variables have `values` where given, and it has the statements of `epl` beside the others. `past` is what
+        happens, by default what is known now. Raises UsageError for an unknown variable, and as `run`.
+        """
+        with self._lock:
+            past = past or past_of(self._stage)
+            twin = self.rehearsal()
+        with_values(twin, values or {})
+        if epl is not None:
+            twin.run(epl, parameters=parameters)
+        relive(twin, twin._stage, past)
+        return twin
+
+    def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:
+        """A query's rows now (`query`); of any other select all that it would have delivered over the latest events.
+
+        The latter as `changes` gives them. Nothing is deployed. Raises as `query` and `run`.
+        """
+        return answer(cast("Workbench", self), epl, parameters)
 
     def sink(self, name: str, path: str | os.PathLike[str], *, table: str | None = None) -> FileSink:
         """Write all that statement `name` delivers from now on into a file: Parquet, CSV, JSON lines, SQLite.

@@ -13,8 +13,11 @@ import pandas as pd
 
 from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
+from cepbook.errors import UsageError
 from cepbook.feeds import Columns
 from cepbook.lang.types import Type
+from cepbook.session.validate import is_missing
+from cepbook.session.writers import arrow_table
 
 Row = Mapping[str, Any]
 _DTYPES = {
@@ -62,6 +65,26 @@ def changes_of(found: Columns, properties: Mapping[str, Type]) -> pd.DataFrame:
         values = found.column(name)
         data[name] = series_of(values if is_hashable(of) else [copied(value) for value in values], of)
     return pd.DataFrame(data, index=pd.RangeIndex(len(found.times)))
+
+
+def as_library(frame: pd.DataFrame, properties: Mapping[str, Type], library: str) -> Any:
+    """A frame as ``pandas``, ``arrow`` (`pyarrow.Table`) or ``polars``. Errors: UsageError, also where it is missing.
+
+    What Arrow has no type for (events, maps, exact numbers) becomes text, as in Parquet files (`session.writers`).
+    """
+    if library == "pandas":
+        return frame
+    if library not in ("arrow", "polars"):
+        raise UsageError(f'a frame is "pandas", "arrow" or "polars", not {library!r}')
+    rows = [[None if is_missing(v) else v for v in row] for row in frame.astype(object).itertuples(index=False)]
+    table = arrow_table(rows, properties)
+    if library == "arrow":
+        return table
+    try:
+        import polars  # optional, and asked for by name
+    except ImportError:
+        raise UsageError("frames of polars need it: pip install polars") from None
+    return polars.from_arrow(table)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -40,7 +40,7 @@ from cepbook.session.stage import Stage
 from cepbook.session.stages import explain, not_too_deep
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
 from cepbook.session.stores import stores_of
-from cepbook.session.tables import changes_of, frame_of
+from cepbook.session.tables import changes_of
 from cepbook.session.timeline import Timeline, timeline_of
 from cepbook.session.travel import Travel
 from cepbook.session.validate import EventCheck, find_type
@@ -411,16 +411,6 @@ class Workbench(FromPython, Outward):
         """
         with self._lock:
             return rows_of(self.runtime, name, selector)
-
-    def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame:
-        """The rows of `iterate`: those of the statement's window, or its one row of aggregates.
-
-        A statement without a data window keeps no rows, unless all its columns are aggregates without a group by:
-        the frame is empty, whatever was delivered (`keeps_rows`, `changes`). Raises as `iterate` does.
-        """
-        with self._lock:
-            statement = self._stage.statement(name)
-            return frame_of(rows_of(self.runtime, name, selector), statement.output_type.properties)
 
     def keeps_rows(self, name: str) -> bool:
         """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.

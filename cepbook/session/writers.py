@@ -116,30 +116,37 @@ def _finite(value: Any) -> Any:
     return {str(k): _finite(each) for k, each in value.items()} if isinstance(value, dict) else value
 
 
+def arrow_table(rows: Rows, columns: Mapping[str, Type]) -> Any:
+    """Rows as a `pyarrow.Table` of the types that Arrow has; other values as text. Errors: UsageError without it."""
+    try:
+        import pyarrow  # optional: only Parquet files and frames of Arrow need it
+    except ImportError:
+        raise UsageError("this needs pyarrow: pip install pyarrow") from None
+    kinds = [_arrow_type(pyarrow, of) for of in columns.values()]
+    schema = pyarrow.schema(
+        [(name, pyarrow.string() if kind is None else kind) for name, kind in zip(columns, kinds, strict=True)]
+    )
+    values = zip(*rows, strict=True) if rows else [()] * len(kinds)
+    arrays = [
+        pyarrow.array([None if v is None else text_of(v) for v in column] if kind is None else list(column), field.type)
+        for column, kind, field in zip(values, kinds, schema, strict=True)
+    ]
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
+
+
 class ParquetWriter:
     """Row groups as they come; the file is whole when it is closed."""
 
     def __init__(self, path: str, columns: Mapping[str, Type]) -> None:
-        try:
-            import pyarrow
-            from pyarrow import parquet  # optional: only Parquet files need it
-        except ImportError:
-            raise UsageError("writing Parquet files needs pyarrow: pip install pyarrow") from None
-        self._arrow = pyarrow
-        kinds = [_arrow_type(pyarrow, of) for of in columns.values()]
-        self._texts = [kind is None for kind in kinds]
-        fields = zip(columns, (pyarrow.string() if kind is None else kind for kind in kinds), strict=True)
-        self._schema = pyarrow.schema(list(fields))
-        self._writer: Any = parquet.ParquetWriter(path, self._schema)
+        self._columns = dict(columns)
+        schema = arrow_table((), columns).schema
+        from pyarrow import parquet  # optional, and there
+
+        self._writer: Any = parquet.ParquetWriter(path, schema)
 
     def write(self, rows: Rows) -> None:
-        if not rows:
-            return
-        columns = [
-            self._arrow.array([None if v is None else text_of(v) for v in column] if as_text else column, field.type)
-            for column, as_text, field in zip(zip(*rows, strict=True), self._texts, self._schema, strict=True)
-        ]
-        self._writer.write_table(self._arrow.Table.from_arrays(columns, schema=self._schema))
+        if rows:
+            self._writer.write_table(arrow_table(rows, self._columns))
 
     def close(self) -> None:
         self._writer.close()

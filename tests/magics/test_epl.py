@@ -369,3 +369,24 @@ def test_format_and_export(trades: Notebook, tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "q.csv").read_text() == "n\n0\n"
     assert "takes the name of a statement" in trades.error("%epl format")
     assert "the kinds of files are" in trades.error("%epl export q q.xls")
+
+
+def test_epl_as_an_expression(trades: Notebook) -> None:
+    trades.run("%%events\nTrade = {symbol='A', price=1.5, volume=200}\nTrade = {symbol='B', price=2.5, volume=20}")
+    trades.run("least = 100\nrows = %epl select symbol from Trade(volume > :least)  // not a comment of the magic")
+    assert trades.shell.user_ns["rows"]["symbol"].tolist() == ["A"]
+    assert trades.run("%%epl >> two\nselect symbol, price\nfrom Trade#length(1);") == ""
+    assert trades.shell.user_ns["two"]["symbol"].tolist() == ["A", "B"]
+    assert trades.deployed()["statements"] == Notebook.deployed(trades)["statements"]
+    assert "takes the name of a variable" in trades.error("%%epl >>\nselect * from Trade")
+    assert "cannot be the name" in trades.error("%%epl >> 1x\nselect * from Trade")
+    assert "cell:2:8" in trades.error("%%epl >> x\nselect prize from Trade")
+    assert "unknown subcommand" in trades.error("%epl selekt * from Trade")
+
+
+def test_tune(trades: Notebook) -> None:
+    assert "no variable to tune" in trades.error("%epl tune")
+    trades.run("%%epl --quiet\ncreate variable int low = 100; @name('v') select price from Trade(volume > low)")
+    trades.run("%%events\nTrade = {symbol='A', price=1.5, volume=200}")
+    assert trades.run("%epl tune v --range low=0:500").startswith("tuned: low = 100")
+    assert "VARIABLE=LOW:HIGH" in trades.error("%epl tune --range low=5:1")

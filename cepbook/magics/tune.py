@@ -1,0 +1,42 @@
+"""``%epl tune``: a slider for every variable; statements are drawn anew over the same events."""
+
+from __future__ import annotations
+
+from IPython.display import display
+
+from cepbook.errors import UsageError
+from cepbook.magics.host import Host
+from cepbook.magics.options import Options
+from cepbook.widgets.tune import Tuner
+
+OPTIONS = (
+    Options("%epl tune")
+    .add("names", nargs="*", help="statements that are drawn; default: the last select")
+    .add("--range", action="append", default=[], help="of a slider: threshold=0:100")
+)
+
+
+def tune(host: Host, rest: list[str]) -> None:
+    """Sliders, and below them a marble diagram and a chart of each statement, which follow the sliders.
+
+    The running statements and variables stay as they are, until the button Apply assigns the variables.
+    """
+    options = OPTIONS.parse_words(rest)
+    workbench = host.workbench
+    names = options.names or [name for name, s in workbench.runtime.statements.items() if s.kind == "select"][-1:]
+    if not names:
+        raise UsageError("%epl tune: there is no statement to draw")
+    tuner = Tuner(workbench, names, dict(map(_range, options.range)))
+    tuner.show(display)
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    name, _, span = text.partition("=")
+    low, _, high = span.partition(":")
+    try:
+        found = float(low), float(high)
+    except ValueError:
+        found = 1.0, 0.0
+    if not found[0] < found[1]:
+        raise UsageError(f"%epl tune: --range is VARIABLE=LOW:HIGH, not `{text}`")
+    return name.strip(), found

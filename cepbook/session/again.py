@@ -1,0 +1,104 @@
+"""The latest events over again, in a second workbench: with a further statement, with other values of variables.
+
+What is known of the past is what marble diagrams are made from (`session.arrivals`): for each event type its latest
+events, and the latest stops of the clock. A second workbench with the same statements in their first state is shown
+all of them in their order. Variables have the given values, or those that they were given from outside, from the
+beginning on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, cast
+
+import pandas as pd
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.lang import ast
+from cepbook.lang.dialects import epl as dialect
+from cepbook.session.arrivals import Happening
+from cepbook.session.parameters import Given
+from cepbook.session.stage import Stage
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What happened, oldest first; `complete`: nothing that is known of has been forgotten."""
+
+    happenings: tuple[Happening, ...]
+    now: int
+    complete: bool
+
+    @property
+    def events(self) -> int:
+        return sum(each.type_name is not None for each in self.happenings)
+
+
+def past_of(stage: Stage) -> Past:
+    """What is known of the past of a workbench."""
+    types = stage.runtime.catalog.event_types
+    happenings = stage.arrivals.since((0, 0), set(types), types)
+    return Past(tuple(happenings), stage.now, stage.arrivals.lost(set(types)) is None)
+
+
+def relive(twin: Workbench, stage: Stage, past: Past) -> None:
+    """Let it all happen in `twin`, whose `stage` that is. Statements that fail go on, as they did the first time."""
+    for _, several in groupby(past.happenings, key=lambda each: each.place[0] if each.lot else each.place):
+        lot = list(several)
+        time = max(lot[0].time, stage.now)
+        if lot[0].type_name is None:
+            stage.arrivals.stopped(time, stepping=lot[0].stepping)
+            stage.runtime.advance(time, stepping=lot[0].stepping)
+            continue
+        if time > stage.now:
+            stage.advance_to(time)
+        events = [(cast(str, each.type_name), dict(each.event)) for each in lot]
+        for name, event in events:
+            twin.noted(name, event)
+        if lot[0].lot:
+            stage.runtime.send_together(events)
+        else:
+            stage.runtime.send(*events[0])
+    if past.now > stage.now:
+        stage.advance_to(past.now)
+
+
+def is_query(epl: str, runtime: Runtime) -> bool:
+    """Whether a text is a query of what is held now: of named windows, tables and rows of statements."""
+    statements = dialect.parse(epl).statements
+    if len(statements) != 1:
+        return False
+    only = statements[0]
+    if not isinstance(only, ast.Select):
+        return isinstance(only, ast.FafInsert | ast.FafUpdate | ast.FafDelete)
+    held: Collection[str] = {*runtime.statements, *runtime.stores}
+    return bool(only.sources) and all(
+        isinstance(source.stream, ast.FilterStream) and not source.windows and source.stream.type_name in held
+        for source in only.sources
+    )
+
+
+def answer(workbench: Workbench, epl: str, parameters: Given | None) -> pd.DataFrame:
+    """The rows of a query; of any other select what it would have delivered over the latest events, as `changes`.
+
+    Raises ParseError and BindError, UsageError for what delivers nothing.
+    """
+    if is_query(epl, workbench.runtime):
+        return workbench.query(epl, parameters=parameters)
+    twin = workbench.again(epl=epl, parameters=parameters)
+    last = [s for s in twin.runtime.statements.values() if s.name not in workbench.runtime.statements]
+    if not last:
+        raise UsageError("this delivers no rows\n  hint: `%%epl` deploys it; an expression is one select or query")
+    return twin.changes(last[-1].name)
+
+
+def with_values(twin: Workbench, values: Mapping[str, Any]) -> None:
+    """Assign variables. Errors: UsageError."""
+    for name, value in values.items():
+        twin.set(name, value)

@@ -1,0 +1,147 @@
+"""Sliders for the variables of a workbench: what statements would have delivered with other values.
+
+The pictures are outputs of their own, updated in place, so that a saved notebook holds the last of them; the sliders
+have a static form that tells their values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from cepbook.errors import CepbookError, UsageError, hint_line
+from cepbook.session import Workbench
+from cepbook.widgets.charts import stream_chart
+from cepbook.widgets.render import Frozen, counted
+
+STEPS = 100  # of a slider
+
+
+class Tuner:
+    """One `%epl tune`: controls by variable, and what is drawn of each statement in `names`.
+
+    `ranges` are the ends of sliders; by default they reach from 0 to twice the present value. Raises UsageError for
+    unknown names, and when there is no variable that can be changed.
+    """
+
+    def __init__(
+        self, workbench: Workbench, names: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None = None
+    ) -> None:
+        self.workbench = workbench
+        self.names = list(names)
+        for name in names:
+            workbench.runtime.statement(name)
+        self.past = workbench.past()
+        ranges = ranges or {}
+        known = workbench.runtime.catalog.variables
+        for name in ranges:
+            if name not in known:
+                raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
+        found = [v for v in known.values() if not v.constant and v.context is None]
+        self.controls: dict[str, Any] = {}
+        for variable in found:
+            control = _control(variable.name, str(variable.type), workbench.get(variable.name), ranges)
+            if control is not None:
+                self.controls[variable.name] = control
+        if not self.controls:
+            raise UsageError("there is no variable to tune\n  hint: `create variable double threshold = 5`")
+        self.apply = ipywidgets.Button(description="Apply", tooltip="assign the variables of the running statements")
+        self.apply.on_click(self._assign)
+        self.note = ipywidgets.HTML()
+        self.box = ipywidgets.VBox([*self.controls.values(), ipywidgets.HBox([self.apply, self.note])])
+        for control in self.controls.values():
+            control.observe(self._changed, names="value")
+        self._outputs: list[Any] = []
+        self._sliders: Any = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values that the controls show."""
+        return {name: control.value for name, control in self.controls.items()}
+
+    def drawn(self) -> list[object]:
+        """A marble diagram and, where it has numbers, a chart of each statement with the present values."""
+        twin = self.workbench.again(self.values, past=self.past)
+        found: list[object] = []
+        for name in self.names:
+            found.append(twin.marble(name))
+            try:
+                found.append(stream_chart(twin, name))
+            except UsageError:  # nothing to draw: no numbers, or altair is not installed
+                found.append(Frozen("", ""))
+        lost = "" if self.past.complete else "; earlier ones are not known any more"
+        self.note.value = escape(f"over the last {counted(self.past.events, 'event')}{lost}")
+        return found
+
+    def show(self, display: Callable[..., Any]) -> None:
+        """Display the controls and the pictures by `IPython.display.display`."""
+        drawn = self.drawn()
+        self._sliders = display(_Shown(self), display_id=True)
+        self._outputs = [display(each, display_id=True) for each in drawn]
+
+    def _changed(self, _: object) -> None:
+        try:
+            drawn = self.drawn()
+        except CepbookError as error:
+            self.note.value = escape(str(error))
+            return
+        for handle, each in zip(self._outputs, drawn, strict=True):
+            if handle is not None:
+                handle.update(each)
+        if self._sliders is not None:
+            self._sliders.update(_Shown(self))
+
+    def _assign(self, _: object) -> None:
+        try:
+            for name, value in self.values.items():
+                self.workbench.set(name, value)
+        except CepbookError as error:
+            self.note.value = escape(str(error))
+            return
+        self.note.value = "assigned"
+
+
+class _Shown:
+    """The controls as an output: live, and as a text for a saved notebook."""
+
+    def __init__(self, tuner: Tuner) -> None:
+        self._tuner = tuner
+
+    def __repr__(self) -> str:
+        return "tuned: " + ", ".join(f"{name} = {value}" for name, value in self._tuner.values.items())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        found = self._tuner.box._repr_mimebundle_(**kwargs)
+        data = dict(found[0] if isinstance(found, tuple) else found)
+        return {**data, "text/plain": repr(self), "text/html": f"<div>{escape(repr(self))}</div>"}
+
+
+def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:
+    """A slider for numbers, a box for truth values, a field for texts; None for anything else."""
+    settings = {"description": name, "continuous_update": False, "style": {"description_width": "initial"}}
+    if of == "boolean":
+        return ipywidgets.Checkbox(value=bool(value), description=name)
+    if of == "string":
+        return ipywidgets.Text(value=value or "", **settings)
+    number = _NUMBERS.get(of)
+    if number is None:
+        return None
+    value = number(value or 0)
+    if not math.isfinite(value):
+        value = number(0)
+    low, high = ranges.get(name) or (min(0, 2 * value), max(0, 2 * value) or 10)
+    low, high = min(low, value), max(high, value)
+    if number is int:
+        step = max(1, round((high - low) / STEPS))
+        return ipywidgets.IntSlider(value=value, min=math.floor(low), max=math.ceil(high), step=step, **settings)
+    return ipywidgets.FloatSlider(value=value, min=low, max=high, step=(high - low) / STEPS, **settings)
+
+
+_NUMBERS: dict[str, Any] = dict.fromkeys(("byte", "short", "int", "long"), int) | {
+    "float": float,
+    "double": float,
+}

@@ -1,0 +1,87 @@
+"""The latest events over again: other values, further statements, frames; the running workbench is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cepbook.errors import BindError, UsageError
+from cepbook.session import Workbench
+
+EPL = """create schema A(k string, x int);
+create variable int low = 2;
+@name('big') select k, x from A(x > low)#length(2);
+@name('sums') select sum(x) as total from A#time(10 sec)"""
+
+
+@pytest.fixture
+def cep() -> Workbench:
+    made = Workbench()
+    made.run(EPL)
+    made.replay({"A": pd.DataFrame({"k": list("abc"), "x": [1, 2, 3], "at": [0, 1000, 2000]})}, time="at").run()
+    made.send("A", k="d", x=4)
+    made.advance(by="1 min")
+    made.send_together(("A", {"k": "e", "x": 5}), ("A", {"k": "f", "x": 6}))
+    return made
+
+
+def inserted(frame: pd.DataFrame) -> list[Any]:
+    return frame[frame.kind == "insert"].drop(columns=["kind", "seq"]).to_numpy().tolist()
+
+
+def test_the_same_happens_again(cep: Workbench) -> None:
+    twin = cep.again()
+    for name in ("big", "sums"):
+        pd.testing.assert_frame_equal(twin.changes(name), cep.changes(name))
+        assert twin.iterate(name) == cep.iterate(name)
+    assert twin.clock == cep.clock
+    assert len(twin.marble("big").arrivals) == len(cep.marble("big").arrivals)
+
+
+def test_other_values_and_a_further_statement(cep: Workbench) -> None:
+    past = cep.past()
+    assert (past.events, past.complete) == (6, True)
+    cep.send("A", k="g", x=9)
+    twin = cep.again({"low": 4}, past=past, epl="@name('n') select count(*) as n from A", parameters={})
+    assert inserted(twin.changes("big")) == [[62000, "e", 5], [62000, "f", 6]]
+    assert twin.iterate("n") == [{"n": 6}]
+    assert cep.get("low") == 2 and "n" not in cep.runtime.statements
+    with pytest.raises(UsageError, match="`lov`"):
+        cep.again({"lov": 1})
+
+
+def test_a_statement_as_an_expression(cep: Workbench) -> None:
+    assert cep.answer("select k from big where x > 5").to_dict("list") == {"k": ["f"]}
+    found = cep.answer("select x * :factor as y from A#length(1)", parameters={"factor": 10})
+    assert inserted(found) == [[0, 10], [1000, 20], [2000, 30], [2000, 40], [62000, 50], [62000, 60]]
+    found = cep.answer("create schema B(y int); insert into B select x as y from A; select max(y) as top from B")
+    assert inserted(found)[-1] == [62000, 6]
+    pairs = cep.answer("select a.x as a, b.x as b from pattern [every a=A -> b=A(x = a.x + 1)]")
+    assert len(pairs) == 5
+    assert list(cep.runtime.statements) == ["big", "sums"] or "big" in cep.runtime.statements
+    with pytest.raises(UsageError, match="delivers no rows"):
+        cep.answer("create schema C(y int)")
+    with pytest.raises(BindError, match="`z`"):
+        cep.answer("select z from A")
+
+
+def test_what_is_forgotten_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    cep = Workbench()
+    cep.run(EPL)
+    frame = pd.DataFrame({"k": ["a"] * 5000, "x": range(5000)})
+    cep.replay({"A": frame.assign(at=range(5000))}, time="at").run()
+    past = cep.past()
+    assert (past.events, past.complete) == (2000, False)
+    assert len(cep.answer("select x from A", parameters=None)) == 2000
+
+
+def test_frames_of_other_libraries(cep: Workbench) -> None:
+    table = cep.to_frame("big", as_="arrow")
+    assert table.to_pydict() == {"k": ["e", "f"], "x": [5, 6]}
+    assert str(table.schema.field("x").type) == "int32"
+    with pytest.raises(UsageError, match='"pandas", "arrow" or "polars", not \'duck\''):
+        cep.to_frame("big", as_="duck")
+    polars = pytest.importorskip("polars", reason="polars is optional")
+    assert cep.to_frame("big", as_="polars").equals(polars.from_arrow(table))
