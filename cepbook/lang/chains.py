@@ -208,7 +208,7 @@ class Recognize(PlanNode):
     it is then, with `or_terminated` before that if no row can make it longer any more.
     """
 
-    input: Windowed | Source
+    input: Windowed | Derived | Source
     predicate: Expr | None
     keys: tuple[Expr, ...]
     variables: tuple[RowDefinition, ...]

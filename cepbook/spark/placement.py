@@ -253,13 +253,13 @@ def _need(statement: plan.SelectStatement, line: Pipeline, catalog: Catalog) -> 
         return "context.id numbers the partitions in order of their first event"
     if any(isinstance(e, expr.EventType) for e in expressions(statement)):
         return "it asks for the type of each event (typeof)"
+    if statement.derived is not None:
+        return f"the window {statement.derived.name} derives values from the events of all keys"
     recognize = _recognize_of(statement.root)
     if recognize is not None:
         return _need_of_rows(recognize, statement)
     if any(isinstance(e, (expr.Prior, expr.Prev)) for e in expressions(statement.root)):
         return "it looks at the events before (prior, prev)"
-    if statement.derived is not None:
-        return f"the window {statement.derived.name} derives values from the events of all keys"
     aggregation = _aggregation_of(statement)
     if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
         return "it has groups of several kinds"

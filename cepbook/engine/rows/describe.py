@@ -217,7 +217,7 @@ def _state(steps: Steps) -> str:
     own = len(steps.inputs) - (0 if steps.join is None else len(steps.join.shared))
     parts += ["a view and a relation for each stream"] * (own > 0 and steps.selects is None)
     if steps.row is not None:
-        parts += ["the view"] * bool(steps.stages[0].windows or steps.derive)
+        parts += ["the view"] * bool(steps.stages[0].windows or steps.derive or steps.finds)
     parts += ["a relation"] * (steps.related and not (steps.lookup is not None and steps.lookup.shared)) + [
         "those of its subqueries"
     ] * bool(steps.subqueries)

@@ -117,6 +117,11 @@ def items_of(steps: Steps, needs_ordinal: bool) -> Items:
     return _of_stage(steps.stages[-1], len(steps.priors), needs_ordinal)
 
 
+def middle_items(steps: Steps) -> Items | None:
+    """The packing of derived or contained events in which matches are looked for; None without these."""
+    return _of_stage(steps.stages[1], 0, True) if len(steps.stages) > 2 else None
+
+
 def first_items(steps: Steps) -> Items | None:
     """The packing of the events of a statement whose rows are made from derived events; None without these."""
     return _of_stage(steps.stages[0], 0, True) if len(steps.stages) > 1 else None

@@ -105,12 +105,11 @@ def _views(node: p.StreamNode) -> list[p.Windowed | p.Derived]:
 
 def _recognize(found: Steps, node: p.Recognize) -> None:
     """Rows are kept whole: a match has them."""
-    found.derive = Recognize(node)
+    found.finds = Recognize(node)
     after = after_window(found)
+    _keep(found, _views(node.input), [], True, True)
     found.priors = _priors(after)
-    below = node.input if isinstance(node.input, p.Windowed) else None
-    rows = _stage(below, [found.source.filter], [], True, 0, True)
-    found.stages = (rows, _stage(None, [], after, found.projection.wildcard, 0, True))
+    found.stages = (*found.stages, _stage(None, [], after, found.projection.wildcard, 0, True))
 
 
 def _priors(after: list[Expr | None]) -> tuple[x.Prior, ...]:

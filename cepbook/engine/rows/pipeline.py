@@ -14,7 +14,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.behind import Derive as Step
 from cepbook.engine.rows.behind import Recognize, Unfold
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.items import Items
+from cepbook.engine.rows.items import Items, middle_items
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.steps import Keep
 from cepbook.engine.rows.unfold import write_unfold
@@ -69,17 +69,32 @@ class Pipeline:
         below, *above = self.steps.stages
         with self._at(self.code.first):
             found = self._views(below)
-        if self.derive is None:
+        if not above:
             return found
-        if isinstance(self.derive, Recognize):
-            return self._recognize(self.derive, found)
+        if self.derive is not None:
+            found = self._behind(found, above[0])
+        return found if self.steps.finds is None else self._recognize(self.steps.finds, found)
+
+    def _behind(self, rows: str, stage: Keep) -> str:
+        """Code of the view that makes other events of `rows`, with the windows of their `stage`."""
+        items = middle_items(self.steps) or self.code.items
         chain, windows = self.source.bind("_Chain", Chain), self.source.bind("_Windows", Windows)
-        behind = self._derive(self.derive.node) if isinstance(self.derive, Step) else self._unfold(self.derive)
-        found = f"{chain}({found}, {behind})"
-        if above[0].windows:
-            with self._at(self.code.items):
-                found = f"{chain}({found}, {windows}({self._views(above[0])}))"
+        with self._packing(items) as pack:
+            behind = self._derive(self.derive.node, pack) if isinstance(self.derive, Step) else self._unfold(pack)
+            found = f"{chain}({rows}, {behind})"
+            if stage.windows:
+                with self._at(items):
+                    found = f"{chain}({found}, {windows}({self._views(stage)}))"
         return found
+
+    @contextmanager
+    def _packing(self, items: Items) -> Iterator[str]:
+        """The name of what makes `items` of events, with the operands of the windows that are written meanwhile."""
+        name = f"pack{len(self.code.helpers)}"
+        operands: list[str] = []
+        self.code.helpers.append(partial(self._write_pack, name, items, operands))
+        yield name
+        operands += self.operands
 
     @contextmanager
     def _at(self, items: Items) -> Iterator[None]:
@@ -149,7 +164,7 @@ class Pipeline:
         return self.code.items.first_operand + len(self.operands) - 1
 
     # -------------------------------------------------------------- derived events
-    def _derive(self, derived: Derived) -> str:
+    def _derive(self, derived: Derived, pack: str) -> str:
         """Code of the derived-value window; its parameters become operands of the first stage's items."""
         source = self.source
         at = self.code.first.first_operand + len(self.operands)
@@ -158,8 +173,6 @@ class Pipeline:
             columns = (*derived.extra, *derived.keys)
             self.operands += [lower.value(scope, e) for e in (*derived.args, *(c.value for c in columns))]
         self.first_operands, self.operands = self.operands, []
-        pack = f"pack{len(self.code.helpers)}"
-        self.code.helpers.append(partial(self._write_pack, pack))
         extra = source.const(tuple(c.name for c in derived.extra), "names")
         keys = source.const(tuple(c.name for c in derived.keys), "names")
         statistic = source.bind(f"_{derived.name}", STATISTICS[derived.name])
@@ -170,39 +183,42 @@ class Pipeline:
 
     def _recognize(self, step: Recognize, rows: str) -> str:
         """Code of the view that finds matches in the `rows` of another one."""
-        source, pack = self.source, f"pack{len(self.code.helpers)}"
-        self.first_operands, self.operands = self.operands, []
-        self.code.helpers.append(partial(self._write_pack, pack))
-        leaves = self.steps.consumes or bool(self.steps.stages[0].windows)
-        self.recognize = RecognizeCode(step.node, self.code.base, leaves=leaves)
-        self.code.helpers.append(self.recognize.write)
-        return f"{source.bind('_recognizing', recognizing)}({rows}, {FORM}, S, {pack})"
+        *before, _ = self.steps.stages
+        if len(before) == 1:
+            self.first_operands = self.operands
+        self.operands = []
+        with self._packing(self.code.items) as pack:
+            # a derived event that the next one takes back stays a row; one that a window drops does not
+            leaves = self.steps.consumes or bool(before[-1].windows)
+            self.recognize = RecognizeCode(step.node, self.code.base, leaves=leaves)
+            self.code.helpers.append(self.recognize.write)
+        return f"{self.source.bind('_recognizing', recognizing)}({rows}, {FORM}, S, {pack})"
 
-    def _unfold(self, unfold: Unfold) -> str:
+    def _unfold(self, pack: str) -> str:
         """Code of the view that events give way in to those that they contain."""
-        source, name, pack = self.source, f"unfold{len(self.code.helpers)}", f"pack{len(self.code.helpers)}"
+        assert isinstance(self.derive, Unfold)
+        source, name = self.source, f"unfold{len(self.code.helpers)}"
         self.first_operands, self.operands = self.operands, []
-        self.code.helpers.append(partial(self._write_pack, pack))
-        self.code.helpers.append(lambda: self._write_unfold(unfold, name))
+        self.code.helpers.append(partial(self._write_unfold, self.derive, name))
         return f"{source.bind('_Unfold', Unfolding)}({name}, S, {pack})"
 
     def _write_unfold(self, unfold: Unfold, name: str) -> None:
         write_unfold(unfold.contained, self.code.base, name)
 
-    def _write_pack(self, name: str) -> None:
+    def _write_pack(self, name: str, items: Items, operands: Sequence[str]) -> None:
         """``pack0(S, e, now, posted)``: the item of a derived event; ``prior`` counts those that are posted."""
-        source, items = self.source, self.code.items
+        source, shown = self.source, items is self.code.items
         with self._at(items), source.block(f"def {name}(S, e, now, posted):"):
             self.code.number()
             for name, position in items.positions.items():
                 key = source.const(name, "n")
                 source.line(f"p{position} = e.get({key})" if self.steps.source.contained else f"p{position} = e[{key}]")
-            if self._priors is not None:
+            if self._priors is not None and shown:
                 nothing = " = ".join(f"pr{number}" for number in range(len(self.steps.priors)))
                 source.line(f"{nothing} = None")
                 with source.block("if posted:"):
                     self._write_priors()
-            source.line(f"return {items.pack('now', self.operands)}")
+            source.line(f"return {items.pack('now', operands)}")
 
     # -------------------------------------------------------------- prior
     def _prior_slots(self) -> str:
@@ -246,7 +262,7 @@ class Pipeline:
                 return None
             if isinstance(self.derive, Unfold):
                 return "an event may contain several"
-            if isinstance(self.derive, Recognize):
+            if self.steps.finds is not None and self.derive is None:
                 return "it finds matches"
             return "several windows decide" if self.derive is None else "it makes derived events"
         if any(spec.reclaim is not None for spec in steps.stages[0].windows):
@@ -270,7 +286,7 @@ class Pipeline:
 
     def item(self, operands: Sequence[str] | None = None) -> str:
         """Write what an arriving event is made into; gives the code of its item. `operands`: those that are at hand."""
-        if self.derive is not None:
+        if len(self.steps.stages) > 1:
             return self.code.first.pack("now", self.first_operands)
         self._write_priors()
         return self.code.items.pack("now", self.operands if operands is None else operands)

@@ -2,7 +2,7 @@
 
 ::
 
-    Scan | Match  →  Keep (views)  →  Derive | Unfold | Recognize → Keep
+    Scan | Match  →  Keep (views)  →  Derive | Unfold → Keep  →  Recognize → Keep
         →  Where  →  Fold (aggregates)  →  Row  →  Pace  →  Apply
     several of these inputs  →  Join  ↗
 
@@ -162,7 +162,8 @@ class Steps:
     scan: Scan | Match
     apply: Apply
     stages: tuple[Keep, ...] = ()
-    derive: Derive | Unfold | Recognize | None = None
+    derive: Derive | Unfold | None = None
+    finds: Recognize | None = None
     selection: Where | None = None
     fold: Fold | None = None
     row: Row | None = None
@@ -186,7 +187,8 @@ class Steps:
             taken: list[Step | None] = [self.join or self.cycles]
         else:
             below, *above = self.stages or (None,)
-            taken = [self.scan, below, self.derive, *above]
+            between = [self.derive] * (self.derive is not None) + [self.finds] * (self.finds is not None)
+            taken = [self.scan, below, *(step for pair in zip(between, above, strict=True) for step in pair)]
         found = (*taken, self.selection, self.fold, self.row, self.pace, self.lookup or self.apply)
         return tuple(step for step in found if step is not None)
 
@@ -234,7 +236,7 @@ class Steps:
 
     @property
     def recognize(self) -> p.Recognize | None:
-        return self.derive.node if isinstance(self.derive, Recognize) else None
+        return None if self.finds is None else self.finds.node
 
     @property
     def where(self) -> Expr | None:

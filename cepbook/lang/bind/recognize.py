@@ -60,7 +60,7 @@ def bind_recognize(
 
 def _source(
     node: ast.MatchRecognize, select: ast.Select, rows: plan.FromNode | None, scope: Scope
-) -> plan.Windowed | plan.Source | None:
+) -> plan.Windowed | plan.Derived | plan.Source | None:
     """What the rows come from, one stream of events; None: something else, which is reported."""
     problems = scope.problems
     if len(select.sources) != 1:
@@ -76,16 +76,11 @@ def _source(
     read = next((each for each in plan.chain(rows) if isinstance(each, plan.Source)), None)
     if read is None or read.nothing:
         return None
-    derived = next((each for each in plan.chain(rows) if isinstance(each, plan.Derived)), None)
-    if derived is not None or read.contained:
-        what = "a derived-value window" if derived is not None else "contained events"
-        problems.unsupported(f"match_recognize over {what}", stream.span, "insert them into a stream")
-        return None
     if read.store is not None and read.store.kind == "table":
         hint = "read a named window"
         problems.add("wrong-parameter", "a table has no order of rows for match_recognize", stream.span, hint)
         return None
-    assert isinstance(rows, (plan.Windowed, plan.Source))
+    assert isinstance(rows, (plan.Windowed, plan.Derived, plan.Source))
     return rows
 
 
@@ -102,7 +97,7 @@ class _Binder:
     many: set[str] = field(default_factory=set)
 
     def bind(
-        self, node: ast.MatchRecognize, source: plan.Windowed | plan.Source, where: x.Expr | None
+        self, node: ast.MatchRecognize, source: plan.Windowed | plan.Derived | plan.Source, where: x.Expr | None
     ) -> plan.Recognize | None:
         pattern = self.pattern(node.pattern, several=False)
         if pattern is None or not self.fits(pattern, node.pattern.span):

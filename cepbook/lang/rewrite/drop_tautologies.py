@@ -43,7 +43,6 @@ def _from(node: plan.FromNode) -> plan.FromNode:
         return replace(node, inputs=tuple(replace(each, stream=_stream(each.stream)) for each in node.inputs))
     if isinstance(node, plan.Recognize):
         below = _stream(node.input)
-        assert not isinstance(below, plan.Derived)
         return replace(node, input=below, predicate=None if _holds(node.predicate) else node.predicate)
     return _stream(node)
 

@@ -159,7 +159,6 @@ def _from(node: plan.FromNode, fn: Change) -> plan.FromNode:
 
 def _recognize(node: plan.Recognize, fn: Change) -> plan.Recognize:
     below = _stream(node.input, fn)
-    assert not isinstance(below, plan.Derived)
     variables = [replace(v, condition=None if v.condition is None else fn(v.condition)) for v in node.variables]
     return replace(
         node,
