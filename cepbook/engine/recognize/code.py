@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.engine.patterns.timers import moment
 from cepbook.engine.recognize.fold import fold_of, rows_of
-from cepbook.engine.recognize.matches import RecognizeForm, Way
+from cepbook.engine.recognize.matches import Move, RecognizeForm, Way
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.frozen import key_code
@@ -67,8 +67,13 @@ class RecognizeCode:
         """What running states are given."""
         node = self.node
         conditions = [v.condition for v in node.variables]
+        ways = self._ways(namespace)
+        earliest = node.skip == "past last row" and not node.all_matches
         return RecognizeForm(
-            self._ways(namespace),
+            ways,
+            tuple(all(way.alone for way in some) for some in ways),
+            earliest,
+            earliest and node.interval is None and not self.leaves,
             tuple(v.name for v in node.variables),
             tuple(v.many for v in node.variables),
             max((e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)), default=0),
@@ -96,7 +101,8 @@ class RecognizeCode:
             variable, behind = self.node.variables[number], follow[target]
             condition = None if variable.condition is None else namespace[f"defined{number}"]
             ends, goes = END in behind, any(each != END for each in behind)
-            ways.append(Way(target, number, condition, not reads[number], variable.many, ends, goes, ahead[target]))
+            move = Move(target, number, variable.many, ends, goes, ahead[target])
+            ways.append(Way(move, number, condition, not reads[number]))
         following = [*follow, self.automaton.start]
         return tuple(tuple(ways[each] for each in some if each != END) for some in following)
 

@@ -37,35 +37,50 @@ Open = tuple[int, int, int, Rows, int]  # ordinal and time of the first row, pos
 Complete = tuple[int, int, Rows]  # ordinal and time of the first row, rows
 
 
-class Way(NamedTuple):
-    """From one position to the next, `target`, whose rows are those of `variable`, `many` or one.
+class Move(NamedTuple):
+    """To the position `target`, whose rows are those of `variable`, `many` or one.
 
-    Its `condition` takes (row, rows before it, rows matched so far, state, time), None: any row; it reads rows matched
-    so far, or stands `alone`. There a match may end (`ends`), and may go on (`goes`); `ahead` are the variables whose
-    rows conditions of anything behind it read.
+    There a match may end (`ends`), and may go on (`goes`); `ahead` are the variables whose rows conditions of anything
+    behind it read.
     """
 
     target: int
     variable: int
-    condition: Callable[..., bool] | None
-    alone: bool
     many: bool
     ends: bool
     goes: bool
     ahead: tuple[int, ...]
 
 
+class Way(NamedTuple):
+    """From one position to the next: the `move`, for a row of `variable` that meets the `condition`.
+
+    It takes (row, rows before it, rows matched so far, state, time), None: any row; it reads rows matched so far, or
+    stands `alone`.
+    """
+
+    move: Move
+    variable: int
+    condition: Callable[..., bool] | None
+    alone: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RecognizeForm:
     """What the states of one statement have in common: the automaton, generated functions and facts.
 
-    `ways` are what may follow each position, the last one stands for the beginning. `back` is how many rows before the
+    `ways` are what may follow each position, the last one stands for the beginning; `alike` says whether that is the
+    same for all matches there: no condition reads their rows. `earliest`: of matches that share rows only the one that
+    begins first is told of; `bounded`: open matches of different beginnings with the same future are one. `back` is how many rows before the
     tested one are read. `admits` is the where-clause, `key` tells the partition,
     `due` the end of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use.
     `waiting` describes variables for people. `namespace` has the ports of the running statement.
     """
 
     ways: tuple[tuple[Way, ...], ...]
+    alike: tuple[bool, ...]
+    earliest: bool
+    bounded: bool
     names: tuple[str, ...]
     many: tuple[bool, ...]
     back: int
@@ -80,16 +95,6 @@ class RecognizeForm:
     leaves: bool
     waiting: tuple[str, ...]
     namespace: Mapping[str, Any]
-
-    @property
-    def earliest(self) -> bool:
-        """Whether of matches that share rows only the one that begins first is told of."""
-        return self.skip == "past last row" and not self.all_matches
-
-    @property
-    def bounded(self) -> bool:
-        """Whether open matches of different beginnings with the same future are one."""
-        return self.earliest and self.due is None and not self.leaves
 
     def failed(self, failure: Exception) -> None:
         """Report a failure of the user's expressions."""
@@ -231,8 +236,9 @@ class Recognize(Behind):
     ) -> tuple[list[Complete], list[Open]]:
         """What a row completes, earliest beginning and first choice first, and what is open then."""
         form, state = self.form, self.state
-        ways, every, bounded = form.ways, form.all_matches, form.bounded
-        known: list[bool | None] = [None] * len(form.names)  # of conditions that read no other rows
+        ways, every, bounded, alike = form.ways, form.all_matches, form.bounded, form.alike
+        known: dict[int, bool] = {}  # of conditions that read no other rows
+        moves: dict[int, list[Move]] = {}  # of positions where all matches are alike
         seen: set[Any] = set()  # of one beginning; where beginnings are bounded, of all
         complete: list[Complete] = []
         going: list[Open] = []
@@ -244,16 +250,23 @@ class Recognize(Behind):
                 present = begin
                 if not bounded:
                     seen.clear()
-            for target, variable, condition, alone, many, ends, goes, ahead in ways[position]:
-                if alone:
-                    fits = known[variable]
-                    if fits is None:
-                        fits = known[variable] = condition is None or condition(row, before, rows, state, now)
-                else:
-                    assert condition is not None
-                    fits = condition(row, before, rows, state, now)
-                if not fits:
-                    continue
+            found = moves.get(position)
+            if found is None:
+                found = []
+                for move, variable, condition, alone in ways[position]:
+                    if condition is None:
+                        fits = True
+                    elif not alone:
+                        fits = condition(row, before, rows, state, now)
+                    elif variable in known:
+                        fits = known[variable]
+                    else:
+                        fits = known[variable] = condition(row, before, rows, state, now)
+                    if fits:
+                        found.append(move)
+                if alike[position]:
+                    moves[position] = found
+            for target, variable, many, ends, goes, ahead in found:
                 after = 0
                 same: Any = target
                 if every:
@@ -265,7 +278,7 @@ class Recognize(Behind):
                     continue
                 seen.add(same)
                 cell = _longer(rows[variable], row) if many else row
-                extended = (*rows[:variable], cell, *rows[variable + 1 :])
+                extended = rows[:variable] + (cell,) + rows[variable + 1 :]  # noqa: RUF005 - faster
                 if ends:
                     if (-1, after) not in seen if every else begin != done:
                         seen.add((-1, after))
