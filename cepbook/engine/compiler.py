@@ -211,6 +211,7 @@ def _scope(
         division_by_zero_null=config.division_by_zero_null,
         compensated_sums=config.compensated_sums,
         second=config.second,
+        zone=config.time_zone,
         user_functions=functions,
         variables=variables,
     )

@@ -21,7 +21,8 @@ class Config:
     its window is empty. `pattern_limit`: how many partial matches of a pattern may be open in one statement or context
     partition, `recognize_limit`: how many matches of match_recognize. `self_subselect_preeval`: subqueries have the
     event in their windows that their statement takes. `time_zone`: a name of the tz database, in whose local time
-    date-time methods read moments (periods of months and crontabs are in UTC). Errors: ValueError for an unknown one.
+    date-time methods read moments, months and years are added and crontabs are read. Errors: ValueError for an unknown
+    one.
     """
 
     integer_division: bool = False

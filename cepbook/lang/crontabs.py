@@ -41,7 +41,8 @@ CRON_FIELDS = (
 class Crontab(PlanNode):
     """Points in time: `fields` are minutes, hours, days of the month, months, days of the week (0: Sunday), seconds.
 
-    There may also be milliseconds and microseconds. `zone` names the time zone that they are read in, None: UTC.
+    There may also be milliseconds and microseconds. `zone` names the time zone that they are read in, that of the
+    configuration where none is written; None: UTC.
     """
 
     fields: tuple[CronField, ...]

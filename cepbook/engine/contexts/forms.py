@@ -266,7 +266,7 @@ class _Writer:
             if isinstance(period, x.Period):
                 months, rest = period.months, period.millis
             codes = ["0" if part is None else lower.value(scope, part) for part in (months, rest)]
-            return f"{scope.source.bind('_after', after)}({scope.second}, now, {', '.join(codes)})"
+            return f"{scope.source.bind('_after', after)}(now, {', '.join(codes)}, {scope.calendar})"
 
         return self._function("P, now", (), write)
 
@@ -287,8 +287,8 @@ class _Writer:
         return found
 
 
-def after(second: int, now: int, months: int | None, units: int | None) -> int:
-    """A period behind `now`: calendar months, then the rest.
+def after(now: int, months: int | None, units: int | None, second: int, zone: str = "UTC") -> int:
+    """A period behind `now`: calendar months in the time zone, then the rest.
 
     `second` is a second in units of the clock.
 
@@ -299,7 +299,7 @@ def after(second: int, now: int, months: int | None, units: int | None) -> int:
     if months < 0 or units < 0:
         raise ValueError(f"the period of a context's condition is negative: {months} months and {units}")
     if months:
-        now = support.add_months(now, months, second)
+        now = support.add_months(now, months, second, zone)
     return min(now + units, NEVER)
 
 

@@ -146,7 +146,7 @@ class PatternCode:
 
         def code(scope: Scope) -> str:
             months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
-            return f"{self._moment}(now, {months}, {units}, {scope.second})"
+            return f"{self._moment}(now, {months}, {units}, {scope.calendar})"
 
         return self._returning([period], code, period.span)
 

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from cepbook.engine.patterns.matcher import Matcher
 
 
-def moment(now: int, months: int | None, units: float | None, second: int) -> int:
-    """A time period after `now`; `second` is a second in units of the clock. Errors: ValueError for null."""
+def moment(now: int, months: int | None, units: float | None, second: int, zone: str = "UTC") -> int:
+    """A time period after `now`, months in the time zone; `second` is a second in units of the clock.
+
+    Errors: ValueError for null.
+    """
     if months is None or units is None:
         raise ValueError("a time period is null")
     if months:
-        now = add_months(now, months, second)
+        now = add_months(now, months, second, zone)
     return now + (units if isinstance(units, int) else round(units))
 
 

@@ -181,7 +181,7 @@ class RecognizeCode:
         scope = self._base.at(props={}, events={})
         with self.source.block("def interval(since, S, now):"):
             months, units = ("0" if e is None else lower.value(scope, e) for e in parts)
-            call = f"{self.source.bind('_moment', moment)}(since, {months}, {units}, {scope.second})"
+            call = f"{self.source.bind('_moment', moment)}(since, {months}, {units}, {scope.calendar})"
             self.source.line(f"return {call}", period.span)
 
     # -------------------------------------------------------------- what depends on rows

@@ -71,10 +71,10 @@ class RecognizeForm:
 
     `ways` are what may follow each position, the last one stands for the beginning; `alike` says whether that is the
     same for all matches there: no condition reads their rows. `earliest`: of matches that share rows only the one that
-    begins first is told of; `bounded`: open matches of different beginnings with the same future are one. `back` is how many rows before the
-    tested one are read. `admits` is the where-clause, `key` tells the partition,
-    `due` the end of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use.
-    `waiting` describes variables for people. `namespace` has the ports of the running statement.
+    begins first is told of; `bounded`: open matches of different beginnings with the same future are one. `back` is
+    how many rows before the tested one are read. `admits` is the where-clause, `key` tells the partition, `due` the end
+    of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use. `waiting` describes
+    variables for people. `namespace` has the ports of the running statement.
     """
 
     ways: tuple[tuple[Way, ...], ...]

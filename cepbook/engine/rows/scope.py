@@ -39,8 +39,9 @@ class Scope:
     the context partition and `now` engine time. `variables` has the cells of variables, `assigned` the code of new
     values that are not in their cells yet. `window` maps the built-ins of window conditions to code; `row` gives the
     code of what depends on the place of the row (``prev``, ``prior``, ``istream``, ``grouping``). `second` is how many
-    units of the clock a second has. `subqueries` are the functions that look up what the statement's subqueries give,
-    `state` is the statement's state, which has theirs, and `parameters` are, in one, the values from around it.
+    units of the clock a second has, `zone` the time zone of calendar months. `subqueries` are the functions that look
+    up what the statement's subqueries give, `state` is the statement's state, which has theirs, and `parameters` are,
+    in one, the values from around it.
     """
 
     source: Source
@@ -54,6 +55,7 @@ class Scope:
     division_by_zero_null: bool = False
     compensated_sums: bool = False
     second: int = 1000
+    zone: str = "UTC"
     user_functions: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     variables: Mapping[str, Cell] = field(default_factory=dict)
     assigned: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +64,11 @@ class Scope:
     subqueries: Sequence[str] = ()
     state: str = "S"
     parameters: Sequence[str] = ()
+
+    @property
+    def calendar(self) -> str:
+        """Code of what calendar months are counted in: a second in units of the clock and, if not UTC, the zone."""
+        return str(self.second) if self.zone == "UTC" else f"{self.second}, {self.source.const(self.zone, 'zone')}"
 
     def at(self, **changes: object) -> Scope:
         """The same scope with other places."""

@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from cepbook.lang.dates.zone import offset_at, offset_of_local, zone_of
 from cepbook.lang.java import integer_divide as integer_divide
 from cepbook.lang.java import shortest
 from cepbook.lang.java import single as single
@@ -257,18 +258,23 @@ def is_instance(value: Any, declared: Type, types: Sequence[Type]) -> bool:
     return False
 
 
-def add_months(t: int, months: int, second: int = 1000) -> int:
-    """`t` (UTC) moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29).
+def add_months(t: int, months: int, second: int = 1000, zone: str = "UTC") -> int:
+    """`t` moved by calendar months; the day is clamped to the month's last (Jan 31 + 1 month = Feb 28/29).
 
-    `second` is a second in units of the clock.
+    The time of day stays, in the time zone called `zone`: what clocks pass over counts on from before, and of what
+    they show twice that counts which has the offset of `t`, if it is one of them. `second` is a second in units of the
+    clock.
     """
-    days, rest = divmod(t, 86_400 * second)
+    local = zone_of(zone)
+    offset = offset_at(local, t, second)
+    days, rest = divmod(t + offset, 86_400 * second)
     year, month, day = _civil(days)
     total = year * 12 + (month - 1) + months
     year, month = divmod(total, 12)
     month += 1
     day = min(day, _DAYS[month - 1] + (1 if month == 2 and _leap(year) else 0))
-    return _days(year, month, day) * 86_400 * second + rest
+    moved = _days(year, month, day) * 86_400 * second + rest
+    return moved - offset_of_local(local, moved, second, offset)
 
 
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
+from cepbook.lang.dates.zone import zone_of
 from cepbook.lang.plan import CRON_FIELDS, CronField, CronKind, Crontab
 from cepbook.lang.rewrite.expressions import fold
 
@@ -66,7 +68,8 @@ def bind_crontab(fields: Sequence[ast.Expr], span: Span, scope: Scope, value: _V
             "write * for one of them",
         )
         return None
-    return Crontab(tuple(found), zone, span=span)
+    local = scope.module.options.time_zone
+    return Crontab(tuple(found), zone or (None if zone_of(local) is UTC else local), span=span)
 
 
 def _field(node: ast.Expr, position: int, value: _Value, scope: Scope) -> CronField:

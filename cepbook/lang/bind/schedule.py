@@ -14,6 +14,7 @@ from cepbook.lang import patterns as p
 from cepbook.lang import types as t
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe
 from cepbook.lang.bind.period import MICROSECONDS, duration
+from cepbook.lang.dates.zone import zone_of
 
 _REPEAT = re.compile(r"R(-?\d{0,18})")
 _PERIOD = re.compile(
@@ -133,12 +134,12 @@ def _malformed(text: str, span: Span, scope: Scope) -> NoReturn:
 
 
 def _instant(text: str, span: Span, scope: Scope) -> x.Expr:
-    """Clock units since the epoch; a date without a zone is in UTC."""
+    """Clock units since the epoch; a date without a zone is in that of the configuration."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         scope.problems.fail("wrong-parameter", f"`{text}` is no date of ISO 8601", span, "such as 2024-03-04T09:00:00Z")
-    zoned = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=zone_of(scope.module.options.time_zone))
     since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return x.Const(t.LONG, micros if scope.module.options.microseconds else micros // 1000, span=span)

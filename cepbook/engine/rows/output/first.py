@@ -142,8 +142,8 @@ class OnceGate(State):
 
 def end_of(length: Length, start: int) -> int:
     """The end of a period that starts at a given time; what is null has no length."""
-    months, units, second = length
-    return (add_months(start, months, second) if months else start) + (units or 0)
+    months, units, *calendar = length
+    return (add_months(start, months, *calendar) if months else start) + (units or 0)
 
 
 class First(State):

@@ -11,7 +11,7 @@ from cepbook.engine.rows.windows.period import next_on_grid
 from cepbook.engine.state import State
 
 # of a period: calendar months, clock units (null from variables), and how many of these a second has
-Length = tuple[int | None, int | None, int]
+Length = tuple[int | None, int | None, int] | tuple[int | None, int | None, int, str]
 
 
 @dataclass(slots=True)
@@ -112,12 +112,12 @@ class Time(State):
 
 def next_point(now: int, origin: int, length: Length) -> int:
     """The first point after `now` of the grid through `origin`. Errors: ValueError for a length that is null or 0."""
-    months, units, second = length
+    months, units, *calendar = length
     if months is None or units is None:
         raise ValueError("the output rate is null")
     if months < 0 or units < 0 or not (months or units):
         raise ValueError("the output rate is not above 0")
-    return next_on_grid(now, origin, months, units, second)
+    return next_on_grid(now, origin, months, units, *calendar)
 
 
 class At(State):

@@ -29,27 +29,32 @@ class Duration(State):
 
 
 class Calendar(Duration):
-    """Calendar months (days clamped to the month's last) and a fixed rest. `second` is one in units of the clock."""
+    """Calendar months (days clamped to the month's last) in a time zone, and a fixed rest. `second` is one in units of
+    the clock.
+    """
 
-    __slots__ = ("months", "second")
+    __slots__ = ("months", "second", "zone")
 
-    def __init__(self, months: int, length: int, second: int) -> None:
+    def __init__(self, months: int, length: int, second: int, zone: str) -> None:
         super().__init__(length)
         self.months = months
         self.second = second
+        self.zone = zone
 
     def after(self, t: int) -> int:
-        return month_due(t, self.months, self.length, self.second)
+        return month_due(t, self.months, self.length, self.second, self.zone)
 
     def before(self, now: int) -> int:
-        return support.add_months(now, -self.months, self.second) - self.length
+        return support.add_months(now, -self.months, self.second, self.zone) - self.length
 
     def on_grid(self, now: int, point: int) -> int:
-        return next_on_grid(now, point, self.months, self.length, self.second)
+        return next_on_grid(now, point, self.months, self.length, self.second, self.zone)
 
 
-def duration(months: int | None, length: int | None, second: int, apart: bool = False) -> Duration:
-    """The period of `months` and `length` clock units, of which a second has `second`.
+def duration(
+    months: int | None, length: int | None, second: int, zone: str = "UTC", *, apart: bool = False
+) -> Duration:
+    """The period of `months` (of the time zone) and `length` clock units, of which a second has `second`.
 
     Errors: ValueError when a part is null or negative, with `apart` also when the whole is zero.
     """
@@ -59,7 +64,7 @@ def duration(months: int | None, length: int | None, second: int, apart: bool = 
         raise ValueError(f"the period of a window is negative: {f'{months} months and ' if months else ''}{length}")
     if apart and not (months or length):
         raise ValueError("the period of a window must be above 0, found 0")
-    return Calendar(months, length, second) if months else Duration(length)
+    return Calendar(months, length, second, zone) if months else Duration(length)
 
 
 def positive(size: int | None) -> int:

@@ -92,7 +92,7 @@ def period(code: Code, spec: WindowSpec, position: int = 0, *, apart: bool = Fal
     else:
         length = code.parameter(given)
     code.source.bind("_duration", duration)
-    return f"_duration({months}, {length}, {code.base.second}{', True' if apart else ''})"
+    return f"_duration({months}, {length}, {code.base.calendar}{', apart=True' if apart else ''})"
 
 
 def fixed(spec: WindowSpec, position: int = 0) -> x.Expr | None:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from cepbook.engine.rows import support
+from cepbook.lang.dates.zone import offset_at, offset_of_local, zone_of
 
 
-def month_due(t: int, months: int, units: int, second: int) -> int:
+def month_due(t: int, months: int, units: int, second: int, zone: str = "UTC") -> int:
     """The first instant at which ``now - months - units`` is not before `t`; `second` is one in units of the clock.
 
     Clamping makes this later than ``t + months`` at month ends: Jan 31 05:00 leaves on Mar 1 00:00, not on Feb 29.
+    These are times of the `zone`.
     """
-    candidate = support.add_months(t + units, months, second)
-    if support.add_months(candidate, -months, second) - units >= t:
+    candidate = support.add_months(t + units, months, second, zone)
+    if support.add_months(candidate, -months, second, zone) - units >= t:
         return candidate
-    day = 86_400 * second
-    following = candidate - candidate % day + day
-    while support.add_months(following, -months, second) - units < t:
-        following += day
-    return following
+    local, day = zone_of(zone), 86_400 * second
+    offset = offset_at(local, candidate, second)
+    midnight = candidate + offset - (candidate + offset) % day + day
+    while True:
+        following = midnight - offset_of_local(local, midnight, second, offset, earlier=True)
+        if support.add_months(following, -months, second, zone) - units >= t:
+            return following
+        midnight += day
 
 
-def next_on_grid(now: int, grid: int, months: int, units: int, second: int = 1000) -> int:
+def next_on_grid(now: int, grid: int, months: int, units: int, second: int = 1000, zone: str = "UTC") -> int:
     """The first point after `now` of the grid through `grid` with the given period.
 
     Calendar grids move month by month from their last point, so a day once clamped stays clamped.
@@ -28,10 +33,10 @@ def next_on_grid(now: int, grid: int, months: int, units: int, second: int = 100
     if not months:
         return grid + ((now - grid) // units + 1) * units
     while grid > now:
-        before = support.add_months(grid, -months, second) - units
+        before = support.add_months(grid, -months, second, zone) - units
         if before <= now:
             return grid
         grid = before
     while grid <= now:
-        grid = support.add_months(grid + units, months, second)
+        grid = support.add_months(grid + units, months, second, zone)
     return grid
