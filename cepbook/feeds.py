@@ -8,12 +8,14 @@ A feed knows neither engine nor user interface.
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, islice
+from itertools import accumulate, compress, islice
 from sys import maxsize
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from cepbook.errors import UsageError
 
@@ -21,6 +23,7 @@ Row = dict[str, Any]
 Rows = list[Row] | None
 Record = tuple[Any, ...]
 
+LOG = 1 << 28  # bytes of a workbench's log of one feed: some five million rows of four columns
 UNCOUNTED = 1024  # records that may wait for counting; more would not make taking one measurably cheaper
 _INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # the marks of records
 _BEGIN = (_INSERT, _REMOVE, _EMPTY)  # those that begin a delivery
@@ -96,9 +99,61 @@ class _Segment(NamedTuple):
             return range(first, first + len(self.marks))
         return accumulate((not mark % 2 for mark in self.marks[1:]), initial=first)
 
+    def before(self, end: int) -> _Segment:
+        """What comes before record `end`."""
+        return _Segment(self.marks[:end], self.times[:end], [column[:end] for column in self.values])
+
     def behind(self, start: int) -> _Segment:
         """What comes from record `start` on."""
         return _Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
+
+
+class Log:
+    """What a feed dropped, in a nameless file that goes with it: at most `most` bytes, and all or nothing.
+
+    When there is more, or something that cannot be written, the log is `lost`: it holds nothing from then on.
+    """
+
+    __slots__ = ("_file", "_most", "lost", "size")
+
+    def __init__(self, most: int) -> None:
+        self._file: IO[bytes] | None = None
+        self._most = most
+        self.lost = most <= 0
+        self.size = 0
+
+    def take(self, segment: _Segment) -> None:
+        if self.lost:
+            return
+        try:
+            data = pickle.dumps(tuple(segment), pickle.HIGHEST_PROTOCOL)
+            if self.size + len(data) <= self._most:
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile(prefix="cepbook-feed-")  # noqa: SIM115  open as long as the feed
+                self._file.seek(self.size)
+                self._file.write(data)
+                self.size += len(data)
+                return
+        except (OSError, pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError):
+            pass  # a full disk; a value from Python that no file can hold: `lost` tells of it
+        self.clear()
+        self.lost = True
+
+    def at(self, position: int) -> tuple[_Segment, int] | None:
+        """The segment that begins there, and where the next one does; None behind the last."""
+        if self._file is None or position >= self.size:
+            return None
+        self._file.seek(position)
+        segment = _Segment(*pickle.load(self._file))
+        return segment, self._file.tell()
+
+    def clear(self) -> None:
+        """Forget all, and begin anew."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self.size = 0
+        self.lost = self._most <= 0
 
 
 class Feed:
@@ -111,12 +166,12 @@ class Feed:
     """
 
     __slots__ = (
-        "_batch", "_dropped", "_fresh", "_kept", "_lock", "_next", "_pending", "_rows", "_segments", "_subscribers",
-        "_total_insert", "_total_remove", "_width", "capacity", "names",
+        "_batch", "_dropped", "_fresh", "_kept", "_lock", "_log", "_next", "_pending", "_rows", "_segments",
+        "_subscribers", "_total_insert", "_total_remove", "_width", "capacity", "names",
     )  # fmt: skip
 
-    def __init__(self, capacity: int | None = 100_000) -> None:
-        """A `capacity` of None keeps all."""
+    def __init__(self, capacity: int | None = 100_000, log: int = 0) -> None:
+        """A `capacity` of None keeps all. With a `log` what is dropped goes into a file of at most so many bytes."""
         if capacity is not None and capacity < 1:
             raise UsageError(f"a feed needs a capacity of at least 1 row, not {capacity}")
         self.capacity = maxsize if capacity is None else capacity
@@ -133,6 +188,7 @@ class Feed:
         self._total_insert = 0
         self._total_remove = 0
         self._dropped = 0
+        self._log = Log(log)
         self._batch = self._usual_batch  # 0 while a subscriber waits for news, so that `one` needs one comparison only
         self._subscribers: list[Callable[[], object]] = []
         self._lock = Lock()
@@ -242,6 +298,39 @@ class Feed:
         numbers, times, *values = found
         return Columns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
 
+    def everything(self) -> Iterator[Columns]:
+        """All rows since the start or the last `clear`, part by part: first what the log holds, then what is kept.
+
+        Fewer than `total_insert` and `total_remove` count where the log could not hold all; without it, what is kept.
+        """
+        with self._lock:
+            self._settle()
+            self._trim_exactly()
+            kept = [segment for segment, _, _ in self._segments]
+            end, number = self._next, self._next - self._kept
+            upto = self._log.size
+            number -= self._dropped if upto else 0
+        position = 0
+        while position < upto:
+            with self._lock:
+                found = self._log.at(position)
+            if found is None:
+                return  # cleared meanwhile
+            segment, position = found
+            yield self._rows_of(segment, number, end)
+            number += segment.deliveries
+        for segment in kept:
+            yield self._rows_of(segment, number, end)
+            number += segment.deliveries
+
+    def _rows_of(self, segment: _Segment, number: int, end: int) -> Columns:
+        marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
+        if _EMPTY in marks:
+            chosen = [mark != _EMPTY for mark in marks]
+            numbers, times, *values = (list(compress(column, chosen)) for column in (numbers, times, *values))
+            marks = marks.replace(bytes([_EMPTY]), b"")
+        return Columns(numbers, times, [mark <= _MORE for mark in marks], end, self.names, values)
+
     def snapshot(self) -> list[Delivery]:
         """All kept deliveries, oldest first."""
         return self.since(0).deliveries
@@ -265,6 +354,8 @@ class Feed:
             self._kept = sum(segment.deliveries for segment in found)
             self._rows = sum(segment.rows for segment in found)
             self._next, self._total_insert, self._total_remove, self._dropped = counters
+            self._log.clear()
+            self._log.lost |= self._dropped > 0  # what the other feed has dropped is in no file
             self._trim_exactly()
 
     def clear(self) -> None:
@@ -272,6 +363,7 @@ class Feed:
         with self._lock:
             self._settle()
             self._segments.clear()
+            self._log.clear()
             self._kept = self._rows = 0
             self._total_insert = self._total_remove = self._dropped = 0
         self._rearm()
@@ -377,7 +469,8 @@ class Feed:
         self._kept += deliveries
         self._rows += rows
         while max(self._rows - segments[0][2], self._kept - segments[0][1]) >= self.capacity:
-            _, deliveries, rows = segments.popleft()
+            oldest, deliveries, rows = segments.popleft()
+            self._log.take(oldest)
             self._rows -= rows
             self._kept -= deliveries
             self._dropped += deliveries
@@ -395,6 +488,7 @@ class Feed:
                 self._kept -= 1
                 gone += 1
             self._dropped += gone
+            self._log.take(segment.before(starts[gone]))
             if gone < deliveries:
                 self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows))
 

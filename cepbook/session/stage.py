@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
@@ -10,8 +11,8 @@ from cepbook.engine.batch import Slice
 from cepbook.engine.contexts.notices import Notice, PartitionListener
 from cepbook.engine.delta import Listener, Sink
 from cepbook.engine.runtime import Runtime, Statement
-from cepbook.errors import UsageError
-from cepbook.feeds import Feed
+from cepbook.errors import StatementError, UsageError
+from cepbook.feeds import LOG, Feed
 from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
 from cepbook.session.lives import Lives
@@ -41,6 +42,7 @@ class Stage:
         self.lock = lock
         self.version = 0
         self.failures = 0
+        self.failed: Counter[str] = Counter()
         self.arrivals = Arrivals()
         self.lives = Lives()
         self._capacity = feed_capacity
@@ -146,7 +148,7 @@ class Stage:
                     successor(live.get(name))
         for name, statement in live.items():
             if name not in self._feeds:
-                feed = Feed(self._capacity)
+                feed = Feed(self._capacity, LOG)
                 statement.add_sink(feed)
                 self._feeds[name] = (statement, feed)
                 for fn in self._listeners.get(name, ()):
@@ -160,6 +162,7 @@ class Stage:
         self.runtime.remove_partition_listener(None, self.lives.take)
         self.runtime = runtime
         self.failures = 0
+        self.failed = Counter()
         self.arrivals = Arrivals()
         self.lives = Lives()
         self._attend(runtime)
@@ -245,5 +248,6 @@ class Stage:
 
         return cancel
 
-    def _count_failure(self, error: object) -> None:
+    def _count_failure(self, error: StatementError) -> None:
         self.failures += 1
+        self.failed[error.statement] += 1

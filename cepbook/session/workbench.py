@@ -55,7 +55,8 @@ class Workbench(FromPython, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
-    latest deliveries, at most `feed_capacity` rows (None: all). Errors leave the workbench as it was before the call.
+    latest deliveries, at most `feed_capacity` rows (None: all), and a file of those before, for `compare`. Errors leave
+    the workbench as it was before the call.
 
     >>> cep = Workbench()
     >>> cep.run("create schema Tick(symbol string, price double)")
@@ -205,6 +206,11 @@ class Workbench(FromPython, Outward):
     def errors(self) -> tuple[StatementError, ...]:
         """The latest errors of statements at run time, oldest first."""
         return tuple(self.runtime.errors)
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How often each statement failed at run time since the workbench began."""
+        return dict(self._stage.failed)
 
     # ---- variables
 

@@ -2,24 +2,30 @@
 
 Rows are matched inside blocks of one time and one kind (insert, remove): first by position, then, where that fails,
 in any order. What is left over on both sides of a block is paired as "different values", the rest is "only here" or
-"only there". A comparison is "equal" only when it saw everything: rows that a bounded feed has dropped, and failures of
-a statement, make it "incomplete". Numbers agree when ``|a - b| <= tolerance * max(1, |a|, |b|)``;
-NaN equals NaN; null equals null only, except that a pandas frame cannot tell null and NaN apart.
+"only there". A workbench keeps what its feeds drop in a log on disk, so that all rows are compared. A comparison is
+"equal" only when it saw everything: rows that are lost (the log is full, feeds were loaded from a file), and failures
+of a statement, make it "incomplete".
+
+Floats agree when ``|a - b| <= max(absolute, tolerance * max(|a|, |b|))``, whole numbers when they are equal; NaN equals
+NaN; null equals null only, except that a pandas frame cannot tell null and NaN apart. Columns of whole numbers on one
+side and of floats on the other are a difference, whatever the values.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.spark.match import Difference, Rules, Tally
 from cepbook.spark.rows import Rows, failures_of, rows_of, statements_of
+from cepbook.spark.shift import unshifted
 
 _SIGNS = {
     "equal": ("✓ equal", "#1a7f37"),
@@ -34,9 +40,11 @@ _YEAR = 31_536_000_000
 class Verdict:
     """The comparison of one statement, in rows. `reordered` rows are among the equal ones, unless order counts.
 
-    `by_column` counts the different values; `uncompared` rows were dropped by a feed on one side at least, `failures`
+    `by_column` counts the different values; `uncompared` rows are lost on one side at least, `failures`
     are those of the statement on each side (here, there): each may have cost rows. `notes` say what could not be
-    compared; with `uneven` that is a difference: columns of one side only, or another number of dropped rows.
+    compared and what holds for all rows; with `uneven` that is a difference: columns of one side only or of another
+    kind, times that are shifted, another number of lost rows. `approximate` values agree within the tolerance only,
+    at most `apart` from one another, relative to their size. `moved` are the first of the reordered rows.
     """
 
     statement: str
@@ -51,6 +59,10 @@ class Verdict:
     uncompared: int
     failures: tuple[int, int]
     differences: tuple[Difference, ...]
+    approximate: int = 0
+    apart: float = 0.0
+    moved: tuple[Difference, ...] = ()
+    key: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -118,7 +130,7 @@ class Comparison:
         for v in self.statements.values():
             lines.append(f"  {v.statement:<{width}}  {_summary(v)}")
             lines += [f"  {'':<{width}}  {note}" for note in v.notes]
-            lines += [f"  {'':<{width}}    {_sentence(d)}" for d in v.differences[:_SHOWN]]
+            lines += [f"  {'':<{width}}    {sentence}" for sentence in _sentences(v)]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -128,7 +140,7 @@ class Comparison:
         body = []
         for v in self.statements.values():
             sign, colour = _SIGNS[v.verdict]
-            more = "<br>".join(html.escape(t) for t in (*v.notes, *(_sentence(d) for d in v.differences[:_SHOWN])))
+            more = "<br>".join(html.escape(t) for t in (*v.notes, *_sentences(v)))
             cells = f"<td>{html.escape(v.statement)}</td><td style='color:{colour}'><b>{sign}</b></td>"
             body.append(f"<tr>{cells}<td>{html.escape(_summary(v))}</td><td style='text-align:left'>{more}</td></tr>")
         return f"<p><b>{html.escape(_headline(self))}</b></p><table><tr>{head}</tr>{''.join(body)}</table>"
@@ -139,17 +151,19 @@ def compare(
     batch: Any,
     *,
     tolerance: float = 1e-9,
+    absolute: float = 0.0,
     order: bool = False,
+    key: str | Sequence[str] = (),
     statements: Sequence[str] | None = None,
 ) -> Comparison:
     """Compare the rows that statements delivered `interactive`-ly ("here") with those of `batch` ("there").
 
-    Each side is a Workbench (the rows that its feeds keep), a `SparkRun`, or a mapping of statement name to a pandas
-    frame with ``time`` (ms), ``kind`` and the statement's columns, in order of delivery. Compared are `statements`,
-    by default those of `batch`. With `order` rows of one time and kind that come in another order are different;
-    without it they are equal, and counted. When a feed has dropped its oldest rows, rows up to the first complete time
-    are left out on both sides, and only their number is compared: the verdict is "incomplete" then, as it is when a
-    statement failed on either side. `Workbench(feed_capacity=None)` keeps all. Raises `UsageError` for unknown names.
+    Each side is a Workbench (all rows since the statement was deployed), a `SparkRun`, or a mapping of statement name
+    to a pandas or Spark frame or Arrow table with ``time`` (clock units), ``kind`` and the statement's columns, in
+    order of delivery. Compared are `statements`, by default those of `batch`. With `order` rows of one time and kind
+    that come in another order are different; without it they are equal, and told of. Rows that differ are paired by
+    the columns of `key`; without it by what they have in common. `tolerance` is relative, `absolute` for what is near
+    zero. Times that differ by a constant are said to. Raises `UsageError` for unknown names and a bad tolerance.
     """
     here, there = statements_of(interactive), statements_of(batch)
     names = list(there) if statements is None else list(statements)
@@ -157,22 +171,31 @@ def compare(
         if name not in here or name not in there:
             side, known = ("interactive", here) if name not in here else ("batch", there)
             raise UsageError(f"the {side} side has no statement {name}; it has {', '.join(known) or 'none'}")
-    rules = Rules(tolerance, order)
-    failed = failures_of(interactive), failures_of(batch)
+    if not (tolerance >= 0 and absolute >= 0):
+        raise UsageError(f"a tolerance is a number of at least 0, not {min(tolerance, absolute)}")
+    rules = Rules(tolerance, order, absolute=absolute, key=(key,) if isinstance(key, str) else tuple(key))
+    sides = {name: (rows_of(interactive, name), rows_of(batch, name)) for name in names}
+    failed = failures_of(interactive), failures_of(batch)  # known by now: they came with the rows
     found = {}
-    for name in names:
-        failures = failed[0].get(name, 0), failed[1].get(name, 0)
-        found[name] = _judge(name, rows_of(interactive, name), rows_of(batch, name), rules, failures)
+    for name, (mine, theirs) in sides.items():
+        found[name] = _judge(name, mine, theirs, rules, (failed[0].get(name, 0), failed[1].get(name, 0)))
     return Comparison(found)
 
 
 def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int, int]) -> Verdict:
-    rules = Rules(rules.tolerance, rules.order, here.nan_is_null or there.nan_is_null)
+    rules = replace(rules, nan_is_null=here.nan_is_null or there.nan_is_null)
     notes, columns = [], [c for c in here.columns if c in there.columns]
     for side, own, other in (("here", here, there), ("there", there, here)):
         missing = [c for c in own.columns if c not in other.columns]
         if missing:
             notes.append(f"columns only {side}: {', '.join(missing)}")
+    unknown = [c for c in rules.key if c not in columns]
+    if unknown:
+        raise UsageError(f"the key {unknown[0]} is no column of {name} on both sides; these are: {', '.join(columns)}")
+    for c in columns:
+        mine, theirs = here.families.get(c), there.families.get(c)
+        if mine is not None and theirs is not None and mine != theirs:
+            notes.append(f"{c}: {mine} here, {theirs} there")
     uneven = bool(notes)
     here, there, note, left = _complete(here, there)
     if note:
@@ -180,6 +203,21 @@ def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int
     if any(failures):
         notes.append(f"failed {failures[0]:,} times here, {failures[1]:,} times there: rows may be missing")
     tally = Tally(here, there, columns, rules)
+    shifted = unshifted(here, there, columns, rules, tally)
+    if shifted is not None:
+        tally, note = shifted
+        notes.insert(0, note)
+        uneven = True
+    tally.finish()
+    if tally.approximate:
+        limit = f"{rules.tolerance:g}" + (f" or {rules.absolute:g} absolute" if rules.absolute else "")
+        notes.append(
+            f"{tally.approximate:,} values equal only within the relative tolerance of {limit}: "
+            f"at most {tally.apart:.2g} apart"
+        )
+    for side, rows in (("here", here), ("there", there)):
+        if rows.order:
+            notes.append(f"{side} {rows.order}")
     return Verdict(
         name,
         tally.equal,
@@ -193,6 +231,10 @@ def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int
         max(left),
         failures,
         tuple(tally.differences),
+        tally.approximate,
+        tally.apart,
+        tuple(tally.moved),
+        rules.key,
     )
 
 
@@ -200,14 +242,14 @@ def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
     """Both sides from the first time complete on both, a note on what was left out, and how many rows on each side."""
     if not here.dropped and not there.dropped:
         return here, there, "", [0, 0]
-    starts = [side.time[0] if side.time else _NO_TIME for side in (here, there) if side.dropped]
+    starts = [int(side.time[0]) if len(side.time) else _NO_TIME for side in (here, there) if side.dropped]
     start = max(starts)
     kept = [_after(side, start) for side in (here, there)]
     left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
     numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
     which = "interactive" if here.dropped else "batch"
     until = "" if start == _NO_TIME else f" up to {_moment(start)}"
-    note = f"the {which} feed dropped its oldest rows, so rows{until} were counted only ({numbers})"
+    note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
     return kept[0], kept[1], note, left
 
 
@@ -215,10 +257,9 @@ _NO_TIME = 1 << 62
 
 
 def _after(rows: Rows, start: int) -> Rows:
-    chosen = [i for i, t in enumerate(rows.time) if t > start]
-    columns = {name: [values[i] for i in chosen] for name, values in rows.columns.items()}
-    time, kind = [rows.time[i] for i in chosen], [rows.kind[i] for i in chosen]
-    return Rows(time, kind, columns, nan_is_null=rows.nan_is_null, singles=rows.singles)
+    chosen = np.flatnonzero(rows.time > start)
+    columns = {name: column.take(chosen) for name, column in rows.columns.items()}
+    return replace(rows, time=rows.time[chosen], remove=rows.remove[chosen], columns=columns, dropped=0)
 
 
 def _headline(comparison: Comparison) -> str:
@@ -253,15 +294,22 @@ def _summary(v: Verdict) -> str:
     return ", ".join(parts)
 
 
-def _sentence(d: Difference) -> str:
-    at = f"{_moment(d.time)} {d.kind}"
+def _sentences(v: Verdict) -> list[str]:
+    """The first differences; without any, the first rows that are equal in another order."""
+    found = [_sentence(d, v.key) for d in v.differences[:_SHOWN]]
+    return found or [_sentence(d, v.key) for d in v.moved[:2]]
+
+
+def _sentence(d: Difference, key: tuple[str, ...]) -> str:
+    shown = d.here or d.there or {}
+    at = " ".join([f"{_moment(d.time)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
     if d.here is not None and d.there is not None:
         if not d.columns:
             return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"
         values = "; ".join(f"{c}: {d.here[c]!r} here, {d.there[c]!r} there" for c in d.columns)
-        equal = ", ".join(f"{c}={v!r}" for c, v in d.here.items() if c not in d.columns)
+        equal = ", ".join(f"{c}={v!r}" for c, v in d.here.items() if c not in d.columns and c not in key)
         return f"{at}  {values}" + (f"  ({equal})" if equal else "")
-    row = ", ".join(f"{c}={v!r}" for c, v in (d.here or d.there or {}).items())
+    row = ", ".join(f"{c}={v!r}" for c, v in shown.items() if c not in key)
     return f"{at}  {d.difference}: {row}"
 
 

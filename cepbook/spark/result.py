@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cepbook.errors import EventError, UsageError
+from cepbook.lang.types import Type
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union
 from cepbook.spark.placement import Placement
@@ -80,6 +81,11 @@ class SparkRun:
         """The statement's columns: name in EPL -> name in the DataFrame."""
         own = self._find(name)[2]
         return dict(zip(own, free_names(own, SHOWN), strict=True))
+
+    def types(self, name: str) -> dict[str, Type]:
+        """The EPL types of the statement's columns, by their names in EPL."""
+        program, number = next((p, i) for p, _ in self._jobs for i, (n, _) in enumerate(p.outputs) if n == name)
+        return dict(program.outputs[number][1].properties)
 
     def json_columns(self, name: str) -> tuple[str, ...]:
         """The statement's columns (by their names in EPL) whose values have no fixed shape and are JSON text."""

@@ -13,7 +13,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import DOUBLE, STRING
 from cepbook.spark import compare
-from cepbook.spark.match import same_value
+from cepbook.spark.match import Rules, same_value
 
 NAN = float("nan")
 
@@ -113,8 +113,8 @@ def test_order_of_times_does_not_depend_on_the_frame() -> None:
     ],
 )
 def test_values(a: object, b: object, same: bool) -> None:
-    assert same_value(a, b, 1e-9) is same
-    assert same_value(b, a, 1e-9) is same
+    assert same_value(a, b, Rules()) is same
+    assert same_value(b, a, Rules()) is same
     feeds = []
     for value in (a, b):
         feeds.append(Feed())
@@ -141,7 +141,7 @@ def test_many_rows_of_one_time_in_another_order() -> None:
 
 
 def test_frames_cannot_tell_null_from_nan() -> None:
-    assert same_value(NAN, None, 1e-9, nan_is_null=True)
+    assert same_value(NAN, None, Rules(nan_is_null=True))
     assert compare({"q": frame((1, "insert", "a", NAN))}, {"q": frame((1, "insert", "a", None))}).verdict == "equal"
 
 
@@ -182,9 +182,8 @@ def test_unknown_statements() -> None:
 def bench(feed: Feed, failures: int = 0) -> Any:
     """As much of a workbench as `compare` looks at."""
     output_type = EventType("q", {"s": STRING, "x": DOUBLE})
-    failed = [SimpleNamespace(statement="q")] * failures
-    runtime = SimpleNamespace(statements={"q": SimpleNamespace(output_type=output_type)}, errors=failed)
-    return SimpleNamespace(feed=lambda name: feed, runtime=runtime)
+    runtime = SimpleNamespace(statements={"q": SimpleNamespace(output_type=output_type)})
+    return SimpleNamespace(feed=lambda name: feed, runtime=runtime, failures={"q": failures})
 
 
 def fill(feed: Feed, events: int) -> pd.DataFrame:
@@ -216,7 +215,7 @@ def test_what_a_full_feed_dropped_is_counted_and_said() -> None:
     assert "? incomplete" in found._repr_html_()
     with pytest.raises(AssertionError, match="rows not compared"):
         found.assert_same()
-    assert note.startswith("the interactive feed dropped its oldest rows, so rows up to ")
+    assert note.startswith("the interactive side has lost its oldest rows, so rows up to ")
     assert note.endswith(f"were counted only ({left} on both sides)")
     everything = Feed(None)
     fill(everything, 100)

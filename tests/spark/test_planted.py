@@ -1,0 +1,229 @@
+"""Planted differences are found and told of in the first lines; equal data is called equal. Needs no Spark."""
+
+from __future__ import annotations
+
+import time as wall
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from cepbook import Workbench
+from cepbook.spark import compare
+
+HOUR = 3_600_000
+EVENTS = 2_000
+Table = dict[str, list[Any]]
+
+
+def bench(capacity: int | None = 300) -> Workbench:
+    """Two rows of each millisecond and an old row for each new one, of which the feed keeps a few."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "at": np.arange(EVENTS) // 2 + 1,
+            "s": rng.choice(["A", "B", "C"], EVENTS),
+            "n": np.arange(EVENTS),
+            "x": rng.normal(100, 10, EVENTS),
+        }
+    )
+    cep = Workbench(feed_capacity=capacity)
+    cep.define("T", frame, time="at")
+    cep.run("@name('q') select irstream at, s, n, x, sum(x) / (n - n) as y, 2 * n as m from T#length(50)")
+    cep.replay({"T": frame}).run()
+    return cep
+
+
+@pytest.fixture(scope="module")
+def cep() -> Workbench:
+    return bench()
+
+
+def rows(cep: Workbench) -> Table:
+    """All rows that were delivered, as another program would have them."""
+    feed = cep.feed("q")
+    found: Table = {"time": [], "kind": []}
+    for part in feed.everything():
+        found["time"] += part.times
+        found["kind"] += ["insert" if insert else "remove" for insert in part.inserts]
+        for name in part.names or ():
+            found.setdefault(name, []).extend(part.column(name))
+    return found
+
+
+def the(cep: Workbench, change: Callable[[Table], object], **options: Any) -> str:
+    table = rows(cep)
+    change(table)
+    return str(compare(cep, {"q": pa.table(table)}, **options))
+
+
+def at(table: Table, n: int) -> int:
+    """The insert row of event `n`."""
+    wanted = ("insert", n)
+    return next(i for i, found in enumerate(zip(table["kind"], table["n"], strict=True)) if found == wanted)
+
+
+def put(name: str, n: int, value: Any) -> Callable[[Table], object]:
+    def change(table: Table) -> None:
+        table[name][at(table, n)] = value
+
+    return change
+
+
+def drop(n: int) -> Callable[[Table], object]:
+    def change(table: Table) -> None:
+        i = at(table, n)
+        for values in table.values():
+            del values[i]
+
+    return change
+
+
+def twice(n: int) -> Callable[[Table], object]:
+    def change(table: Table) -> None:
+        i = at(table, n)
+        for values in table.values():
+            values.insert(i, values[i])
+
+    return change
+
+
+def swap(columns: str, n: int) -> Callable[[Table], object]:
+    """The values of two rows of one time."""
+
+    def change(table: Table) -> None:
+        i, k = at(table, n), at(table, n + 1)
+        assert table["time"][i] == table["time"][k]
+        for name in columns.split():
+            table[name][i], table[name][k] = table[name][k], table[name][i]
+
+    return change
+
+
+def shift(ms: int, *columns: str) -> Callable[[Table], object]:
+    def change(table: Table) -> None:
+        for name in ("time", *columns):
+            table[name] = [t + ms for t in table[name]]
+
+    return change
+
+
+def test_equal_data_is_equal_whatever_the_feed_keeps(cep: Workbench) -> None:
+    dropped = cep.feed("q").dropped
+    assert dropped > EVENTS // 2
+    found = the(cep, lambda table: None)
+    assert found.splitlines()[0] == f"equal: 1 statement, {2 * EVENTS - 50:,} rows"
+    compare(cep, bench(None)).assert_same()
+
+
+@pytest.mark.parametrize("n", [10, EVENTS - 10])  # far beyond what the feed keeps, and in it
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        (lambda n: put("x", n, 500.0), ["different: 1 of 1 statement (q)", "x: ", "500.0 there", "n={n}"]),
+        (lambda n: put("s", n, "Z"), ["'Z' there", "n={n}"]),
+        (lambda n: put("n", n, 2**60 + 1), ["n: {n} here, 1152921504606846977 there"]),
+        (drop, ["1 only here", "only here: at={t}, s='", "n={n}"]),
+        (twice, ["1 only there", "only there: at={t}, s='", "n={n}"]),
+        (lambda n: put("y", n, None), ["y: {y} here, None there", "n={n}"]),
+        (lambda n: swap("n", n), ["2 with different values", "n: {n} here, {k} there"]),
+    ],
+)
+def test_a_planted_difference_is_told_with_time_key_and_values(
+    cep: Workbench, change: Callable[[int], Callable[[Table], object]], n: int, lines: list[str]
+) -> None:
+    y = rows(cep)["y"][at(rows(cep), n)]
+    known = {"n": n, "k": n + 1, "t": n // 2 + 1, "y": y}
+    for options in ({}, {"key": "n"}):
+        found = the(cep, change(n), **options)
+        told = "\n".join(found.splitlines()[:4])
+        if options and "n: " in lines[-1]:
+            continue  # the key itself was changed
+        for line in [*lines, f"  {n // 2 + 1} ms insert "]:
+            assert line.format(**known) in told, found
+
+
+def test_ties_in_another_order(cep: Workbench) -> None:
+    change = swap("at s n x y m", 10)
+    found = the(cep, change)
+    assert found.startswith("equal: ") and "2 in another order within their time" in found
+    assert "6 ms insert  in another order: at=6, s='" in found.splitlines()[2]
+    strict = the(cep, change, order=True)
+    assert strict.startswith("different: ") and "2 with different values ((order): 2)" in strict
+
+
+def test_whole_numbers_in_place_of_floats(cep: Workbench) -> None:
+    def rounded(table: Table) -> None:
+        table["x"] = [int(v) for v in table["x"]]
+
+    def whole(table: Table) -> None:
+        table["m"] = [float(v) for v in table["m"]]
+
+    assert "x: floats here, whole numbers there" in "\n".join(the(cep, rounded).splitlines()[:3])
+    assert "m: whole numbers here, floats there" in "\n".join(the(cep, whole).splitlines()[:3])
+
+
+@pytest.mark.parametrize("ms", [HOUR, -5 * HOUR, 1])
+def test_a_constant_shift_is_recognised(cep: Workbench, ms: int) -> None:
+    word = f"{abs(ms) // HOUR} hour{'s' if abs(ms) > HOUR else ''} ({abs(ms):,} ms)" if abs(ms) >= HOUR else f"{ms} ms"
+    said = f"times there are {word} {'later' if ms > 0 else 'earlier'} than here"
+    found = the(cep, shift(ms))
+    assert found.startswith("different: ") and said in found.splitlines()[2], found
+    found = the(cep, shift(ms, "at"))
+    assert f"{said}, as is the column at; compared" in found.splitlines()[2], found
+
+    def both(table: Table) -> None:
+        put("x", 10, 500.0)(table)
+        shift(ms)(table)
+
+    found = the(cep, both)
+    assert "1 with different values (x: 1)" in found.splitlines()[1] and "500.0 there" in found.splitlines()[3]
+
+
+def test_the_tolerance_is_relative_and_told(cep: Workbench) -> None:
+    def nearly(table: Table) -> None:
+        table["x"] = [v * (1 + 1e-12) for v in table["x"]]
+
+    found = the(cep, nearly)
+    assert found.startswith("equal: ")
+    assert "values equal only within the relative tolerance of 1e-09: at most 1e-12 apart" in found
+    assert the(cep, nearly, tolerance=0).startswith("different: ")
+    small = {"time": [1, 1], "kind": ["insert"] * 2, "v": [1e-12, 5.0]}
+    other = small | {"v": [2e-12, 5.0]}
+    tables = {"q": pa.table(small)}, {"q": pa.table(other)}
+    assert compare(*tables).verdict == "different"
+    assert compare(*tables, absolute=1e-9).verdict == "equal"
+
+
+def test_whole_numbers_are_not_compared_as_floats() -> None:
+    big = 2**53
+    a = {"time": [1, 2], "kind": ["insert"] * 2, "v": [big, None], "w": [1.5, None]}
+    found = str(compare({"q": pa.table(a)}, {"q": pa.table(a | {"v": [big + 1, None]})}))
+    assert "v: 9007199254740992 here, 9007199254740993 there" in found
+
+
+@pytest.mark.parametrize("key", ["", "s"])
+def test_a_block_of_equal_times_takes_time_that_grows_with_its_rows(key: str) -> None:
+    """All differ, all in another order, at one time: pairs are found without comparing each with each."""
+    many = 10_000
+    rng = np.random.default_rng(1)
+    a = pd.DataFrame({"time": 1, "kind": "insert", "s": np.arange(many).astype(str), "v": rng.random(many)})
+    b = a.assign(v=a["v"] + 1).sample(frac=1, random_state=2)
+    close = a.assign(v=a["v"] * (1 + 1e-13)).sample(frac=1, random_state=2)
+    started = wall.process_time()
+    found = compare({"q": a}, {"q": b}, key=key or ())
+    assert found.statements["q"].different == many
+    close_found = compare({"q": a[["time", "kind", "v"]]}, {"q": close[["time", "kind", "v"]]})
+    assert close_found.verdict == "equal", close_found
+    assert wall.process_time() - started < 10  # seconds; each with each would take hours
+
+
+def test_a_log_that_is_full_makes_the_comparison_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepbook.session.stage.LOG", 1_000)
+    cep = bench()
+    found = compare(cep, bench(None))
+    assert found.verdict == "incomplete" and str(found).startswith("incomplete: 1 of 1 statement (q), ")
+    assert "the interactive side has lost its oldest rows" in str(found)
