@@ -5,14 +5,16 @@ else the machine does falls on both. The figures are CPU nanoseconds per event: 
 the collector of cycles count, too, and the median.
 
     git worktree add ../before COMMIT
-    python benchmarks/against.py ../before [--only a,cx,length] [--events 24000] [--nothing]
+    python benchmarks/against.py ../before [--only a,cx,length] [--events 24000] [--nothing | --replay]
 
-Events go into a feed, with ``--nothing`` into a sink that forgets them.
+Events go into a feed, with ``--nothing`` into a sink that forgets them. With ``--replay`` a turn is the replay of all
+events from a DataFrame into the feed of a new `Workbench`.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -24,6 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent.parent
 TURN, WARM_UP = 1000, 4  # events of a turn, turns that do not count
+REPLAYS = 12  # of which two do not count
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
 WINDOWS = {
     "length": "length(100)",
@@ -103,9 +106,30 @@ def worker(name: str, events: int, nothing: bool) -> None:
         print(time.process_time() - start, flush=True)
 
 
-def turns(name: str, roots: list[Path], events: int, nothing: bool) -> list[list[float]]:
+def replayer(name: str, events: int) -> None:
+    """As `worker`; a turn replays all events."""
+    import pandas as pd
+    from workloads import ticks
+
+    from cepbook import Workbench
+
+    frame = pd.DataFrame(ticks(events, 1000 if name == "d" else 100))
+    module = MODULES[name]
+    named = module if "@name" in module else f"@name('out') {module}"
+    for _ in sys.stdin:
+        bench = Workbench()
+        bench.run(f"{SCHEMA}; {named}")
+        gc.collect()
+        start = time.process_time()
+        bench.replay(frame, type="Tick", time="ts").run()
+        print(time.process_time() - start, flush=True)
+
+
+def turns(name: str, roots: list[Path], events: int, how: list[str]) -> list[list[float]]:
     """CPU nanoseconds per event of each turn, for each checkout."""
-    command = [sys.executable, __file__, "--worker", name, "--events", str(events), *["--nothing"] * nothing]
+    command = [sys.executable, __file__, "--worker", name, "--events", str(events), *how]
+    length, skipped = (events, 2) if "--replay" in how else (TURN, WARM_UP)
+    count = REPLAYS if "--replay" in how else events // TURN
     processes = [
         subprocess.Popen(
             command,
@@ -117,16 +141,16 @@ def turns(name: str, roots: list[Path], events: int, nothing: bool) -> list[list
         for root in roots
     ]
     found: list[list[float]] = [[] for _ in roots]
-    for number in range(events // TURN):
+    for number in range(count):
         order = list(zip(processes, found, strict=True))
         for process, taken in order if number % 2 else reversed(order):
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps(number) + "\n")
             process.stdin.flush()
-            taken.append(float(process.stdout.readline()) / TURN * 1e9)
+            taken.append(float(process.stdout.readline()) / length * 1e9)
     for process in processes:
         process.communicate()
-    return [taken[WARM_UP:] for taken in found]
+    return [taken[skipped:] for taken in found]
 
 
 def main() -> None:
@@ -135,16 +159,21 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(MODULES))
     parser.add_argument("--events", type=int, default=24_000)
     parser.add_argument("--nothing", action="store_true", help="into a sink that forgets, not into a feed")
+    parser.add_argument("--replay", action="store_true", help="replays of a DataFrame, not single events")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.worker is not None and chosen.replay:
+        replayer(chosen.worker, chosen.events)
+        return
     if chosen.worker is not None:
         worker(chosen.worker, chosen.events, chosen.nothing)
         return
     if chosen.other is None:
         parser.error("which other checkout?")
+    how = ["--nothing"] * chosen.nothing + ["--replay"] * chosen.replay
     print("CPU ns per event, means (medians)\n| module | other | this | this / other |\n|---|--:|--:|--:|")
     for name in chosen.only.split(","):
-        other, this = turns(name, [chosen.other.resolve(), HERE], chosen.events, chosen.nothing)
+        other, this = turns(name, [chosen.other.resolve(), HERE], chosen.events, how)
         mean = statistics.fmean(other), statistics.fmean(this)
         middle = statistics.median(other), statistics.median(this)
         print(
