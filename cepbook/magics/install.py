@@ -13,6 +13,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
+from cepbook.magics.lint import open_target
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
 from cepbook.widgets import show_live
@@ -38,6 +39,7 @@ class Installed:
         self._events()
         self._completer()
         self._inspector()
+        self._lint()
         self._event_types()
         self._undo.append(show_live(self._host.shell, display))
         self._undo.append(show_marbles(self._host.shell))
@@ -102,6 +104,11 @@ class Installed:
                 kernel.do_inspect = own
 
         self._undo.append(undo)
+
+    def _lint(self) -> None:
+        undo = open_target(self._host)
+        if undo is not None:
+            self._undo.append(undo)
 
 
 def _printer(part: str) -> Callable[..., str | None]:

@@ -38,13 +38,19 @@ def _tables(given: Any, magic: str, option: str, host: Host) -> Any:
     return {name: host.variable(of) for name, of in pairs(",".join(parts), magic, option).items()}
 
 
-def run_cell(dialect: Dialect, host: Host, line: str, cell: str) -> object:
-    """Compile and deploy the cell as ``%%epl`` does; the cell is known by its id, else by the names it declares."""
+def settings_of(dialect: Dialect, host: Host, line: str) -> dict[str, Any]:
+    """What the options of a cell say, with ``quiet``. Errors: UsageError."""
     options = vars(options_of(dialect).parse(line))
-    quiet = options.pop("quiet")
     settings = {name: value for name, value in options.items() if value is not None}
     for name in dialect.tabular & settings.keys():
         settings[name] = _tables(settings[name], f"%%{dialect.magic}", f"--{name}", host)
+    return settings
+
+
+def run_cell(dialect: Dialect, host: Host, line: str, cell: str) -> object:
+    """Compile and deploy the cell as ``%%epl`` does; the cell is known by its id, else by the names it declares."""
+    settings = settings_of(dialect, host, line)
+    quiet = settings.pop("quiet")
     result = host.workbench.run(cell, cell=host.cell_id, dialect=dialect.name, **settings)
     if not quiet:
         host.show(epl.shown_result(result, host))

@@ -14,12 +14,13 @@ from cepbook import spark as bridge
 from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.errors import BindError, EventError, StatementError, UsageError
+from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session import clock as clocks
 from cepbook.session.arrivals import Recorder
+from cepbook.session.checking import problems
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.functions import FromPython, Functions
@@ -192,6 +193,15 @@ class Workbench(FromPython, Outward):
         """
         with not_too_deep():
             return explain(self.runtime, name_or_epl, stage)
+
+    def problems(
+        self, epl: str, *, cell: str | None = None, dialect: str = "epl", alone: bool = False, **settings: Any
+    ) -> tuple[Diagnostic, ...]:
+        """What `run` would refuse in the same arguments, as far as the text, its names and types tell; runs nothing.
+
+        `alone`: the text is a module of its own, which sees nothing of what is deployed here.
+        """
+        return problems(self.runtime, self._owned, epl, cell, dialect, settings, alone)
 
     def statements(self) -> pd.DataFrame:
         """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""

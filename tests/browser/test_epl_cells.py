@@ -1,4 +1,4 @@
-"""EPL cells as a person types them: coloured without a click, completed, explained, replaced when they run again."""
+"""EPL cells as a person types them: coloured, completed, checked and explained at once, replaced when they run again."""
 
 from __future__ import annotations
 
@@ -49,6 +49,30 @@ def check_typing(page: NotebookPage) -> None:
     keyboard.press("Escape")
 
 
+def check_advice(page: NotebookPage) -> None:
+    """A word that is wrong is underlined while it stands there, with what is wrong; a word is explained on its own."""
+    keyboard = page.page.keyboard
+    page.cell(3).locator(".cm-content").click()
+    keyboard.press("Control+End")
+    keyboard.type(" where prise > 1")
+    mark = page.cell(3).locator(".cm-lintRange-error")
+    mark.wait_for()
+    assert mark.text_content() == "prise"
+    mark.hover()
+    told = page.page.locator(".cm-tooltip-lint")
+    told.wait_for()
+    assert "did you mean `price`?" in (told.text_content() or "")
+    for _ in "ise > 1":
+        keyboard.press("Backspace")
+    keyboard.type("ice > 1")
+    mark.wait_for(state="detached")
+    page.cell(1).locator(".cm-line span", has_text="select").first.hover()
+    help_ = page.page.locator(".cepbook-help")
+    help_.wait_for()
+    assert "select" in (help_.text_content() or "")
+    page.page.mouse.move(0, 0)
+
+
 def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
     write_notebook(lab_root / "epl.ipynb", CELLS)
     with open_lab("epl.ipynb") as page:
@@ -56,6 +80,7 @@ def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         page.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         page.page.wait_for_function("() => window.cepbookPanel.content.widgets[2].model.executionCount !== null")
         check_typing(page)
+        check_advice(page)
         page.run_all(timeout=120)
         page.run_all(timeout=120)  # every cell replaces what it deployed
         assert page.errors() == []

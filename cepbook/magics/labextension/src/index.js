@@ -6,6 +6,7 @@ import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegis
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { eplSupport } from './language.js';
+import { advice } from './lint.js';
 import { follow, renderer } from './saved.js';
 import words from './words.json';
 
@@ -90,4 +91,17 @@ const views = {
   }
 };
 
-export default [cells, views];
+const advised = {
+  id: 'cepbook-epl:advice',
+  description: 'Errors of EPL as it is typed, and what the word under the pointer is.',
+  autoStart: true,
+  requires: [IEditorExtensionRegistry, INotebookTracker],
+  activate: (app, extensions, notebooks) => {
+    extensions.addExtension({
+      name: 'cepbook-epl:advice',
+      factory: () => EditorExtensionRegistry.createImmutableExtension(advice(notebooks))
+    });
+  }
+};
+
+export default [cells, views, advised];

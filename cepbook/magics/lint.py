@@ -1,0 +1,115 @@
+"""Errors and help as a cell is typed: a comm over which the editor asks what is wrong with a text and what a word is.
+
+The front end (`labextension/src/lint.js`) sends ``{id, kind, text, cell, alone}``, with ``kind: "hover"`` also ``at``, and
+gets ``{id, found}``: a list of ``{from, to, message, hint}``, or the text of the help. Offsets count UTF-16 units, as
+JavaScript does. Nothing is run and nothing changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cepbook.errors import NOWHERE, Diagnostic, ParseError, Span, UsageError
+from cepbook.magics import epl, query, written
+from cepbook.magics.host import Host
+from cepbook.magics.inspect import describe
+
+TARGET = "cepbook.lint"
+_CELL = re.compile(r"\s*%%(\w+)([^\n]*)(?:\n|\Z)")
+
+
+def open_target(host: Host) -> Callable[[], object] | None:
+    """Answer from now on; gives what takes that back. None where no front end can ask (a terminal)."""
+    manager = getattr(getattr(host.shell, "kernel", None), "comm_manager", None)
+    if manager is None:
+        return None
+
+    def opened(comm: Any, _: object) -> None:
+        comm.on_msg(lambda message: comm.send(answer(host, message["content"]["data"])))
+
+    manager.register_target(TARGET, opened)
+    return lambda: manager.unregister_target(TARGET, opened)
+
+
+def answer(host: Host, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to one question."""
+    try:
+        host.workbench  # noqa: B018 - without one nothing is known
+    except UsageError:
+        return {"id": asked.get("id"), "found": None}
+    text = str(asked.get("text", ""))
+    if asked.get("kind") == "hover":
+        alone = bool(asked.get("alone"))
+        head = "%%epl\n" if alone else ""  # a file is what stands below the first line of a cell
+        at = _index(text, int(asked.get("at", 0)))
+        return {"id": asked.get("id"), "found": describe(host, head + text, len(head) + at)}
+    found = problems(host, text, asked.get("cell"), alone=bool(asked.get("alone")))
+    return {"id": asked.get("id"), "found": [_shown(text, each) for each in found]}
+
+
+def problems(host: Host, text: str, cell: str | None, *, alone: bool = False) -> tuple[Diagnostic, ...]:
+    """What is wrong with a cell, or with a module in a file (`alone`); spans are those of `text`."""
+    if alone:
+        return host.workbench.problems(text, alone=True)
+    head = _CELL.match(text)
+    if head is None:
+        return ()
+    try:
+        found = _of_cell(host, head[1], head[2], text[head.end() :], cell)
+    except ParseError as error:
+        found = error.diagnostics
+    except UsageError as error:  # of the options
+        return (Diagnostic("usage", str(error), Span(head.start(2), head.end(2))),)
+    first = Span(head.start(1) - 2, head.end(1))
+    start = head.end()
+    return tuple(
+        Diagnostic(
+            each.code,
+            each.message,
+            first if each.span == NOWHERE else Span(each.span.start + start, each.span.end + start),
+            each.hint,
+        )
+        for each in found
+    )
+
+
+def _of_cell(host: Host, magic: str, line: str, body: str, cell: str | None) -> tuple[Diagnostic, ...]:
+    """The problems of the body. Errors: ParseError, of a query; UsageError, of the options."""
+    workbench = host.workbench
+    if not body.strip():
+        return ()
+    if magic == "query":
+        query.OPTIONS.parse(line)
+        workbench.prepare(body.rstrip().rstrip(";"))
+        return ()
+    if magic in written.OTHERS:
+        dialect = written.OTHERS[magic]
+        settings = written.settings_of(dialect, host, line)
+        del settings["quiet"]
+        return workbench.problems(body, cell=cell, dialect=dialect.name, **settings)
+    if magic != "epl":
+        return ()
+    options = epl.CELL_OPTIONS.parse(line)
+    return workbench.problems(body, cell=options.name or cell, parameters=host.shell.user_ns)
+
+
+def _shown(text: str, problem: Diagnostic) -> dict[str, Any]:
+    end = min(len(text), max(problem.span.end, problem.span.start + 1))
+    start = min(problem.span.start, end)
+    return {"from": _units(text[:start]), "to": _units(text[:end]), "message": problem.message, "hint": problem.hint}
+
+
+def _units(text: str) -> int:
+    """How many UTF-16 units `text` has."""
+    return len(text) + sum(ord(each) > 0xFFFF for each in text)
+
+
+def _index(text: str, units: int) -> int:
+    """The offset in `text` that is `units` UTF-16 units from its start."""
+    for index, each in enumerate(text):
+        if units <= 0:
+            return index
+        units -= 2 if ord(each) > 0xFFFF else 1
+    return len(text)

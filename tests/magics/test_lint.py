@@ -1,0 +1,116 @@
+"""Errors and help as a cell is typed: what the editor is told over the comm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cepbook.magics.host import Host
+from cepbook.magics.lint import answer
+from tests.magics.conftest import Notebook
+
+SCHEMA = "%%epl\ncreate schema Tick(symbol string, price double)"
+
+
+def asked(notebook: Notebook, text: str, cell: str | None = None, **more: Any) -> Any:
+    return answer(Host(notebook.shell, ()), {"id": 7, "kind": "lint", "text": text, "cell": cell, **more})["found"]
+
+
+def marked(notebook: Notebook, text: str, cell: str | None = None, **more: Any) -> list[tuple[str, str, str | None]]:
+    """The text below each mark, the message, the hint."""
+    units = text.encode("utf-16-le")
+    found = asked(notebook, text, cell, **more) or ()
+    return [(units[2 * f["from"] : 2 * f["to"]].decode("utf-16-le"), f["message"], f["hint"]) for f in found]
+
+
+def test_names_and_places(notebook: Notebook) -> None:
+    notebook.run(SCHEMA)
+    text = "%%epl\nselect symbl from Tick"
+    assert marked(notebook, text) == [("symbl", "no property `symbl` in `Tick`", "did you mean `symbol`?")]
+    assert marked(notebook, "%%epl\nselect symbol frm Tick")[0][0] == "Tick"
+    assert marked(notebook, "%%epl\nselect symbol from Tick") == []
+    assert not notebook.cep.runtime.statements, "nothing was deployed"
+
+
+def test_characters_of_two_units(notebook: Notebook) -> None:
+    notebook.run(SCHEMA)
+    assert marked(notebook, "%%epl\n// \U0001f600\nselect '\U0001f600', prise from Tick")[0][0] == "prise"
+
+
+def test_a_cell_may_say_again_what_it_said(notebook: Notebook) -> None:
+    cell = SCHEMA + ";\n@name('q') select * from Tick"
+    notebook.run(cell, cell_id="one")
+    assert marked(notebook, cell, "one") == []
+    assert marked(notebook, cell.replace("price", "cost"), "one") == []
+    taken = marked(notebook, "%%epl\n@name('q') select * from Tick; @name('r') select 1 as x from Tick", "two")
+    assert [(text, message.partition(":")[0]) for text, message, _ in taken] == [
+        ("%%epl", "these names were deployed by other cells")
+    ]
+
+
+def test_python_values_options_and_other_magics(notebook: Notebook) -> None:
+    notebook.run(SCHEMA)
+    text = "%%epl\nselect * from Tick(price > :least)"
+    assert marked(notebook, text)[0][0] == ":least"
+    notebook.run("least = 3.0")
+    assert marked(notebook, text) == []
+    assert marked(notebook, "%%epl --nosuch\nselect * from Tick")[0][0] == " --nosuch"
+    assert marked(notebook, "%%query\nselect * frm Tick")[0][0] == "frm"
+    assert marked(notebook, "%%apama out\nfrom t in all Tick() selec t")[0][0] == "selec"
+    assert marked(notebook, "%%events\nnonsense") == marked(notebook, "x = (") == marked(notebook, "%%epl\n") == []
+
+
+def test_a_file_is_a_module_of_its_own(notebook: Notebook) -> None:
+    notebook.run(SCHEMA)
+    alone = {"alone": True}
+    assert marked(notebook, "select prise from Tick", **alone) == [], "its types may come from files"
+    own = "create schema Tick(price double);\nselect prise from Tick"
+    assert marked(notebook, own, **alone)[0][0] == "prise"
+    assert marked(notebook, "select prise frm Tick", **alone)[0][0] == "Tick"
+
+
+@pytest.mark.parametrize(("word", "told"), [("length", "length("), ("avg", "avg("), ("Tick", "event type Tick")])
+def test_help_for_the_word_under_the_pointer(notebook: Notebook, word: str, told: str) -> None:
+    notebook.run(SCHEMA)
+    text = "select avg(price) from Tick#length(5)"
+    for head, alone in (("%%epl\n// \U0001f600\n", False), ("// \U0001f600\n", True)):
+        at = len((head + text[: text.index(word) + 1]).encode("utf-16-le")) // 2
+        found = asked(notebook, head + text, kind="hover", at=at, alone=alone)
+        assert found is not None and told in found
+
+
+def test_without_a_workbench_nothing_is_known(notebook: Notebook) -> None:
+    notebook.run("del cep")
+    assert marked(notebook, "%%epl\nselect 1") == []
+    assert asked(notebook, "%%epl\nselect 1", kind="hover", at=8) is None
+
+
+def test_the_comm_answers_until_the_extension_goes(bare: Any) -> None:
+    targets: dict[str, Any] = {}
+
+    class Manager:
+        def register_target(self, name: str, opened: Any) -> None:
+            targets[name] = opened
+
+        def unregister_target(self, name: str, opened: Any) -> None:
+            assert targets.pop(name) is opened
+
+    class Comm:
+        def __init__(self) -> None:
+            self.sent: list[Any] = []
+
+        def on_msg(self, callback: Any) -> None:
+            self.ask = callback
+
+        def send(self, data: Any) -> None:
+            self.sent.append(data)
+
+    bare.kernel = type("Kernel", (), {"comm_manager": Manager(), "do_inspect": lambda *_: None})()
+    bare.run_line_magic("load_ext", "cepbook")
+    comm = Comm()
+    targets["cepbook.lint"](comm, {})
+    comm.ask({"content": {"data": {"id": 3, "text": "%%epl\nselect", "cell": None}}})
+    assert comm.sent[0]["id"] == 3 and comm.sent[0]["found"][0]["message"]
+    bare.run_line_magic("unload_ext", "cepbook")
+    assert targets == {}
