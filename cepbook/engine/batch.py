@@ -5,7 +5,7 @@ of statements (`components`). Mostly each statement of a component runs through 
 gives it exactly the deliveries that event-by-event sending gives it: timers are evaluated at the times at which the
 clock would have been advanced (all distinct event times of the slice), and rows of ``insert into`` go on to their
 readers with the time of their origin. Where the statements of a component do depend on the order among themselves (a
-plain listener, a variable that one assigns, a context of conditions, …) they are sent the events one by one (`singly`);
+plain listener, a variable that one assigns, a store that one changes and another reads, a context of conditions, …) they are sent the events one by one (`singly`);
 `reasons` says why.
 
 What is promised: every statement delivers the same rows in the same order, and a listener is called as things happen in
@@ -24,13 +24,14 @@ from typing import Any
 from cepbook.engine.components import components
 from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of, wanted_by
-from cepbook.engine.rows.steps import Keep, above_zero
+from cepbook.engine.rows.steps import Keep, Steps, above_zero
 from cepbook.engine.singly import Mixed, Sender, Singly
 from cepbook.engine.statement import Statement
 from cepbook.errors import StatementError
 from cepbook.lang import expr as x
-from cepbook.lang.plan import Output, StatementPlan, WindowSpec
-from cepbook.lang.reads import types_read
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.plan import CreateTableStatement, CreateWindowStatement, Output, Reader, StatementPlan, WindowSpec
+from cepbook.lang.reads import stores_changed, stores_in, types_read
 from cepbook.lang.windows import WINDOWS
 
 __all__ = ["Batch", "Slice"]
@@ -167,20 +168,21 @@ class Batch:
         nodes = nodes_of(statements, self.types)
         if isinstance(nodes, str):
             return f"`{nodes}` feeds itself"
-        reached: set[str] = set()
+        reached: dict[str, Statement] = {}
         targets: set[str] = set()
         for node in nodes:
             statement = node.statement
-            if not (node.raw or reached.intersection(node.producers) or _timed(statement)):
+            if not (node.raw or not reached.keys().isdisjoint(node.producers) or _timed(statement)):
                 continue
             found = self._obstacle_in(statement)
             if found is not None:
                 return found
-            reached.add(statement.name)
+            reached[statement.name] = statement
             targets.update(statement.steps.apply.targets)
         contexts = {s.steps.context for s in statements}
         opens = any(c.name in contexts for name in self.types for c, _ in allocating(self._runtime, name))
-        return self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
+        shared = self._store_obstacle(statements, list(reached.values()))
+        return shared or self._context_obstacle(contexts, targets) or (nodes if reached or opens else [])
 
     def _types_of(self, plans: Iterable[StatementPlan]) -> list[str]:
         """The replayed types that statements, or their contexts, read."""
@@ -198,7 +200,7 @@ class Batch:
         if plan.reasons:
             return tuple(properties)
         readers = [node.statement for node in plan.nodes if name in node.raw]
-        if any(statement.steps.matches for statement in readers):
+        if any(statement.steps.in_order for statement in readers):
             return tuple(properties)
         wanted = {c for statement in readers for c in statement.program.columns}
         for context, listed in allocating(self._runtime, name):
@@ -211,28 +213,23 @@ class Batch:
             return f"context `{context.name}` has conditions that begin and end partitions between the events"
         if statement.steps.lots:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
-        if statement.steps.inputs:
-            return f"`{statement.name}` joins several streams, whose events must come in order"
-        if statement.steps.matches and context is not None:
-            return f"`{statement.name}` looks for a pattern in each partition of a context"
-        if statement.steps.shares:
-            return f"`{statement.name}` shares the rows of a named window or table with others"
-        if statement.steps.subqueries:
-            return f"`{statement.name}` has subqueries, which must see events before it does"
-        if statement.program.reads_types:
+        if context is not None and statement.steps.in_order:
+            return f"`{statement.name}` {_taking(statement.steps)} in each partition of a context"
+        if any(each.reads_types for each in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` asks for the type of each event"
         if statement.listened:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
-        for window in statement.steps.windows:
+        parts = _parts(statement)
+        for window in (window for each in parts for window in each.windows):
             if WINDOWS[window.name].timed and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _starts_with_partition(window):
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"
             if statement.context is not None and _reads_variables(window):
                 return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
-        if any(_may_be_due_at_once(stage) for stage in statement.steps.stages):
+        if any(_may_be_due_at_once(stage) for each in parts for stage in each.stages):
             return f"`{statement.name}` has a window whose end may move to before now"
-        if statement.program.watched:
+        if statement.program.watched or any(each.watched for each in statement.program.subqueries):
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
             return f"`{statement.name}` has an output clause that follows a variable"
@@ -246,6 +243,28 @@ class Batch:
             return f"`{statement.name}` splits its stream into several"
         if statement.steps.apply.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
+        return None
+
+    def _store_obstacle(self, statements: list[Statement], active: list[Statement]) -> str | None:
+        """Rows that several statements share must not change while one after the other looks at all of a slice."""
+        catalog = self._runtime.catalog
+        if not catalog.stores:
+            return None
+        changing: dict[str, Statement] = {}
+        for each in active:
+            if isinstance(each.plan, CreateWindowStatement):
+                return f"`{each.name}` holds rows that leave as time passes, with others that look at them"
+            for name in stores_changed(each.plan, catalog) if isinstance(each.plan, Reader) else ():
+                windows = catalog.stores[name].kind == "window"
+                if windows or each.steps.apply.targets or changing.setdefault(name, each) is not each:
+                    return f"`{each.name}` changes the rows of `{name}`, which others look at"
+        for each in statements:
+            own = stores_in(each.plan)
+            if own and each in active and (each.context is not None or _divided(own, catalog)):
+                return f"`{each.name}` looks into a named window or table in each partition of a context"
+            for name in () if isinstance(each.plan, CreateTableStatement) else own & changing.keys():
+                if changing[name] is not each:
+                    return f"`{each.name}` looks at the rows of `{name}`, which `{changing[name].name}` changes"
         return None
 
     def _context_obstacle(self, contexts: set[str | None], targets: set[str]) -> str | None:
@@ -274,6 +293,25 @@ class Batch:
         if any(statement.context is not None for statement in shown):
             return None  # the context may want it
         return wanted_by([statement for statement in shown if statement.reads(each.type)], each)
+
+
+def _parts(statement: Statement) -> list[Steps]:
+    """The steps of a statement, of the streams that it joins, and of its subqueries."""
+    return [statement.steps, *statement.steps.inputs, *(each.steps for each in statement.program.subqueries)]
+
+
+def _taking(steps: Steps) -> str:
+    """What a statement does with events that must come in order."""
+    if steps.matches:
+        return "looks for a pattern"
+    if steps.inputs:
+        return "joins several streams"
+    return "has subqueries" if steps.subqueries else "changes rows"
+
+
+def _divided(names: Iterable[str], catalog: Catalog) -> bool:
+    """Whether one of the stores has rows in each partition of a context."""
+    return any(catalog.stores[name].context is not None for name in names if name in catalog.stores)
 
 
 def _timed(statement: Statement) -> bool:

@@ -3,8 +3,9 @@
 A statement that reads one stream gets that stream's events in their order, and nothing else needs to be known. Where
 rows of several ``insert into`` statements meet, or derived with replayed events, the order of event-by-event sending is
 rebuilt from a key: the place of the event that caused them, timers before the event, then step by step as the queue of
-derived events is served (first in, first out). A pattern merges the streams of its atoms in that order; of replayed
-events it is shown those that an atom may take, which the columns tell.
+derived events is served (first in, first out). A pattern, a join, a statement with subqueries merges the streams that
+it reads in that order, and is shown their events one by one; of replayed events a pattern sees those that an atom may
+take, which the columns tell.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress, repeat
-from operator import itemgetter, length_hint
+from operator import length_hint
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
@@ -23,6 +24,7 @@ from cepbook.engine.contexts.context import Columnar, Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Key, Out, Push, Record, Row, Rows
 from cepbook.engine.deployments import Deployment
+from cepbook.engine.inner import unwrapped
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.rounds import Rounds
 from cepbook.engine.statement import Statement
@@ -96,8 +98,9 @@ class Slice:
 
 _AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
 _ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
-# an event for a pattern: its key, its time, who takes it
-_Taken = tuple[Key, int, Callable[[Any, Any], object], Row]
+# an event, its time, what takes it; and behind its key, or its place alone
+_Shown = tuple[int, Callable[[Any], object], Row]
+_Taken = tuple[Any, _Shown]
 
 
 @dataclass(slots=True)
@@ -223,8 +226,8 @@ class Flow:
             return Derived()  # of many statements most have nothing to do with a slice
         out = _Out(node.statement, self._slices.values(), node.keyed)
         self._hand = lambda: out.key
-        if node.statement.steps.source.pattern is not None:
-            self._run_pattern(node.statement, self._for_atoms(node, given, produced), out)
+        if node.statement.steps.in_order:
+            self._run_in_order(node.statement, self._in_order(node, given, produced), out)
         else:
             self._run_plain(node, given, produced, out)
         if out.flat:
@@ -273,50 +276,62 @@ class Flow:
         found.sort(key=lambda pair: pair[0])
         return [event for _, event in found], [key for key, _ in found]
 
-    # -------------------------------------------------------------- patterns
-    def _for_atoms(self, node: Node, given: list[Slice], produced: list[Derived]) -> list[_Taken]:
-        """The events that the pattern of a node may take, in order."""
+    # -------------------------------------------------------------- several streams, in order
+    def _in_order(self, node: Node, given: list[Slice], produced: list[Derived]) -> Iterator[_Taken]:
+        """The events that a node takes one by one, in order. Few of them are there at a time."""
         statement = node.statement
-        found: list[_Taken] = []
+        streams: list[tuple[Iterable[Any], Iterator[_Shown]]] = []
         for each in given:
             reading = statement.reading(each.type)
             if reading is not None:
-                take, names, wanted = reading.checked, list(each.columns), wanted_by([statement], each)
-                for place, time, row in each.rows() if wanted is None else compress(each.rows(), wanted):
-                    found.append(((place, 1, 0, ()), time, take, dict(zip(names, row, strict=True))))
+                names, wanted = tuple(each.columns), wanted_by([statement], each)
+                values = zip(*each.columns.values(), strict=True) if names else repeat((), len(each.times))
+                take, rows = _alone(reading.checked, statement.state), map(dict, map(zip, repeat(names), values))
+                shown = zip(each.times, repeat(take), rows)
+                keys: Iterable[Any] = each.places
+                if produced:
+                    keys = zip(keys, repeat(1), repeat(0), repeat(()))
+                streams.append((keys, shown) if wanted is None else (compress(keys, wanted), compress(shown, wanted)))
         for derived in produced:
             reading = statement.reading(derived.type)
             if reading is not None:
-                take, keys = reading.checked, derived.keys or repeat(_ALONE)
-                keyed = zip(keys, derived.events)  # noqa: B905 - without keys the order is known
-                found += [(key, time, take, row) for key, (time, row) in keyed]
-        if node.merges:
-            found.sort(key=itemgetter(0))
-        return found
+                take = _alone(reading.checked, statement.state)
+                own = derived.keys or repeat(_ALONE, len(derived.events))
+                streams.append((own, ((time, take, row) for time, row in derived.events)))
+        if len(streams) == 1:
+            return zip(*streams[0])  # noqa: B905
+        order = [(key, number) for number, (keys, _) in enumerate(streams) for key in keys]
+        order.sort()
+        heads = [shown for _, shown in streams]
+        return ((key, next(heads[number])) for key, number in order)
 
-    def _run_pattern(self, statement: Statement, events: list[_Taken], out: _Out) -> None:
-        """Show a pattern `events`; all that one event, or one stop of the clock, makes it deliver is one delivery."""
-        clock, state = self._runtime.clock, statement.state
-        before = clock.now
-        held = _Held(statement.outlet.layout)
-        advance = self._advancing(statement, held, out)
-        with statement.outlet.diverted(held.one, held.push):
+    def _run_in_order(self, statement: Statement, events: Iterable[_Taken], out: _Out) -> None:
+        """Show a statement `events`. All that one event, or one stop of the clock, makes of matches is one delivery."""
+        clock, timed = self._runtime.clock, statement.timed
+        before, keyed = clock.now, out.keyed
+        held = _Held(statement.outlet.layout) if statement.steps.matches else None
+        advance = self._advancing(statement, out, held)
+        one, push = (out.one, out.push) if held is None else (held.one, held.push)
+        with statement.outlet.diverted(one, push):
             try:
-                for key, time, take, event in events:
+                for key, (time, take, event) in events:
                     if time > clock.now:
-                        advance(time)
-                    out.key = key
+                        if time >= timed.due:
+                            advance(time)
+                        clock.now = time
+                    if keyed:
+                        out.key = key if isinstance(key, tuple) else (key, 1, 0, ())
                     try:
-                        take(event, state)
+                        take(event)
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
-                    if held.rows is not None:
+                    if held is not None and held.rows is not None:
                         held.deliver(out.push)
                 advance(self.last)
             finally:
                 clock.now = before
 
-    def _advancing(self, statement: Statement, held: _Held, out: _Out) -> Callable[[int], None]:
+    def _advancing(self, statement: Statement, out: _Out, held: _Held | None) -> Callable[[int], None]:
         """What takes the clock to a time, with the stops at which a timer of the statement is due.
 
         The clock stops at the times of events only; what becomes due at a stop waits for the next one.
@@ -330,10 +345,14 @@ class Flow:
                     break
                 clock.now = ticks[place]
                 try:
-                    timed.run(clock.now, timed.take(clock.now))
+                    if held is not None:
+                        timed.run(clock.now, timed.take(clock.now))
+                    elif (found := timed.collect(clock.now)) is not None:
+                        out.expired(clock.now, *found)
                 except Exception as failure:  # noqa: BLE001 - reported to the error feed
                     statement.failed(failure)
-                held.deliver(out.expired)
+                if held is not None:
+                    held.deliver(out.expired)
             clock.now = max(t, clock.now)
 
         return advance
@@ -513,6 +532,10 @@ class _Out:
                 if self.keyed:
                     keys.append((place, phase, steps + 1, (*way, order, number)))
         return Derived(insert.target, layout, found, keys)
+
+
+def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], object]:
+    return unwrapped(take) or (lambda event: take(event, state))
 
 
 def allocating(runtime: Replayed, type_name: str) -> list[tuple[Columnar, str]]:

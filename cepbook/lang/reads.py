@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 
 from cepbook.lang import expr as x
 from cepbook.lang import plan
-from cepbook.lang.catalog import StoreType
+from cepbook.lang.catalog import Catalog, StoreType
 
 
 def expressions(value: object) -> Iterator[x.Expr]:
@@ -46,3 +46,13 @@ def stores_in(value: object) -> set[str]:
     if isinstance(value, plan.PlanNode | x.Expr) and is_dataclass(value):
         return set[str]().union(*(stores_in(getattr(value, f.name)) for f in fields(value)))
     return set()
+
+
+def stores_changed(reader: plan.Reader, catalog: Catalog) -> set[str]:
+    """The named windows and tables whose rows a statement changes."""
+    found = {insert.target for insert in reader.inserts if insert.target in catalog.stores}
+    if isinstance(reader, plan.MergeStatement) or (isinstance(reader, plan.OnSelectStatement) and reader.deletes):
+        found.add(reader.target.name)
+    if isinstance(reader, plan.SelectStatement) and reader.into is not None:
+        found.add(reader.into.store.name)
+    return found

@@ -16,7 +16,7 @@ from typing import Literal
 
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.reads import expressions, stores_in, types_read
+from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
 from cepbook.lang.types import BITS
 from cepbook.lang.windows import WINDOWS
 
@@ -73,7 +73,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     needed = {target}
     readers: list[plan.Reader] = [*selects.values(), *triggers.values()]
     waiting: list[plan.Reader] = [selects[target]]
-    changed = {reader.name: changes_stores(reader, catalog) for reader in readers}
+    changed = {reader.name: stores_changed(reader, catalog) for reader in readers}
     while waiting:
         reader = waiting.pop()
         context, touched = declared.get(reader.context or ""), stores_in(reader) | changed[reader.name]
@@ -97,16 +97,6 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     touched = set[str]().union(*(stores_in(s) | changed[s.name] for s in reading))
     stores = tuple(s for s in statements if _store_of(s) in touched)
     return Pipeline(target, chosen, contexts, inputs, triggering, own, stores)
-
-
-def changes_stores(reader: plan.Reader, catalog: Catalog) -> set[str]:
-    """The named windows and tables whose rows a statement changes."""
-    found = {insert.target for insert in reader.inserts if insert.target in catalog.stores}
-    if isinstance(reader, plan.MergeStatement) or (isinstance(reader, plan.OnSelectStatement) and reader.deletes):
-        found.add(reader.target.name)
-    if isinstance(reader, plan.SelectStatement) and reader.into is not None:
-        found.add(reader.into.store.name)
-    return found
 
 
 def _store_of(statement: plan.StatementPlan) -> str | None:

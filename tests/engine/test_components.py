@@ -61,6 +61,23 @@ POOL = (
     "@name('s{i}') select irstream a.x as x, b.x as y "
     "from A#length(3) as a full outer join B#time(1 sec) as b on a.k = b.k",
     "@name('s{i}') select x, (select sum(x) from B#length(2) as b where b.k = a.k) as s from A as a",
+    "@name('s{i}') insert into J{i} select a.k as k, b.x as x from A#length(3) as a, B#lastevent as b where a.k = b.k;"
+    "@name('t{i}') insert into J{i} select k, (select max(x) from A#length(2)) as x from B(x > 0);"
+    "@name('u{i}') insert into J{i} select k, x from A(x > 1);@name('v{i}') select irstream k, x from J{i}#length(4);"
+    "@name('w{i}') select j.x as x, b.x as y from J{i}#time(1 sec) as j left outer join B#length(2) as b on j.k = b.k",
+    "@name('s{i}') select a.x as x, p.b.x as y from A#length(2) as a, "
+    "pattern [every b=B(x > 0) -> timer:interval(1 sec)]#lastevent as p where a.k = p.b.k",
+    "@name('s{i}') select a.k as k, x, (select count(*) from A#time(2 sec) as o where o.k = a.k) as n "
+    "from A#time(1 sec) as a output last every 2 sec",
+    "@name('s{i}') select one.x as x, two.x as y from A#length(2) as one, A#length(3) as two where one.k = two.k",
+    "@name('c{i}') create table Z{i}(k string primary key, n count(*), f first(int));"
+    "@name('s{i}') into table Z{i} select count(*) as n, first(x) as f from A#length(4) group by k",
+    "@name('c{i}') create table X{i}(k string primary key, n int);"
+    "@name('s{i}') on A(k is not null) as a merge X{i} as w where a.k = w.k when matched then update set n = w.n + 1 "
+    "when not matched then insert select k, 1 as n",
+    "@name('c{i}') create table V{i}(k string primary key, n int);@name('d{i}') create window U{i}#keepall as V{i};"
+    "@name('s{i}') select x, V{i}[k].n as n, (select count(*) from U{i}) as c from A;"
+    "@name('t{i}') select x, n from B as b unidirectional, V{i} as v where v.k = b.k",
     "@name('s{i}') select * from A match_recognize (partition by k measures p.x as x, q.x as y pattern (p q) "
     "define q as q.x > p.x)",
 )

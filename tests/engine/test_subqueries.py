@@ -11,6 +11,7 @@ import pytest
 
 from cepbook.engine.batch import Slice
 from cepbook.engine.runtime import Runtime
+from tests.engine.sinks import Deltas
 
 SCHEMAS = """
 create schema Room(room string, beds int);
@@ -90,18 +91,20 @@ def test_a_saved_runtime_goes_on_as_it_would_have(name: str) -> None:
     assert whole
 
 
+@pytest.mark.parametrize("listened", [False, True])
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_replayed_as_sent(name: str) -> None:
+def test_replayed_as_sent(name: str, listened: bool) -> None:
+    """Slices of the one or the other type; statements that nobody calls for run through them, but for contexts."""
     events = _events(len(name) + 100)
-    sent: list[Any] = []
-    runtime = _deployed(STATEMENTS[name])
-    _listening(runtime, sent)
+    sent, replayed = Deltas(), Deltas()
+    runtime, again = _deployed(STATEMENTS[name]), _deployed(STATEMENTS[name])
+    for one, deltas in ((runtime, sent), (again, replayed)):
+        one.statement("s").add_sink(deltas)
+    if listened:
+        again.statement("s").add_listener(lambda delta: None)
     _send(runtime, events)
-    replayed: list[Any] = []
-    again = _deployed(STATEMENTS[name])
-    _listening(again, replayed)
     batch = again.batch(["Room", "Guest"])
-    assert "s" in batch.reasons
+    assert ("s" in batch.reasons) == (listened or name in ("context", "held"))
     for type_name, run in groupby(events, key=itemgetter(1)):
         times, _, rows = zip(*run, strict=True)
         columns = {key: [row[key] for row in rows] for key in rows[0]}

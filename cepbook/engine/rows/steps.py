@@ -211,6 +211,11 @@ class Steps:
         return self.matches or ordered or len(set(types)) < len(types)
 
     @property
+    def in_order(self) -> bool:
+        """Whether its events come from several streams, or one by one to all of its parts: their order decides."""
+        return self.matches or bool(self.inputs or self.subqueries) or self.apply.merges is not None
+
+    @property
     def matches(self) -> bool:
         """Whether an input takes the matches of a pattern."""
         return any(isinstance(scan, Match) for scan in self.scans)
