@@ -5,8 +5,8 @@ of statements (`components`). Mostly each statement of a component runs through 
 gives it exactly the deliveries that event-by-event sending gives it: timers are evaluated at the times at which the
 clock would have been advanced (all distinct event times of the slice), and rows of ``insert into`` go on to their
 readers with the time of their origin. Where the statements of a component do depend on the order among themselves (a
-plain listener, a variable that one assigns, a store that one changes and another reads, a context of conditions, …) they are sent the events one by one (`singly`);
-`reasons` says why.
+plain listener, a variable that one assigns, a store that one changes and another reads, a context of conditions, …)
+they are sent the events one by one (`singly`); `reasons` says why.
 
 What is promised: every statement delivers the same rows in the same order, and a listener is called as things happen in
 its component. Components are not in step: feeds of other components, and reports of errors, follow at the end of the

@@ -212,7 +212,7 @@ class Steps:
 
     @property
     def in_order(self) -> bool:
-        """Whether its events come from several streams, or one by one to all of its parts: their order decides."""
+        """Whether its events come from several streams, or go to several of its parts: their order decides."""
         return self.matches or bool(self.inputs or self.subqueries) or self.apply.merges is not None
 
     @property
@@ -345,8 +345,7 @@ class Steps:
     @property
     def shares(self) -> bool:
         """Whether it has to do with a named window or table."""
-        has = (self.owns, self.selects, self.apply.merges, self.into)
-        return self.consumes or any(each is not None for each in has)
+        return self.consumes or any((self.owns, self.selects, self.apply.merges, self.into))
 
     @property
     def holds(self) -> bool:
@@ -530,10 +529,8 @@ class Steps:
     @property
     def reclaims(self) -> bool:
         """Whether groups are forgotten that nothing touches for a while."""
-        aggregation = self.aggregation
-        if aggregation is None or self.levels or self.resets or self.into is not None:  # rows of a table stay
-            return False
-        return aggregation.reclaim is not None
+        reclaim = None if self.aggregation is None or self.into is not None else self.aggregation.reclaim
+        return reclaim is not None and not self.levels and not self.resets  # rows of a table stay
 
     @property
     def changing(self) -> bool:
