@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
 from cepbook.magics.options import clean
 from cepbook.magics.show import clock_text, text
+from cepbook.session import Workbench
 from cepbook.session.clock import is_period
 from cepbook.widgets.render import Frozen
+
+LIVE: dict[str, Callable[[Workbench], object]] = {
+    "live": lambda workbench: workbench.run_clock(),
+    "live here": lambda workbench: workbench.run_clock(here=True),
+    "stop": lambda workbench: workbench.stop_clock(),
+}
 
 
 def run_line(host: Host, line: str) -> Frozen:
     """Without an argument the time and when something is due next; else advance first.
 
     ``%clock 1500`` (ms since 1970), ``%clock 2024-01-01T08:00`` (UTC) and ``%clock +10 sec`` advance in one go: all
-    that is due fires in order. Raises EventError when the time lies in the past, UsageError for any other text.
+    that is due fires in order. ``%clock live`` lets real time drive it from the present on, ``%clock live here`` from
+    where it stands, until ``%clock stop``. Raises EventError when the time lies in the past, UsageError
+    for any other text.
     """
     workbench = host.workbench
     second = workbench.runtime.config.second
     wanted = clean(line)
-    if wanted.startswith("+"):
+    if wanted.lower() in LIVE:
+        LIVE[wanted.lower()](workbench)
+    elif wanted.startswith("+"):
         workbench.advance(by=wanted[1:].strip())
     elif wanted.lstrip("-").isdigit():
         workbench.advance(int(wanted))
@@ -34,7 +46,7 @@ def run_line(host: Host, line: str) -> Frozen:
         if span != wanted:
             raise UsageError(f"%clock: `{wanted}` is no point in time\n  hint: write the time alone: `%clock {span}`")
         workbench.advance(wanted)
-    shown = [clock_text(workbench.runtime.now, second)]
+    shown = [clock_text(workbench.runtime.now, second) + (", live" if workbench.live_clock is not None else "")]
     due = workbench.runtime.next_due
     if due is not None:
         shown.append(f"next due: {clock_text(due, second)}")
@@ -44,6 +56,6 @@ def run_line(host: Host, line: str) -> Frozen:
 COMMAND = Command(
     "clock",
     "Show the clock, or move it forward and fire everything that is due.",
-    ("%clock", "%clock 1500", "%clock +10 sec", "%clock 2024-01-01T08:00"),
+    ("%clock", "%clock 1500", "%clock +10 sec", "%clock 2024-01-01T08:00", "%clock live [here]", "%clock stop"),
     line=run_line,
 )

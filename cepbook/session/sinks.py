@@ -181,7 +181,9 @@ class Stream(AsyncIterator[Delivery]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tap = Tap(self._drain)
         self._tap.subscribe(self._poke)
+        self._readers = stage.readers
         self._leave = stage.attach(name, self._tap, self._successor)
+        self._readers.append(self)
 
     def _successor(self, statement: Statement | None) -> None:
         self._drain()
@@ -221,6 +223,8 @@ class Stream(AsyncIterator[Delivery]):
         if not self._closed:
             self._closed = True
             self._leave()
+            if self in self._readers:
+                self._readers.remove(self)
         self._poke()
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
+from typing import Protocol
 
 from cepbook.engine.batch import Slice
 from cepbook.engine.contexts.notices import Notice, PartitionListener
@@ -20,6 +21,13 @@ from cepbook.session.merge import Part
 from cepbook.session.process import Interruptions
 
 Successor = Callable[[Statement | None], object]
+
+
+class Reader(Protocol):
+    """Somebody who reads deliveries at his own rate."""
+
+    @property
+    def is_full(self) -> bool: ...
 
 
 class Undisturbed(Interruptions):
@@ -48,6 +56,7 @@ class Stage:
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[Statement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
+        self.readers: list[Reader] = []
         self._sinks: dict[str, list[tuple[Sink, Successor]]] = {}
         self._partition_listeners: list[tuple[str, PartitionListener]] = []
         self._attend(runtime)
@@ -233,6 +242,10 @@ class Stage:
                     statement.remove_sink(sink)
 
         return leave
+
+    def has_full_reader(self) -> bool:
+        """Whether somebody who reads deliveries has no room for more."""
+        return any(reader.is_full for reader in self.readers)
 
     def listen_to_partitions(self, context: str, fn: PartitionListener) -> Callable[[], None]:
         """Call `fn` for what becomes of a context and its partitions. Returns the way out."""

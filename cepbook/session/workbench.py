@@ -24,6 +24,7 @@ from cepbook.session.checking import problems
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.functions import FromPython, Functions
+from cepbook.session.inward import Inward
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
-class Workbench(FromPython, Outward):
+class Workbench(FromPython, Inward, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pandas as pd
 import pytest
 
@@ -80,3 +82,15 @@ def test_a_comment_may_follow(trades: Notebook) -> None:
     assert trades.run("%clock 1500  # later") == "00:00:01.500 (1500 ms)"
     assert "all" in trades.run("%epl list # what is there")
     assert trades.run("%epl help #length # the window").startswith("#length(size)")
+
+
+def test_the_clock_needs_a_loop_to_be_live(notebook: Notebook) -> None:
+    assert "running event loop" in notebook.error("%clock live")
+
+    async def cells() -> None:
+        for cell, live in (("%clock live here", True), ("%clock", True), ("%clock stop", False)):
+            result = await notebook.shell.run_cell_async(cell, transformed_cell=notebook.shell.transform_cell(cell))
+            result.raise_error()
+            assert (notebook.cep.live_clock is not None) is live
+
+    asyncio.run(cells())

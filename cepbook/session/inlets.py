@@ -1,0 +1,279 @@
+"""Sources of live events: async iterators of dicts, for `Workbench.live`.
+
+An async generator of one's own is as good as these. What cannot be read as an event is handed on as a `Malformed`, to
+be counted and shown, and does not end the source. With ``retry`` (a time period) a source that lost its connection, or
+found none, tries again after that time; without it the source fails, and `Live` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import IO, Any
+
+from cepbook.errors import EventError, UsageError
+from cepbook.session.clock import duration
+from cepbook.session.files import json_object
+
+Event = Mapping[str, Any]
+Sleep = Callable[[float], Awaitable[object]]
+LONGEST = 16 * 1024 * 1024  # bytes of a line
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Something that came and is no event: what it was (cut off), and why."""
+
+    text: str
+    reason: str
+
+
+Item = Event | Malformed
+
+
+def _seconds(period: str | timedelta | None) -> float | None:
+    return None if period is None else duration(period) / 1000
+
+
+def parsed(line: str) -> Item:
+    """A line of JSON."""
+    try:
+        return json_object(line)
+    except ValueError as error:
+        return Malformed(line[:200], str(error))
+
+
+def _decoded(line: bytes) -> Item | None:
+    """None for an empty line."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return Malformed(repr(line[:100]), "this is no UTF-8")
+    return parsed(text) if text.strip() else None
+
+
+async def _again(
+    once: Callable[[], AsyncIterator[Item]], retry: str | timedelta | None, sleep: Sleep
+) -> AsyncIterator[Item]:
+    """What `once` gives; with `retry` once more after every end and every lost connection."""
+    pause = _seconds(retry)
+    while True:
+        items = once()
+        try:
+            async for item in items:
+                yield item
+            if pause is None:
+                return
+        except OSError as error:
+            if pause is None:
+                raise
+            yield Malformed("", f"connection lost, trying again: {error}")
+        finally:
+            await items.aclose()  # type: ignore[attr-defined]
+        await sleep(pause)
+
+
+async def lines(
+    host: str, port: int, *, retry: str | timedelta | None = None, sleep: Sleep = asyncio.sleep
+) -> AsyncIterator[Item]:
+    """A TCP connection over which a JSON object comes per line.
+
+    Raises OSError when there is no connection, unless it is to `retry`. A line that the other side did not end before
+    it closed is malformed.
+    """
+
+    async def once() -> AsyncIterator[Item]:
+        reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
+        try:
+            while line := await _line(reader):
+                item = line if isinstance(line, Malformed) else _decoded(line)
+                if item is not None:
+                    yield item
+        finally:
+            writer.close()
+
+    async for item in _again(once, retry, sleep):
+        yield item
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes | Malformed:
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as error:
+        return Malformed(repr(error.partial[:100]), "the connection ended in this line") if error.partial else b""
+    except asyncio.LimitOverrunError as error:
+        raise EventError(f"a line is longer than {LONGEST:,} bytes") from error
+
+
+async def websocket(
+    url: str, *, retry: str | timedelta | None = None, sleep: Sleep = asyncio.sleep, subscribe: str | None = None
+) -> AsyncIterator[Item]:
+    """A websocket whose messages are JSON objects; `subscribe` is sent first. Needs tornado, which Jupyter brings."""
+    try:
+        from tornado.websocket import websocket_connect  # optional: only websockets need it
+    except ImportError:
+        raise UsageError("websockets need tornado: pip install tornado") from None
+
+    async def once() -> AsyncIterator[Item]:
+        connection = await websocket_connect(url, max_message_size=LONGEST)
+        try:
+            if subscribe is not None:
+                await connection.write_message(subscribe)
+            while (message := await connection.read_message()) is not None:
+                item = parsed(message) if isinstance(message, str) else _decoded(message)
+                if item is not None:
+                    yield item
+        finally:
+            connection.close()
+
+    async for item in _again(once, retry, sleep):
+        yield item
+
+
+async def tail(
+    path: str | os.PathLike[str],
+    *,
+    begin: bool = False,
+    every: str | timedelta = "200 msec",
+    sleep: Sleep = asyncio.sleep,
+) -> AsyncIterator[Item]:
+    """The lines that are appended to a JSON-lines or CSV file; with `begin` those that are there already, too.
+
+    A line counts when it is ended. Of a CSV file the first line names the columns; all values are texts, which
+    `Workbench.live` reads as numbers where the type wants them. A file that becomes shorter is read from its start.
+    Raises UsageError when there is no such file.
+    """
+    name = os.fspath(path)
+    if not os.path.isfile(name):
+        raise UsageError(f"there is no file {name!r}")
+    columns: list[str] | None = None
+    as_csv = name.lower().endswith(".csv")
+    pause = _seconds(every) or 0.0
+    with open(name, "rb") as file:
+        if as_csv:
+            columns = _fields(file.readline().decode("utf-8"))
+        if not begin:
+            file.seek(0, os.SEEK_END)
+        while True:
+            for line in _whole_lines(file):
+                item = _decoded(line) if columns is None else _csv_row(line, columns)
+                if item is not None:
+                    yield item
+            await sleep(pause)
+            if os.fstat(file.fileno()).st_size < file.tell():
+                file.seek(0)
+                if as_csv:
+                    columns = _fields(file.readline().decode("utf-8"))
+
+
+def _whole_lines(file: IO[bytes]) -> list[bytes]:
+    """The lines from here on that are ended; the position stays before one that is not."""
+    found: list[bytes] = []
+    while True:
+        at = file.tell()
+        line = file.readline()
+        if not line.endswith(b"\n"):
+            file.seek(at)
+            return found
+        found.append(line)
+        if len(found) >= 10_000:
+            return found
+
+
+def _fields(line: str) -> list[str]:
+    return next(csv.reader([line.rstrip("\r\n")]), [])
+
+
+def _csv_row(line: bytes, columns: list[str]) -> Item | None:
+    try:
+        text = line.decode("utf-8")
+        values = _fields(text)
+    except (UnicodeDecodeError, csv.Error) as error:
+        return Malformed(repr(line[:100]), str(error))
+    if not text.strip():
+        return None
+    if len(values) != len(columns):
+        return Malformed(text[:200].rstrip(), f"{len(values)} fields, not {len(columns)}")
+    return Texts({name: value or None for name, value in zip(columns, values, strict=True)})
+
+
+class Texts(dict[str, Any]):
+    """An event whose values are texts, to be read as the types of its properties."""
+
+
+async def database(
+    connect: Callable[[], Any],
+    query: str,
+    *,
+    cursor: str | None = None,
+    start: Any = 0,
+    every: str | timedelta | None = "1 sec",
+    sleep: Sleep = asyncio.sleep,
+) -> AsyncIterator[Item]:
+    """The rows of a query of any DB-API 2 database, over and over.
+
+    ``database(lambda: sqlite3.connect("t.db"), "select id, price from ticks where id > ? order by id", cursor="id")``:
+    the query takes the last value of the column `cursor` (at first `start`) as its one parameter, so that rows come
+    once. Without `cursor` it has no parameter, and is asked once. Connection and queries live in a thread of their own.
+    """
+    pause = _seconds(every if cursor is not None else None)
+    async with _own_thread() as call:
+        base = await call(connect)
+        try:
+            last = start
+            while True:
+                names, rows = await call(partial(_asked, base, query, () if cursor is None else (last,)))
+                if cursor is not None and cursor not in names:
+                    raise EventError(f"the query has no column `{cursor}` (columns: {', '.join(names)})")
+                for row in rows:
+                    event = dict(zip(names, row, strict=True))
+                    yield event
+                    last = event[cursor] if cursor is not None else last
+                if pause is None:
+                    return
+                await sleep(pause)
+        finally:
+            await call(base.close)
+
+
+def _asked(base: Any, query: str, values: tuple[Any, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    asked = base.cursor()
+    try:
+        asked.execute(query, values)
+        return [column[0] for column in asked.description or ()], list(asked.fetchall())
+    finally:
+        asked.close()
+
+
+@asynccontextmanager
+async def _own_thread() -> AsyncIterator[Callable[[Callable[[], Any]], Awaitable[Any]]]:
+    with ThreadPoolExecutor(1, "cepbook database") as pool:
+        loop = asyncio.get_running_loop()
+        yield lambda fn: loop.run_in_executor(pool, fn)
+
+
+async def kafka(*topics: str, **settings: Any) -> AsyncIterator[Item]:
+    """Messages of Kafka topics whose values are JSON objects; `settings` are those of ``aiokafka.AIOKafkaConsumer``.
+
+    Needs the extra ``cepbook[kafka]``. Raises what aiokafka raises when there is no broker.
+    """
+    try:
+        from aiokafka import AIOKafkaConsumer  # optional: the extra kafka
+    except ImportError:
+        raise UsageError("Kafka needs aiokafka: pip install 'cepbook[kafka]'") from None
+    consumer = AIOKafkaConsumer(*topics, **settings)
+    await consumer.start()
+    try:
+        async for message in consumer:
+            item = None if message.value is None else _decoded(message.value)
+            if item is not None:
+                yield item
+    finally:
+        await consumer.stop()

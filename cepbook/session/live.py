@@ -1,0 +1,321 @@
+"""Events as they come: async sources into the engine, and a wall clock that drives its time.
+
+All of it runs in the event loop of the caller (in a notebook the kernel's), without threads. The engine has one
+time: either that of the wall clock when an event arrives, or, with a column of event time, the latest event's; an event
+that is older is late then, and left out and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time as wall
+from collections import Counter, deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cepbook.errors import EventError, StatementError, UsageError
+from cepbook.lang.types import Type, is_integral
+from cepbook.session.clock import in_range, show, to_time
+from cepbook.session.inlets import Malformed, Sleep, Texts
+from cepbook.session.validate import as_mapping, find_type
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
+
+GRAIN = 0.05  # seconds: how often the wall clock looks at what is due
+JUMP = 60  # seconds: a longer gap (a machine that slept) is one advance, not a stop at every due time
+SLICE = 0.010  # seconds of work between two turns of the event loop
+KEPT = 100  # malformed items that can be looked at
+FULL = 0.005  # seconds between two looks whether a reader has room again
+
+Now = Callable[[], int]
+
+
+def unix_ns() -> int:
+    """Nanoseconds since 1970."""
+    return wall.time_ns()
+
+
+class WallClock:
+    """Advances the clock of a workbench with real time, in an asyncio task, until `stop`.
+
+    The first advance goes to the present (UTC) in one go; with `here` time runs on from where the clock stands. Raises
+    UsageError without a running event loop and when the clock is past the present already.
+    """
+
+    def __init__(
+        self, workbench: Workbench, *, here: bool = False, now: Now = unix_ns, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self._workbench = workbench
+        self._now, self._sleep = now, sleep
+        self._second = workbench.runtime.config.second
+        self._offset = 0
+        self._offset = workbench.runtime.now - self.present if here else 0
+        self.failures = 0
+        if workbench.replaying is not None:
+            workbench.replaying.refuse_another()
+        if workbench.runtime.now > self.present:
+            raise UsageError(
+                f"the clock is at {workbench.clock}, past the present\n  hint: `%epl rewind` begins anew, or let it "
+                "run on from there: run_clock(here=True), `%clock live here`"
+            )
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError("a live clock needs a running event loop, as a notebook or asyncio.run have") from None
+        self.touch()
+        self._task: asyncio.Task[None] | None = loop.create_task(self._run(), name="cepbook clock")
+
+    @property
+    def present(self) -> int:
+        """The time that the clock should have now."""
+        return self._now() // (1_000_000_000 // self._second) + self._offset
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def touch(self) -> None:
+        """Bring the engine's clock to the present. Statements that fail are counted and told in `errors`."""
+        runtime = self._workbench.runtime
+        behind = self.present - runtime.now
+        if behind <= 0:
+            return
+        try:
+            self._workbench.advance(self.present, stepping=behind <= JUMP * self._second)
+        except StatementError:
+            self.failures += 1
+
+    async def _run(self) -> None:
+        while True:
+            due = self._workbench.runtime.next_due
+            wait = GRAIN if due is None else (due - self.present) / self._second
+            await self._sleep(min(max(wait, 0.001), GRAIN))
+            self.touch()
+
+    def stop(self) -> None:
+        """Time stands still again."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def __repr__(self) -> str:
+        failed = f", {self.failures:,} advances with statement errors" if self.failures else ""
+        return f"clock {self._workbench.clock}, {'live' if self.running else 'stopped'}{failed}"
+
+
+class LiveInterrupted(asyncio.CancelledError):
+    """Who awaited live sources was cancelled; they are closed. A notebook shows the words without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()
+
+
+class Live:
+    """Live sources, made by `Workbench.live`. ``await`` it until all have ended; `stop` ends them.
+
+    `events`, `late` and `malformed` count by event type; `rejected` are the latest items that were no events, with the
+    reason. `failures` are the exceptions that ended sources; the others go on.
+    """
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        sources: Mapping[str, AsyncIterable[object] | Iterable[object]],
+        *,
+        time: str | Mapping[str, str] | None,
+        clock: WallClock | None,
+        owns_clock: bool = False,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._workbench = workbench
+        self._stage = workbench._stage
+        self._clock, self._owns_clock = clock, owns_clock
+        self._sleep = sleep
+        self._second = workbench.runtime.config.second
+        self._time = {name: time.get(name) if isinstance(time, Mapping) else time for name in sources}
+        self.events: Counter[str] = Counter()
+        self.late: Counter[str] = Counter()
+        self.malformed: Counter[str] = Counter()
+        self.rejected: deque[tuple[str, Malformed]] = deque(maxlen=KEPT)
+        self.failures: dict[str, Exception] = {}
+        self.errors = 0
+        self._stopped = False
+        self._reason = ""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError("live sources need a running event loop, as a notebook or asyncio.run have") from None
+        self._tasks = {
+            name: loop.create_task(self._pump(name, source), name=f"cepbook source of {name}")
+            for name, source in sources.items()
+        }
+        self._end = loop.create_task(self._finish(), name="cepbook live")
+
+    @property
+    def state(self) -> str:
+        """``running``, ``finished``, ``stopped`` or ``failed`` (a source failed; those that did not have ended)."""
+        if not self._end.done():
+            return "running"
+        return "stopped" if self._stopped else "failed" if self.failures else "finished"
+
+    def stop(self, reason: str = "") -> None:
+        """Close all sources. What they have delivered is in the engine."""
+        if not self._end.done():
+            self._stopped, self._reason = True, reason
+            for task in self._tasks.values():
+                task.cancel()
+
+    def __await__(self) -> Generator[Any, None, Live]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Live:
+        try:
+            await asyncio.shield(self._end)
+        except asyncio.CancelledError:
+            self.stop()
+            await self._end
+            raise LiveInterrupted(f"interrupted: {self!r}") from None
+        for name, error in self.failures.items():
+            raise EventError(f"the source of `{name}` failed: {error!r}\n  {self!r}") from error
+        return self
+
+    async def _finish(self) -> None:
+        try:
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        finally:
+            if self._clock is not None and self._owns_clock:
+                self._clock.touch()
+                self._clock.stop()
+
+    # ---- a source
+
+    async def _pump(self, name: str, source: AsyncIterable[object] | Iterable[object]) -> None:
+        items = _iterated(source)
+        turn = wall.perf_counter()
+        try:
+            async for item in items:
+                while self._stage.has_full_reader():
+                    await self._sleep(FULL)
+                if self._workbench._stage is not self._stage:
+                    self.stop("the workbench was reset")
+                    return
+                self._take(name, item)
+                if wall.perf_counter() - turn > SLICE:
+                    await asyncio.sleep(0)
+                    turn = wall.perf_counter()
+        except Exception as error:  # noqa: BLE001  the user's source; kept, told in repr, raised by whoever awaits
+            self.failures[name] = error
+        finally:
+            closing = getattr(items, "aclose", None)
+            if closing is not None:
+                await closing()
+
+    def _take(self, name: str, item: object) -> None:
+        if isinstance(item, Malformed):
+            self._reject(name, item)
+            return
+        try:
+            event = self._timed(name, item)
+            if event is None:
+                self.late[name] += 1
+                return
+            self._workbench.send(name, event)
+        except (EventError, UsageError) as error:
+            self._reject(name, Malformed(repr(item)[:200], str(error)))
+            return
+        except StatementError:  # it is among `Workbench.errors`; the event has reached all statements
+            self.errors += 1
+        self.events[name] += 1
+
+    def _timed(self, name: str, item: object) -> dict[str, Any] | None:
+        """The event, the clock being at its time; None when it is late."""
+        given = as_mapping(item)
+        if given is None:
+            raise EventError(f"an event is a dict or a dataclass instance, not {type(item).__name__}")
+        of = find_type(name, self._workbench.runtime.catalog.event_types)
+        event = dict(given)
+        if isinstance(item, Texts):
+            event = {key: _read(value, of.properties.get(key)) for key, value in event.items()}
+        column = self._time[name]
+        if column is None:
+            if self._clock is not None:
+                self._clock.touch()
+            return event
+        if event.get(column) is None:
+            raise EventError(f"the event time `{column}` is missing")
+        value = event[column]
+        time = in_range(to_time(_whole(value), self._second), self._second)
+        if column not in of.properties:
+            del event[column]
+        now = self._workbench.runtime.now
+        if time < now:
+            return None
+        if time > now:
+            try:
+                self._workbench.advance(time)
+            except StatementError:
+                self.errors += 1
+        return event
+
+    def _reject(self, name: str, what: Malformed) -> None:
+        self.malformed[name] += 1
+        self.rejected.append((name, what))
+
+    def __repr__(self) -> str:
+        counts = [f"{self.events.total():,} events"]
+        counts += [
+            f"{n:,} {what}" for what, n in (("malformed", self.malformed.total()), ("late", self.late.total())) if n
+        ]
+        counts += [f"{self.errors:,} with statement errors"] if self.errors else []
+        lines = [f"Live of {', '.join(self._tasks)}: {', '.join(counts)}, {self.state}"]
+        lines += [f"  {self._reason}"] if self._reason else []
+        lines += [f"  the source of {name} failed: {error!r}" for name, error in self.failures.items()]
+        if self.rejected:
+            name, last = self.rejected[-1]
+            lines.append(f"  last malformed, of {name}: {last.reason.splitlines()[0]}: {last.text}"[:300])
+        lines.append(f"  clock {show(self._workbench.runtime.now, self._second)}")
+        return "\n".join(lines)
+
+
+def _iterated(source: AsyncIterable[object] | Iterable[object]) -> AsyncIterator[object]:
+    if isinstance(source, AsyncIterable):
+        return aiter(source)
+    return _one_by_one(source)
+
+
+async def _one_by_one(source: Iterable[object]) -> AsyncIterator[object]:
+    for item in source:
+        yield item
+
+
+def _whole(value: object) -> object:
+    """A time that a text file holds as digits."""
+    return int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+
+
+def _read(value: Any, of: Type | None) -> Any:
+    """A text as a value of the type; as it is where that does not go, for the check to tell."""
+    if of is None or not isinstance(value, str):
+        return value
+    try:
+        if of.name == "boolean":
+            return {"true": True, "false": False}[value.strip().lower()]
+        if is_integral(of):
+            return int(value)
+        return float(value) if of.name in ("float", "double", "bigdecimal") else value
+    except (ValueError, KeyError):
+        return value
+
+
+def check_sources(workbench: Workbench, sources: Mapping[str, object]) -> None:
+    """Raise UsageError, EventError for what no source can be, and for unknown event types."""
+    if not isinstance(sources, Mapping) or not sources:
+        raise UsageError('which events? live({"Tick": source})')
+    for name, source in sources.items():
+        find_type(name, workbench.runtime.catalog.event_types)
+        if isinstance(source, str | bytes | Mapping) or not isinstance(source, AsyncIterable | Iterable):
+            raise UsageError(
+                f"events of `{name}` cannot come from {type(source).__name__}: expected an async iterator, such as "
+                "`cepbook.session.inlets` makes, or an iterable"
+            )

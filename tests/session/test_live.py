@@ -1,0 +1,451 @@
+"""Live sources and the wall clock: loopback sockets, files, databases; time is a number that the tests turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cepbook.errors import EventError, UsageError
+from cepbook.session import Workbench, inlets
+from cepbook.session.inlets import Malformed
+from cepbook.session.live import LiveInterrupted
+from tests.waiting import until
+
+
+class Turned:
+    """A clock that stands still until somebody sleeps; then it is later at once."""
+
+    def __init__(self, ms: int = 1_000_000) -> None:
+        self.ms = float(ms)
+
+    def now(self) -> int:
+        return round(self.ms * 1_000_000)
+
+    async def sleep(self, seconds: float) -> None:
+        self.ms += seconds * 1000
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def cep() -> Workbench:
+    made = Workbench()
+    made.run("create schema A(x int, at long); @name('all') select x, current_timestamp as t from A")
+    return made
+
+
+def run(scenario: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(scenario, 60))
+
+
+def rows(cep: Workbench) -> list[Any]:
+    return cep.changes("all")[["x", "t"]].astype(object).to_numpy().tolist()
+
+
+async def numbers(*items: object, then: Exception | None = None) -> AsyncIterator[object]:
+    for item in items:
+        await asyncio.sleep(0)
+        yield {"x": item} if isinstance(item, int) else item
+    if then is not None:
+        raise then
+
+
+# ---------------------------------------------------------------- sources and their faults
+def test_events_happen_when_they_arrive(cep: Workbench) -> None:
+    turned = Turned()
+
+    async def source() -> AsyncIterator[object]:
+        for x in (1, 2, 3):
+            yield {"x": x}
+            turned.ms += 250
+
+    async def scenario() -> str:
+        live = cep.live({"A": source()}, now=turned.now, sleep=turned.sleep)
+        assert live.state == "running" and cep.live_clock is not None
+        await live
+        return repr(live)
+
+    assert run(scenario()).startswith("Live of A: 3 events, finished\n  clock 1970-01-01 00:16:40.")
+    assert [x for x, _ in rows(cep)] == [1, 2, 3]
+    assert [t >= 1_000_000 + 250 * i for i, (_, t) in enumerate(rows(cep))] == [True] * 3
+    assert cep.live_clock is None, "the clock that came with the sources goes with them"
+
+
+def test_events_with_a_time_of_their_own(cep: Workbench) -> None:
+    live = run(
+        run_live(
+            cep, numbers({"x": 1, "ts": 5000}, {"x": 2, "ts": 4000}, {"x": 3, "ts": "1970-01-01T00:00:07"}, {"x": 4})
+        )
+    )
+    assert rows(cep) == [[1, 5000], [3, 7000]]
+    assert (live.events["A"], live.late["A"], live.malformed["A"]) == (2, 1, 1)
+    assert "2 events, 1 malformed, 1 late" in repr(live) and "`ts` is missing" in repr(live)
+    assert live.rejected[0][1].reason == "the event time `ts` is missing"
+
+
+async def run_live(cep: Workbench, source: Any, **options: Any) -> Any:
+    return await cep.live({"A": source}, **(options or {"time": "ts"}))
+
+
+def test_what_is_no_event_is_counted_and_the_rest_goes_on(cep: Workbench) -> None:
+    items = (1, {"x": "text"}, 5, {"y": 1}, "word", Malformed("{", "this is no JSON"), {"x": None})
+    live = run(run_live(cep, numbers(*items), now=Turned().now))
+    assert [x for x, _ in rows(cep)][:2] == [1, 5] and len(rows(cep)) == 3
+    assert live.malformed["A"] == 4
+    reasons = [what.reason.splitlines()[0] for _, what in live.rejected]
+    assert reasons[0].startswith("property `x`") or "is int, not 'text'" in reasons[0]
+    assert reasons[2].startswith("an event is a dict") and reasons[3] == "this is no JSON"
+
+
+def test_a_source_that_fails_does_not_stop_the_others(cep: Workbench) -> None:
+    cep.run("create schema B(x int); @name('b') select x from B")
+
+    async def scenario() -> Any:
+        live = cep.live({"A": numbers(1, then=ValueError("broken")), "B": numbers(*range(50))}, now=Turned().now)
+        with pytest.raises(EventError, match=r"the source of `A` failed: ValueError\('broken'\)"):
+            await live
+        return live
+
+    live = run(scenario())
+    assert (live.state, live.events) == ("failed", {"A": 1, "B": 50})
+    assert "the source of A failed: ValueError('broken')" in repr(live)
+
+
+def test_statements_that_fail_stop_nothing(cep: Workbench) -> None:
+    def fail(x: int) -> int:
+        raise RuntimeError("no")
+
+    cep.register_function("fail", fail)
+    cep.run("@name('f') select fail(x) as y from A(x = 2)")
+    live = run(run_live(cep, numbers(1, 2, 3), now=Turned().now))
+    assert (live.events["A"], live.errors, len(cep.errors)) == (3, 1, 1)
+
+
+def test_stop_closes_the_source(cep: Workbench) -> None:
+    closed: list[bool] = []
+
+    async def endless() -> AsyncIterator[object]:
+        try:
+            while True:
+                yield {"x": 1}
+                await asyncio.sleep(0)
+        finally:
+            closed.append(True)
+
+    async def scenario() -> Any:
+        live = cep.live({"A": endless()}, now=Turned().now)
+        await until(lambda: live.events["A"] > 5)
+        live.stop()
+        return await live
+
+    live = run(scenario())
+    assert (live.state, closed) == ("stopped", [True])
+    count = len(rows(cep))
+    assert count == live.events["A"]
+
+
+def test_an_interruption_closes_the_sources_and_says_so(cep: Workbench) -> None:
+    async def scenario() -> Any:
+        async def endless() -> AsyncIterator[object]:
+            while True:
+                yield {"x": 1}
+                await asyncio.sleep(0)
+
+        live = cep.live({"A": endless()}, now=Turned().now)
+
+        async def cell() -> None:
+            await live
+
+        task = asyncio.create_task(cell())
+        await until(lambda: live.events["A"] > 5)
+        task.cancel()
+        with pytest.raises(LiveInterrupted, match=r"interrupted: Live of A: .* events, stopped"):
+            await task
+        return live
+
+    assert run(scenario()).state == "stopped"
+
+
+def test_a_reset_ends_live_sources(cep: Workbench) -> None:
+    async def scenario() -> str:
+        async def endless() -> AsyncIterator[object]:
+            while True:
+                yield {"x": 1}
+                await asyncio.sleep(0)
+
+        live = cep.live({"A": endless()}, now=Turned().now)
+        await until(lambda: live.events["A"] > 5)
+        cep.reset()
+        await live
+        return repr(live)
+
+    assert "the workbench was reset" in run(scenario())
+
+
+def test_a_full_reader_holds_the_sources_back(cep: Workbench) -> None:
+    async def scenario() -> tuple[int, int, list[int]]:
+        stream = cep.stream("all", capacity=10)
+        live = cep.live({"A": numbers(*range(100))}, now=Turned().now)
+        await until(lambda: live.events["A"] == 10)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        held = live.events["A"]
+        found = [(await anext(stream)).insert[0]["x"] for _ in range(100)]  # type: ignore[index]
+        await live
+        return held, stream.missed, found
+
+    assert run(scenario()) == (10, 0, list(range(100)))
+
+
+def test_sources_that_cannot_be(cep: Workbench) -> None:
+    async def scenario() -> None:
+        with pytest.raises(UsageError, match="cannot come from str"):
+            cep.live({"A": "ticks.csv"})
+        with pytest.raises(EventError, match="`B`"):
+            cep.live({"B": numbers(1)})
+        with pytest.raises(UsageError, match="which events"):
+            cep.live({})
+        cep.advance(10**12)
+        with pytest.raises(UsageError, match="past the present"):
+            cep.live({"A": []}, now=Turned().now)
+        cep.run_clock(here=True)
+        with pytest.raises(UsageError, match="drives the time already"):
+            cep.live({"A": []}, time="at")
+        cep.stop_clock()
+
+    run(scenario())
+    with pytest.raises(UsageError, match="running event loop"):
+        cep.live({"A": []}, time="at")
+    with pytest.raises(UsageError, match="running event loop"):
+        cep.run_clock()
+
+
+# ---------------------------------------------------------------- the wall clock
+def test_the_wall_clock_fires_what_is_due_when_it_is_due() -> None:
+    cep = Workbench()
+    cep.run("create schema A(x int); @name('q') select irstream x from A#time(3 sec)")
+    turned = Turned()
+
+    async def scenario() -> None:
+        clock = cep.run_clock(now=turned.now, sleep=turned.sleep)
+        assert cep.run_clock() is clock and repr(clock).endswith("live")
+        cep.send("A", x=1)
+        await until(lambda: len(cep.changes("q")) == 2)
+        cep.stop_clock()
+        assert not clock.running
+        at = cep.clock.ms
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert cep.clock.ms == at
+
+    run(scenario())
+    assert cep.changes("q")["time"].tolist() == [1_000_000, 1_003_000]
+
+
+def test_the_wall_clock_from_here_and_after_a_sleep_of_the_machine() -> None:
+    cep = Workbench(start="2030-01-01")
+    cep.run("@name('q') select 1 as one from pattern [every timer:interval(1 sec)]")
+    turned = Turned()
+
+    async def scenario() -> None:
+        cep.run_clock(here=True, now=turned.now, sleep=turned.sleep)
+        await until(lambda: len(cep.changes("q")) >= 3)
+        turned.ms += 3_600_000
+        await until(lambda: cep.clock.ms - cep._start > 3_600_000)
+        cep.stop_clock()
+
+    run(scenario())
+    times = [time - cep._start for time in cep.changes("q")["time"].tolist()]
+    assert times[:3] == [1000, 2000, 3000], "a stop at every due time"
+    assert len(times) < 3700 and max(times) >= 3_600_000, "a long gap is one advance"
+
+
+def test_a_failing_statement_does_not_stop_the_clock() -> None:
+    cep = Workbench()
+
+    def fail() -> int:
+        raise RuntimeError("no")
+
+    cep.register_function("fail", fail)
+    cep.run("@name('q') select fail() as y from pattern [every timer:interval(1 sec)]")
+    turned = Turned(0)
+
+    async def scenario() -> int:
+        clock = cep.run_clock(now=turned.now, sleep=turned.sleep)
+        await until(lambda: cep.clock.ms >= 3500)
+        cep.stop_clock()
+        return clock.failures
+
+    assert run(scenario()) >= 3 and len(cep.errors) >= 3
+
+
+# ---------------------------------------------------------------- inlets
+async def served(lines: list[bytes], read: Callable[[int], Awaitable[Any]]) -> Any:
+    connections = iter(lines)
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(next(connections, b""))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        return await read(server.sockets[0].getsockname()[1])
+
+
+def test_a_line_socket_and_its_malformed_lines(cep: Workbench) -> None:
+    data = b'{"x": 1}\n\nno json\n\xff\xfe\n{"x": 2}\n{"x": 3'
+
+    async def read(port: int) -> Any:
+        return await cep.live({"A": inlets.lines("127.0.0.1", port)}, now=Turned().now)
+
+    live = run(served([data], read))
+    assert [x for x, _ in rows(cep)] == [1, 2]
+    reasons = [what.reason for _, what in live.rejected]
+    assert reasons[0].startswith("this is no JSON") and reasons[1:] == [
+        "this is no UTF-8",
+        "the connection ended in this line",
+    ]
+
+
+def test_a_connection_is_tried_again(cep: Workbench) -> None:
+    turned = Turned()
+
+    async def read(port: int) -> Any:
+        source = inlets.lines("127.0.0.1", port, retry="1 sec", sleep=turned.sleep)
+        live = cep.live({"A": source}, now=Turned().now)
+        await until(lambda: live.events["A"] == 2)
+        live.stop()
+        return await live
+
+    assert run(served([b'{"x": 1}\n', b"", b'{"x": 2}\n'], read)).events["A"] == 2
+    assert turned.ms >= 1_002_000
+
+
+def test_no_connection(cep: Workbench) -> None:
+    async def nobody(port: int) -> int:
+        return port
+
+    port = run(served([], nobody))
+
+    async def scenario() -> Any:
+        with pytest.raises(EventError, match="the source of `A` failed: ConnectionRefusedError"):
+            await cep.live({"A": inlets.lines("127.0.0.1", port)}, now=Turned().now)
+        live = cep.live({"A": inlets.lines("127.0.0.1", port, retry="1 sec", sleep=Turned().sleep)}, now=Turned().now)
+        await until(lambda: live.malformed["A"] > 3)
+        live.stop()
+        return await live
+
+    assert "connection lost, trying again" in repr(run(scenario()))
+
+
+def test_a_websocket(cep: Workbench) -> None:
+    web = pytest.importorskip("tornado.web", reason="tornado comes with Jupyter")
+    from tornado.httpserver import HTTPServer
+    from tornado.testing import bind_unused_port
+    from tornado.websocket import WebSocketHandler
+
+    asked: list[object] = []
+
+    class Ticks(WebSocketHandler):  # type: ignore[misc]
+        def on_message(self, message: str | bytes) -> None:
+            asked.append(message)
+            for text in ('{"x": 1}', "nonsense", b'{"x": 2}'):
+                self.write_message(text, binary=isinstance(text, bytes))
+            self.close()
+
+    async def scenario() -> Any:
+        server = HTTPServer(web.Application([("/ticks", Ticks)]))
+        socket, port = bind_unused_port()
+        server.add_socket(socket)
+        try:
+            source = inlets.websocket(f"ws://127.0.0.1:{port}/ticks", subscribe="go")
+            return await cep.live({"A": source}, now=Turned().now)
+        finally:
+            server.stop()
+
+    live = run(scenario())
+    assert (live.events["A"], live.malformed["A"], asked) == (2, 1, ["go"])
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_the_tail_of_a_file(kind: str, cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{kind}"
+    made: Callable[[int], str] = (lambda x: f"{x},7\n") if kind == "csv" else (lambda x: json.dumps({"x": x}) + "\n")
+    head = "x,at\n" if kind == "csv" else ""
+    path.write_text(head + made(0))
+
+    async def scenario() -> Any:
+        live = cep.live({"A": inlets.tail(path, sleep=Turned().sleep)}, now=Turned().now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        with path.open("a") as file:
+            file.write(made(1) + made(2)[:2])
+            file.flush()
+            await until(lambda: live.events["A"] == 1)
+            file.write(made(2)[2:] + "1,2,3 {\n")
+        await until(lambda: live.events["A"] == 2 and live.malformed["A"] == 1)
+        path.write_text(head + made(9))
+        await until(lambda: live.events["A"] == 3)
+        live.stop()
+        return await live
+
+    run(scenario())
+    assert [x for x, _ in rows(cep)] == [1, 2, 9]
+
+
+def test_a_file_that_is_not_there(cep: Workbench) -> None:
+    async def scenario() -> None:
+        with pytest.raises(EventError, match="there is no file"):
+            await cep.live({"A": inlets.tail("nowhere.jsonl")}, now=Turned().now)
+
+    run(scenario())
+
+
+def test_rows_of_a_database(cep: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    base = sqlite3.connect(path)
+    base.execute("create table ticks (at integer, x integer)")
+    base.executemany("insert into ticks values (?, ?)", [(1, 10), (2, 20)])
+    base.commit()
+
+    async def scenario() -> Any:
+        source = inlets.database(
+            lambda: sqlite3.connect(path),
+            "select at, x from ticks where at > ? order by at",
+            cursor="at",
+            sleep=Turned().sleep,
+        )
+        live = cep.live({"A": source}, now=Turned().now)
+        await until(lambda: live.events["A"] == 2)
+        base.execute("insert into ticks values (3, 30)")
+        base.commit()
+        await until(lambda: live.events["A"] == 3)
+        live.stop()
+        await live
+        once = cep.live({"A": inlets.database(lambda: sqlite3.connect(path), "select x from ticks")}, now=Turned().now)
+        await once
+        wrong = inlets.database(lambda: sqlite3.connect(path), "select x from ticks where at > ?", cursor="at")
+        with pytest.raises(EventError, match="no column `at`"):
+            await cep.live({"A": wrong}, now=Turned().now)
+        with pytest.raises(EventError, match="OperationalError"):
+            await cep.live({"A": inlets.database(lambda: sqlite3.connect(path), "select y from z")}, now=Turned().now)
+
+    run(scenario())
+    assert [x for x, _ in rows(cep)] == [10, 20, 30, 10, 20, 30]
+
+
+def test_kafka_without_its_package(cep: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiokafka", None)
+
+    async def scenario() -> None:
+        with pytest.raises(EventError, match=r"pip install 'cepbook\[kafka\]'"):
+            await cep.live({"A": inlets.kafka("ticks")}, now=Turned().now)
+
+    run(scenario())
