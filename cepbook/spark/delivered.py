@@ -32,7 +32,8 @@ Whole = npt.NDArray[np.int64]
 class Order:
     """What places and stops of the clock within one batch mean: the `times` and `sequences` of its events, in order,
 
-    and those of the `stops`, ascending; a stop has the sequence number of the event that the clock goes there for.
+    and those of the `stops`, ascending; a stop has the sequence number of the event that the clock goes there for, one
+    for which there is no event has -1.
     """
 
     def __init__(self, times: Whole, sequences: Whole, stops: Whole, stop_sequences: Whole) -> None:
@@ -41,13 +42,13 @@ class Order:
 
     def sequence_of(self, places: Whole, phases: Whole, times: Whole) -> Whole:
         """The sequence numbers of causes: of events by their place, of stops by their time."""
-        found = np.zeros(len(places), np.int64)
+        found = np.full(len(places), -1)
         events = phases == 1
         if len(self.sequences):
             found[events] = self.sequences[np.minimum(places[events], len(self.sequences) - 1)]
         if len(self._stops):
-            at = np.searchsorted(self._stops, times[~events])
-            found[~events] = self._stop_sequences[np.minimum(at, len(self._stops) - 1)]
+            at = np.minimum(np.searchsorted(self._stops, times[~events]), len(self._stops) - 1)
+            found[~events] = np.where(self._stops[at] == times[~events], self._stop_sequences[at], -1)
         return found
 
 

@@ -15,12 +15,11 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
-from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
 
-_TASK = "task"
 _SLOT = 60_000  # units of the clock (ms) whose stops travel together
 
 
@@ -64,9 +63,13 @@ def planned(
     start: int,
     until: int | None,
     session: SparkSession | None,
+    streams: bool = False,
 ) -> tuple[list[Job], dict[str, Placement], Tagged, SparkSession]:
-    """The jobs that run the statements, how each is placed, the events, and the session."""
-    _check_frames(frames, runtime.catalog, time)
+    """The jobs that run the statements, how each is placed, the events, and the session.
+
+    Of `streams` the events are divided, and neither put in order nor told of the clock.
+    """
+    _check_frames(frames, runtime.catalog, time, streams)
     quiet_pandas_warning()
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
@@ -74,7 +77,8 @@ def planned(
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
-    tagged = tag_frames(session, frames, runtime.catalog.event_types, read, time, sequence, runtime.config.second)
+    types, second = runtime.catalog.event_types, runtime.config.second
+    tagged = tag_frames(session, frames, types, read, time, sequence, second, streams)
     if until is not None:
         tagged = replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
     jobs = []
@@ -83,9 +87,13 @@ def planned(
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, start)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
-        stops = placement.ticks and (placement.path == "by key" or others)
-        program = replace(program, stops=stops)
-        jobs.append(Job(program, _stream(tagged, program, placement, until, _tasks(session)), placement))
+        stops = not streams and placement.ticks and (placement.path == "by key" or others)
+        program, tasks = replace(program, stops=stops), _tasks(session)
+        if streams:
+            stream = divided(tagged, program, placement, tasks)
+        else:
+            stream = _stream(tagged, program, placement, until, tasks)
+        jobs.append(Job(program, stream, placement))
     return jobs, placements, tagged, session
 
 
@@ -97,7 +105,9 @@ def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     return list(found.values())
 
 
-def _check_frames(frames: Mapping[str, Any], catalog: Catalog, time: str | Mapping[str, str] | None) -> None:
+def _check_frames(
+    frames: Mapping[str, Any], catalog: Catalog, time: str | Mapping[str, str] | None, streams: bool
+) -> None:
     """What can be told now, and not after the seconds that a Spark session takes to start."""
     if not frames:
         raise UsageError("no frames were given; say which DataFrame holds the events of which type: {'Tick': ticks}")
@@ -105,7 +115,7 @@ def _check_frames(frames: Mapping[str, Any], catalog: Catalog, time: str | Mappi
         if name not in catalog.event_types:
             known = ", ".join(catalog.event_types) or "none"
             raise UsageError(f"there is no event type {name}; known are: {known}")
-        check_frame(frame, catalog.event_types[name], time)
+        check_frame(frame, catalog.event_types[name], time, streams)
 
 
 def _targets(plans: Sequence[plan.StatementPlan], wanted: Sequence[str] | None) -> list[str]:
@@ -171,24 +181,29 @@ def _tasks(session: SparkSession) -> int:
     return max(1, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
-def _stream(tagged: Tagged, program: Program, placement: Placement, until: int | None, tasks: int) -> DataFrame:
-    """The program's events, divided into tasks as `placement` says and sorted inside each task."""
+def divided(tagged: Tagged, program: Program, placement: Placement, tasks: int) -> DataFrame:
+    """The program's events, with the number of the task that gets each."""
     tags = [tag for tag, _, _, _ in program.inputs]
     columns = [c for _, _, _, cs in program.inputs for c in cs]
     events = tagged.stream.where(F.col(TAG).isin(tags)).select(TAG, TIME, SEQ, *columns)
+    task = F.pmod(_hash(program, placement), F.lit(tasks)) if placement.path == "by key" else F.lit(0)
+    return events.withColumn(TASK, task.cast("int"))
+
+
+def _stream(tagged: Tagged, program: Program, placement: Placement, until: int | None, tasks: int) -> DataFrame:
+    """The program's events, divided into tasks as `placement` says and sorted inside each task."""
+    events = divided(tagged, program, placement, tasks)
     ordered = (TIME, SEQ, TAG)
     if placement.path == "row by row":
-        return events.sortWithinPartitions(*ordered)
+        return events.drop(TASK).sortWithinPartitions(*ordered)
     stops = [_stops(tagged.stream)] if program.stops else []
     if until is not None and placement.ticks:
         stops.append(_last_stop(tagged.stream, until))
     if placement.path == "by key":
-        events = events.withColumn(_TASK, F.pmod(_hash(program, placement), F.lit(tasks)).cast("int"))
         every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
-        parts = [events, *(each.withColumn(_TASK, every) for each in stops)]
-        divided = union(parts).repartitionById(tasks, _TASK).drop(_TASK)
-        return divided.sortWithinPartitions(*ordered)
-    return union([events, *stops]).repartition(1).sortWithinPartitions(*ordered)
+        parts = [events, *(each.withColumn(TASK, every) for each in stops)]
+        return union(parts).repartitionById(tasks, TASK).drop(TASK).sortWithinPartitions(*ordered)
+    return union([events.drop(TASK), *stops]).repartition(1).sortWithinPartitions(*ordered)
 
 
 def _hash(program: Program, placement: Placement) -> Any:

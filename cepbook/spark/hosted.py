@@ -109,7 +109,6 @@ class Task:
         for name, statement in collected.items():
             statement.add_sink(self._collectors[name])
         self._shapes = _shapes(program)
-        self._schema = output_schema(program)[1]
         self._last: tuple[int, int, int] | None = None
         self._order = Order(_NONE, _NONE, _NONE, _NONE)
         self._waiting = _NONE, _NONE  # stops of the clock behind all that has come, and their sequence numbers
@@ -130,6 +129,35 @@ class Task:
             upto = int(times[-1])
         stops, numbers = self._due(upto, times, sequences)
         self._order = Order(times, sequences, stops, numbers)
+        slices = self._slices(batch, tags, times)
+        own_stops = len(slices) == 1 and not self._program.stops and stops[-1:].tolist() == times[-1:].tolist()
+        self._batch.run(slices, None if own_stops else stops.tolist())
+        yield from self.drain()
+
+    def follow(self, events: pa.Table | None, upto: int) -> Iterator[pa.RecordBatch]:
+        """Replay events that are in order, up to the time `upto`; the clock stops whenever something is due, too."""
+        stops = range(self.runtime.now, upto + 1)
+        slices: list[Slice] = []
+        if events is not None and len(events):
+            (batch,) = events.combine_chunks().to_batches()
+            tags, times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TAG, TIME, SEQ))
+            self._check(batch, tags, times, sequences)
+            own, first = np.unique(times, return_index=True)
+            self._order = Order(times, sequences, own, sequences[first])
+            slices = self._slices(batch, tags, times)
+        self._batch.run(slices, stops)
+        yield from self.drain()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The stops of the clock behind the last event."""
+        stops, numbers = self._waiting
+        if len(stops):
+            self._waiting = _NONE, _NONE
+            self._order = Order(_NONE, _NONE, stops, numbers)
+            self._batch.run([], stops.tolist())
+            yield from self.drain()
+
+    def _slices(self, batch: pa.RecordBatch, tags: Whole, times: Whole) -> list[Slice]:
         slices = []
         for tag, name, properties, columns in self._program.inputs:
             found = np.flatnonzero(tags == tag)
@@ -144,18 +172,7 @@ class Task:
                 if not self._batch.reasons:
                     values |= {p: [None] * len(found) for p in needed if p not in values}
                 slices.append(Slice(name, own.tolist(), values, None if alone else found.tolist()))
-        own_stops = len(slices) == 1 and not self._program.stops and stops[-1:].tolist() == times[-1:].tolist()
-        self._batch.run(slices, None if own_stops else stops.tolist())
-        yield from self.drain()
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """The stops of the clock behind the last event."""
-        stops, numbers = self._waiting
-        if len(stops):
-            self._waiting = _NONE, _NONE
-            self._order = Order(_NONE, _NONE, stops, numbers)
-            self._batch.run([], stops.tolist())
-            yield from self.drain()
+        return slices
 
     def drain(self) -> Iterator[pa.RecordBatch]:
         """Everything delivered since the last call."""
@@ -165,9 +182,7 @@ class Task:
                 yield self._delivered(number, name, *found)
         if self._failures:
             failed, self._failures = self._failures, []
-            columns = zip(*failed, strict=True)
-            meta = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, META, strict=True)]
-            yield self._assembled(meta, {}, len(failed))
+            yield failures(self._program, failed)
 
     # -------------------------------------------------------------- the clock
     def _await(self, ticks: pa.RecordBatch) -> None:
@@ -232,7 +247,7 @@ class Task:
             for own, column, shape in zip(event_type.properties, columns, self._shapes[number], strict=True)
         ]
         own = pa.StructArray.from_arrays(values, fields=list(_struct_type(self._shapes[number])))
-        return self._assembled(meta, {number: own}, len(meta[0]))
+        return _assembled(self._shapes, meta, {number: own})
 
     def _failed(self, error: StatementError) -> None:
         """Failures of statements at run time are rows of their own: as in a notebook they end nothing."""
@@ -247,11 +262,23 @@ class Task:
             sequence = int(order.sequence_of(*(np.array([v]) for v in (place, 0, time)))[0])
         self._failures.append((error.statement, time, sequence, trigger, 0, "error", len(self._failures), str(error)))
 
-    def _assembled(self, meta: Sequence[pa.Array], own: Mapping[int, pa.Array], count: int) -> pa.RecordBatch:
-        arrays = list(meta)
-        for number, shapes in enumerate(self._shapes):
-            arrays.append(own[number] if number in own else pa.nulls(count, _struct_type(shapes)))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+def failures(program: Program, found: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Rows of `META` alone."""
+    columns = zip(*found, strict=True)
+    meta = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, META, strict=True)]
+    return _assembled(_shapes(program), meta, {})
+
+
+def _assembled(
+    shapes: Sequence[tuple[Shape, ...]], meta: Sequence[pa.Array], own: Mapping[int, pa.Array]
+) -> pa.RecordBatch:
+    arrays, fields = list(meta), [pa.field(name, arrow) for name, _, arrow in META]
+    for number, each in enumerate(shapes):
+        of = _struct_type(each)
+        arrays.append(own[number] if number in own else pa.nulls(len(meta[0]), of))
+        fields.append(pa.field(f"s{number}", of))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def plain(column: pa.Array, of: Type, types: Mapping[str, EventType]) -> list[Any]:

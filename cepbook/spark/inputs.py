@@ -65,10 +65,17 @@ def column_name(tag: int, position: int) -> str:
     return f"e{tag}_{position}"
 
 
-def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str] | None) -> None:
-    """Raise `UsageError` or `EventError` for what can be seen without Spark: told before a session starts."""
+def check_frame(
+    frame: Any, event_type: EventType, time: str | Mapping[str, str] | None, streams: bool = False
+) -> None:
+    """Raise `UsageError` or `EventError` for what can be seen without Spark: told before a session starts.
+
+    `streams`: the frames must be streaming ones, else they must not be.
+    """
     name = event_type.name
-    if getattr(frame, "isStreaming", False) is True:
+    if streams and getattr(frame, "isStreaming", False) is not True:
+        raise UsageError(f"the frame for `{name}` is no stream; give a DataFrame that was read with `spark.readStream`")
+    if not streams and getattr(frame, "isStreaming", False) is True:
         raise UsageError(
             f"the DataFrame for `{name}` is a streaming one, which has no end; give one that was read with "
             "`spark.read`, not `spark.readStream`"
@@ -109,14 +116,17 @@ def tag_frames(
     time: str | Mapping[str, str] | None,
     sequence: str | Mapping[str, str] | None,
     second: int = 1000,
+    streams: bool = False,
 ) -> Tagged:
     """The frames (event type name -> frame, table or path) as one stream with the properties in `read`.
+
+    Streaming ones (`streams`) have the sequence 0 where none is named: who reads them numbers the events.
 
     Raises `UsageError` and `EventError` for a missing or ill-typed column, a missing time, or something that is none.
     """
     opened = {n: _opened(session, frame) for n, frame in frames.items()}
     for name, frame in opened.items():
-        check_frame(frame, types[name], time)
+        check_frame(frame, types[name], time, streams)
     whole = not any(_is_spark(frame) for frame in opened.values())
     tables = {}
     for name, frame in opened.items():
@@ -137,7 +147,10 @@ def tag_frames(
             clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
             values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
             chosen = _chosen(sequence, name)
-            if chosen is None:
+            if chosen is None and streams:
+                part, sequenced = frame, F.lit(0)
+                orders.append(name)
+            elif chosen is None:
                 part, sequenced, order = _made_sequence(frame, tag, name)
                 orders.append(order)
             else:

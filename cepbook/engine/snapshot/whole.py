@@ -106,6 +106,22 @@ def _restored(make: Callable[..., R], document: Mapping[str, Any], functions: Fu
         return runtime, _filled(runtime, document)
 
 
+def resume(runtime: Any, data: bytes) -> None:
+    """Give a fresh runtime, in which the modules of a snapshot are deployed, its state.
+
+    Errors: SnapshotError for what is no snapshot, is damaged, or has another program.
+    """
+    with undisturbed():
+        document = unpacked(data)
+        if "modules" not in document:
+            raise SnapshotError("this is the snapshot of one partition")
+        with damaged():
+            reader = Reader(document["given"])
+            for name, _, _, _, value, _ in document["variables"]:
+                runtime.variables[name].value = reader.value(value)
+            _filled(runtime, document)
+
+
 def _config(document: Mapping[str, Any]) -> Config:
     """The configuration of a snapshot. Errors: SnapshotError for a setting that this version does not have."""
     unknown = sorted(set(document["config"]) - {field.name for field in fields(Config)})

@@ -1,0 +1,154 @@
+"""The row engine as a stateful processor of Spark's streams: what a Python worker runs.
+
+Events travel to it, and what is delivered from it, packed: a row holds many, as Arrow's stream format, so that neither
+costs anything per event on the way. One processor has one runtime for each division of the stream. Its state is a
+snapshot of the runtime (`engine.snapshot`), and the events that the watermark has not passed yet.
+
+What happens when: an event is replayed as soon as the watermark has passed its time, in the order of time and sequence;
+then nothing can come before it any more. An event that comes when the watermark has passed its time is late: it is left
+out, and a row of kind ``error`` tells of it. The clock stops at the times of events and whenever something is due, so
+what expires is delivered with the time at which it did, once the watermark has passed that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from cepbook.engine.snapshot.whole import resume
+from cepbook.spark.delivered import EVENT
+from cepbook.spark.hosted import Program, Task, failures, load, output_schema
+from cepbook.spark.names import SEQ, TAG, TASK, TIME
+
+PACKED = f"{TASK} int, payload binary"
+DELIVERED = "payload binary"
+_STATE = "saved binary, passed bigint, due bigint, waiting binary, count bigint"
+
+
+def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: the rows of each task as one row."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        tasks = batch.column(TASK).to_numpy(zero_copy_only=False)
+        rows = batch.drop_columns([TASK])
+        found = [(int(task), packed(rows.filter(pa.array(tasks == task)))) for task in np.unique(tasks)]
+        names, rows_of = zip(*found, strict=True)
+        columns = [pa.array(names, pa.int32()), pa.array(rows_of, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=[TASK, "payload"])
+
+
+def unpack(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For ``mapInArrow``: the delivered rows that `Hosted` packed."""
+    schema = output_schema(program)[1]
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch.column("payload").to_pylist():
+                for each in pa.ipc.open_stream(data):
+                    yield pa.RecordBatch.from_arrays(each.columns, schema=schema)
+
+    return run
+
+
+def packed(rows: pa.RecordBatch | pa.Table) -> bytes:
+    """Rows as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    return bytes(sink.getvalue())
+
+
+class Hosted(StatefulProcessor):
+    """A program over one division of a stream. Without `sequenced` events of one time count as they come in."""
+
+    def __init__(self, program: Program, sequenced: bool) -> None:
+        self._program = program
+        self._sequenced = sequenced
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = handle.getValueState("engine", _STATE)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """New events; Spark calls it once for each micro-batch that has some."""
+        fresh = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
+        yield from self._go(fresh, timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """The watermark has passed the time of an event that waits, or one at which something is due."""
+        yield from self._go([], timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        """Nothing is held between two micro-batches."""
+
+    def _go(self, fresh: list[pa.Table], watermark: int) -> Iterator[Row]:
+        found = self._state.get() if self._state.exists() else (None, None, None, None, 0)
+        saved, passed, due, waiting, count = found
+        if waiting:
+            fresh = [pa.ipc.open_stream(bytes(waiting)).read_all(), *fresh]
+        rows = pa.concat_tables(fresh) if fresh else None
+        made: list[pa.RecordBatch] = []
+        if rows is not None and passed is not None:
+            late = rows.column(TIME).to_numpy() <= passed
+            if late.any():
+                made.append(refused(self._program, rows.filter(pa.array(late)), passed))
+                rows = rows.filter(pa.array(~late))
+        now = self._program.start if passed is None else passed
+        if watermark > now:
+            ready = None
+            if rows is not None:
+                before = rows.column(TIME).to_numpy() <= watermark
+                ready, rows = self._ordered(rows.filter(pa.array(before)), count), rows.filter(pa.array(~before))
+                count += len(ready)
+            if saved is None or (due is not None and due <= watermark) or (ready is not None and len(ready)):
+                runtime, collected = load(replace(self._program, start=now))
+                if saved is not None:
+                    resume(runtime, bytes(saved))
+                made += Task(self._program, (runtime, collected)).follow(ready, watermark)
+                saved, due = runtime.snapshot(), runtime.next_due
+            passed = watermark
+        kept = packed(rows) if rows is not None and len(rows) else None
+        self._state.update((saved, passed, due, kept, count))
+        times = [] if kept is None else [int(rows.column(TIME).to_numpy().min())]
+        self._wake(min([*times, *([] if due is None else [due])], default=None))
+        for batch in made:
+            yield Row(payload=packed(batch))
+
+    def _ordered(self, rows: pa.Table, count: int) -> pa.Table:
+        """In total order; numbered by it where the events have no sequence of their own."""
+        rows = rows.sort_by([(name, "ascending") for name in (TIME, SEQ, TAG)])
+        if self._sequenced:
+            return rows
+        at = rows.schema.get_field_index(SEQ)
+        return rows.set_column(at, SEQ, pa.array(np.arange(count, count + len(rows))))
+
+    def _wake(self, at: int | None) -> None:
+        """Have Spark call when the watermark passes `at`, and at no other time."""
+        for timer in list(self._handle.listTimers()):
+            if timer != at:
+                self._handle.deleteTimer(timer)
+        if at is not None:
+            self._handle.registerTimer(at)
+
+
+def refused(program: Program, rows: pa.Table, passed: int) -> pa.RecordBatch:
+    """Rows of kind ``error`` that tell of late events, by type."""
+    tags, times = rows.column(TAG).to_pylist(), rows.column(TIME).to_pylist()
+    names = {tag: name for tag, name, _, _ in program.inputs}
+    found = []
+    for tag, name in names.items():
+        own = [time for each, time in zip(tags, times, strict=True) if each == tag]
+        if own:
+            what = f"an event of {name} at {own[0]} was" if len(own) == 1 else (
+                f"{len(own)} events of {name}, the first at {min(own)}, were"
+            )  # fmt: skip
+            message = f"{what} left out: the watermark had passed {passed}"
+            found += [(output, passed, -1, EVENT, 0, "error", 0, message) for output, _ in program.outputs]
+    return failures(program, found)

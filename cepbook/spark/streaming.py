@@ -1,0 +1,55 @@
+"""Statements over streaming DataFrames: the same placement and the same engine, with its state in Spark's state store.
+
+See `processor` for what happens when. Of statements without state that is divided by key there is one division, which
+one task works at; `StreamRun.coverage` says of which and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.spark.execute import Job, planned
+from cepbook.spark.hosted import output_schema
+from cepbook.spark.names import TASK, TIME
+from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
+from cepbook.spark.result import SparkRun
+
+STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_AT = "at"
+
+
+def stream(
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    sequence: str | Mapping[str, str] | None,
+    statements: Sequence[str] | None,
+    start: int,
+    delay: str,
+    session: SparkSession | None,
+) -> SparkRun:
+    """See `cepbook.spark.stream`."""
+    if runtime.config.second != 1000:
+        raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
+    jobs, placements, tagged, session = planned(
+        runtime, frames, time, sequence, statements, start, None, session, streams=True
+    )
+    if session.conf.get(STORE, "") != ROCKSDB:  # the only one that has what stateful processors need
+        session.conf.set(STORE, ROCKSDB)
+    made = [(job.program, _hosted(job, delay, sequence is not None)) for job in jobs]
+    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
+
+
+def _hosted(job: Job, delay: str, sequenced: bool) -> DataFrame:
+    """What the statements of a job deliver, as a stream."""
+    timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
+    divided = timed.mapInArrow(pack, PACKED).groupBy(TASK)
+    delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime")
+    return delivered.mapInArrow(unpack(job.program), output_schema(job.program)[0])
