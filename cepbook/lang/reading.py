@@ -27,6 +27,13 @@ def translated(text: str, catalog: Catalog, names: Collection[str], options: Opt
     return dialects.translated(text, catalog, names, options)
 
 
+def declared(text: str) -> frozenset[str]:
+    """The names that a text gives to statements, event types and the like. Errors: ParseError."""
+    from cepbook.lang import dialects
+
+    return dialects.declared(text)
+
+
 def uses(module: ast.Module) -> list[tuple[ast.Parameter, str]]:
     """The parameters of a module, with their keys."""
     from cepbook.lang.dialects import parameters

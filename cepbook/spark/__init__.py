@@ -7,19 +7,19 @@ load this package for the engine: what only the driver needs (pandas above all) 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cepbook.spark.session import local_session, require_pyspark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from cepbook.engine.runtime import Runtime
     from cepbook.spark.comparison import Comparison, compare
     from cepbook.spark.result import SparkRun
 
-__all__ = ["Comparison", "compare", "local_session", "run"]
+__all__ = ["Comparison", "compare", "local_session", "run", "sql", "stream"]
 _ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
 
 
@@ -59,3 +59,59 @@ def run(
     from cepbook.spark.execute import execute
 
     return execute(runtime, frames, time, sequence, statements, start, until, session, persist)
+
+
+def sql(
+    epl: str,
+    /,
+    *,
+    time: str | Mapping[str, str] | None = None,
+    sequence: str | Mapping[str, str] | None = None,
+    until: int | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    session: SparkSession | None = None,
+    frames: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> DataFrame | dict[str, DataFrame]:
+    """The rows that a module of EPL delivers over DataFrames: ``sql("select …", Flight=flights, time="departure")``.
+
+    Each frame is given by the name of its event type, in `frames` where that is the name of another argument. Types
+    that the module does not create have the columns of their frame; dates are long (ms since 1970). Of a module with
+    one statement that does not insert into a stream it is its DataFrame, else one for each, by name; their columns are
+    those of `SparkRun`, the other arguments those of `run`. Errors: as `run`; ParseError, BindError.
+    """
+    require_pyspark()
+    from cepbook.spark.module import sql as found
+
+    return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session)
+
+
+def stream(
+    *,
+    runtime: Runtime,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None = None,
+    sequence: str | Mapping[str, str] | None = None,
+    statements: Sequence[str] | None = None,
+    start: int = 0,
+    delay: str = "0 seconds",
+    session: SparkSession | None = None,
+) -> SparkRun:
+    """The select statements that are deployed in `runtime` over streaming DataFrames, as streaming DataFrames.
+
+    `frames`, `time`, `sequence` and `statements` are those of `run`; what `SparkRun.frame` gives is to be written with
+    ``writeStream`` in append mode, with a checkpoint. The watermark is `delay` (a text such as "10 minutes") behind the
+    latest event. Events are replayed when it has passed their time, so those that come out of order by less are put in
+    order; later ones are left out, and `SparkRun.failures` has a row that tells of them. The clock starts at `start`
+    (ms) and stops at the times of events and at all at which something is due. Without `sequence` events of one time
+    count by type, then as they come.
+
+    What is known of events is kept by Spark's state store, as snapshots of the engine: after a restart from the
+    checkpoint nothing is lost or repeated beyond what the sink itself guarantees. The state of other statements does
+    not fit: then the query ends with an error that says so. Errors: as `run`; UsageError for frames that
+    are no streams.
+    """
+    require_pyspark()
+    from cepbook.spark.streaming import stream as started
+
+    return started(runtime, frames, time, sequence, statements, start, delay, session)

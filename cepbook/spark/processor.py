@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cepbook.engine.snapshot.whole import resume
 from cepbook.spark.delivered import EVENT
@@ -76,7 +76,7 @@ class Hosted(StatefulProcessor):
         self._handle = handle
         self._state = handle.getValueState("engine", _STATE)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """New events; Spark calls it once for each micro-batch that has some."""
         fresh = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
         yield from self._go(fresh, timerValues.getCurrentWatermarkInMs())
@@ -89,7 +89,7 @@ class Hosted(StatefulProcessor):
         """Nothing is held between two micro-batches."""
 
     def _go(self, fresh: list[pa.Table], watermark: int) -> Iterator[Row]:
-        found = self._state.get() if self._state.exists() else (None, None, None, None, 0)
+        found: Any = self._state.get() if self._state.exists() else (None, None, None, None, 0)
         saved, passed, due, waiting, count = found
         if waiting:
             fresh = [pa.ipc.open_stream(bytes(waiting)).read_all(), *fresh]
@@ -116,7 +116,7 @@ class Hosted(StatefulProcessor):
             passed = watermark
         kept = packed(rows) if rows is not None and len(rows) else None
         self._state.update((saved, passed, due, kept, count))
-        times = [] if kept is None else [int(rows.column(TIME).to_numpy().min())]
+        times = [] if rows is None or kept is None else [int(rows.column(TIME).to_numpy().min())]
         self._wake(min([*times, *([] if due is None else [due])], default=None))
         for batch in made:
             yield Row(payload=packed(batch))

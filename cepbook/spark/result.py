@@ -112,11 +112,15 @@ class SparkRun:
             parts.append(self._own_rows(output, name).select(*SHOWN, row.alias("columns")))
         return union(parts)
 
+    def failures(self) -> DataFrame:
+        """Failures of statements at run time, and events that came too late, as a DataFrame: statement, time, …"""
+        return union([output.where("error is not null").select(*_FAILURE) for _, output in self._jobs])
+
     def to_arrow(self, name: str) -> pa.Table:
         """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
         number = self._find(name)[3]
         rows, row, error = self._rows(name, failures=number not in self._failures)
-        table = self._run(rows.toArrow)
+        table = acting(rows.toArrow)
         if number not in self._failures:  # they came along, so that nothing is computed twice for them
             failed = pc.is_valid(table.column(error))
             self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
@@ -134,7 +138,7 @@ class SparkRun:
         for number, (_, output) in enumerate(self._jobs):
             if number not in self._failures:
                 failed = output.where(F.col("error").isNotNull()).select(*_FAILURE)
-                self._failures[number] = self._run(failed.toArrow)
+                self._failures[number] = acting(failed.toArrow)
         found: pd.DataFrame = pa.concat_tables(self._failures.values()).sort_by("sequence").to_pandas()
         return found
 
@@ -175,16 +179,16 @@ class SparkRun:
     def _own_rows(output: DataFrame, name: str) -> DataFrame:
         return output.where((F.col("statement") == F.lit(name)) & F.col("error").isNull())
 
-    @staticmethod
-    def _run(action: Callable[[], _T]) -> _T:
-        """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks."""
-        try:
-            return action()
-        except PySparkException as failed:
-            match = re.search(r"cepbook\.errors\.\w+: (.+)", str(failed))
-            if match is None:
-                raise
-            raise EventError(match.group(1)) from failed
+
+def acting(action: Callable[[], _T]) -> _T:
+    """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks."""
+    try:
+        return action()
+    except PySparkException as failed:
+        match = re.search(r"cepbook\.errors\.\w+: (.+)", str(failed))
+        if match is None:
+            raise
+        raise EventError(match.group(1)) from failed
 
 
 def _cells(*values: str) -> str:

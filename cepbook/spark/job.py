@@ -1,0 +1,289 @@
+"""A job: the statements of a file over files, as a batch or as a stream, from the command line or ``spark-submit``.
+
+    python -m cepbook.spark job.epl --in Flight=flights/*.parquet --time departure --out delays=out/
+
+Exit codes: 0 all was written; 1 all was written, but statements failed on some events; 2 the arguments, the EPL or the
+columns are wrong, nothing was written; 3 Spark failed; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time as wall
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import CepbookError, EventError, UsageError
+from cepbook.spark.execute import execute
+from cepbook.spark.module import runtime_of
+from cepbook.spark.result import SparkRun, acting
+from cepbook.spark.session import local_session, quiet_pandas_warning
+
+FORMATS = ("parquet", "csv", "json", "orc")
+DONE, FAILED_SOME, WRONG, BROKEN, INTERRUPTED = 0, 1, 2, 3, 130
+_EVERY = 1.0  # seconds between two looks at the progress
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a job; its exit code."""
+    given = _parser().parse_args(arguments)
+    quiet_pandas_warning()
+    try:
+        return _stream(given) if given.stream else _batch(given)
+    except KeyboardInterrupt:
+        return _told(INTERRUPTED, "interrupted; what Spark had not finished was not written")
+    except CepbookError as wrong:
+        return _told(WRONG, str(wrong))
+    except OSError as wrong:
+        return _told(WRONG, f"{wrong.filename or given.module}: {wrong.strerror or wrong}")
+    except PySparkException as broken:
+        return _told(BROKEN, _first_lines(broken))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m cepbook.spark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("module", help="the file with the EPL")
+    add("--in", dest="inputs", action="append", required=True, metavar="TYPE=PATH", type=_pair,
+        help="the events of a type: files or a directory; for a stream also TYPE=rate:ROWS_PER_SECOND")  # fmt: skip
+    add("--time", action="append", default=[], metavar="[TYPE=]COLUMN", help="where the events' time is")
+    add("--sequence", action="append", default=[], metavar="[TYPE=]COLUMN", help="what orders events of one time")
+    add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
+        help="where the rows of a statement go")  # fmt: skip
+    add("--format", choices=FORMATS, help="of the files, where their names do not tell; parquet if not given")
+    add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
+    add("--overwrite", action="store_true", help="replace what is in the directories")
+    add("--master", help="of a local session, such as local[4]")
+    add("--stream", action="store_true", help="take new files as they come")
+    add("--once", action="store_true", help="with --stream: end when all that is there has been taken")
+    add("--checkpoint", metavar="DIR", help="of a stream: where its state is kept, from which it goes on")
+    add("--delay", default="0 seconds", help="of a stream: how much out of order events may come, as '10 minutes'")
+    add("--files", type=int, metavar="N", help="of a stream: the most files that one batch takes")
+    add("--quiet", action="store_true", help="no progress line")
+    return parser
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (sign and name and value):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _moment(text: str) -> int:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither an ISO 8601 date and time nor whole ms") from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _columns(given: Sequence[str]) -> str | dict[str, str] | None:
+    """``COLUMN`` for all types, or ``TYPE=COLUMN`` for each."""
+    if any("=" in each for each in given):
+        if not all("=" in each for each in given):
+            raise UsageError("give one column for all types, or TYPE=COLUMN for each")
+        return dict(_pair(each) for each in given)
+    if len(given) > 1:
+        raise UsageError(f"which of {', '.join(given)}? give one column for all types, or TYPE=COLUMN for each")
+    return given[0] if given else None
+
+
+def _session(given: argparse.Namespace) -> SparkSession:
+    """The one of ``spark-submit``, or a local one."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ:
+        return SparkSession.builder.getOrCreate()
+    return local_session(**({"spark.master": given.master} if given.master else {}))
+
+
+def _format(path: str, given: argparse.Namespace) -> str:
+    ending = path.rstrip("/").rpartition(".")[2].lower()
+    return ending if ending in FORMATS else given.format or FORMATS[0]
+
+
+def _read(session: SparkSession, path: str, given: argparse.Namespace) -> DataFrame:
+    found: DataFrame = _reader(session.read, _format(path, given)).load(path)
+    return found
+
+
+def _reader(reader: Any, kind: str) -> Any:
+    found = reader.format(kind)
+    return found.option("header", True).option("inferSchema", True) if kind == "csv" else found
+
+
+def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str, DataFrame], Any, Any]:
+    """The session, the deployed module, the frames, and the columns of time and sequence."""
+    with open(given.module, encoding="utf-8") as file:
+        epl = file.read()
+    time, sequence = _columns(given.time), _columns(given.sequence)
+    session = _session(given)
+    frames = {}
+    for name, path in given.inputs:
+        if path.startswith("rate:"):
+            if not given.stream:
+                raise UsageError(f"{name}={path}: a rate has no end, so it needs --stream")
+            rate = session.readStream.format("rate").option("rowsPerSecond", path.removeprefix("rate:"))
+            frames[name] = rate.load()
+        elif given.stream:
+            columns = _read(session, path, given).schema
+            reader = _reader(session.readStream, _format(path, given)).schema(columns)
+            frames[name] = (reader.option("maxFilesPerTrigger", given.files) if given.files else reader).load(path)
+        else:
+            frames[name] = _read(session, path, given)
+    runtime = runtime_of(epl, {name: frame.schema for name, frame in frames.items()}, time)
+    known = list(runtime.statements)
+    for name, _ in given.outputs:
+        if name not in known:
+            raise UsageError(f"there is no statement {name}; the module has: {', '.join(known) or 'none'}")
+    if not given.outputs:
+        raise UsageError(f"where do the rows go? say --out STATEMENT=DIRECTORY (statements: {', '.join(known)})")
+    return session, runtime, frames, time, sequence
+
+
+def _batch(given: argparse.Namespace) -> int:
+    session, runtime, frames, time, sequence = _opened(given)
+    wanted = [name for name, _ in given.outputs]
+    run = execute(runtime, frames, time, sequence, wanted, 0, given.until, session, None)
+    _warn(run)
+    lines, failed = [], 0
+    for name, path in given.outputs:
+        seen = Observation(f"rows of {name}")
+        rows = run.frame(name).observe(seen, F.count(F.lit(1)).alias("rows"))
+        mode = "overwrite" if given.overwrite else "error"
+        with _progress(session, name, given.quiet):
+            writer = rows.write.format(_format(path, given)).mode(mode)
+            acting(partial(writer.save, path))
+        lines.append((name, run.coverage[name].path, f"{seen.get['rows']:,} rows", path))
+    errors = run.errors()
+    for name, count in errors["statement"].value_counts().items():
+        failed += count
+        first = errors[errors["statement"] == name].iloc[0]
+        _told(FAILED_SOME, f"{name} failed {count:,} times, first at {first['time']}: {first['error']}")
+    run.close()
+    _summary(lines)
+    return FAILED_SOME if failed else DONE
+
+
+def _stream(given: argparse.Namespace) -> int:
+    from cepbook.spark.streaming import stream
+
+    if given.checkpoint is None:
+        raise UsageError("a stream needs a place for its state: --checkpoint DIR")
+    if given.until is not None:
+        raise UsageError("a stream has no --until: it goes on with what comes")
+    session, runtime, frames, time, sequence = _opened(given)
+    wanted = [name for name, _ in given.outputs]
+    run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session)
+    _warn(run)
+    queries: dict[str, StreamingQuery] = {}
+    for name, path in given.outputs:
+        writer = run.frame(name).writeStream.format(_format(path, given)).outputMode("append").queryName(name)
+        writer = writer.option("checkpointLocation", os.path.join(given.checkpoint, name)).option("path", path)
+        queries[name] = (writer.trigger(availableNow=True) if given.once else writer).start()
+    try:
+        _follow(queries, given.quiet)
+    finally:
+        for query in queries.values():
+            query.stop()
+    _summary([(name, run.coverage[name].path, "", path) for name, path in given.outputs])
+    return DONE
+
+
+def _follow(queries: dict[str, StreamingQuery], quiet: bool) -> None:
+    """Wait until all queries have ended, or one has failed."""
+    while any(query.isActive for query in queries.values()):
+        for name, query in queries.items():
+            if query.exception() is not None:
+                _raise(query)
+            last = query.lastProgress
+            if last is not None and not quiet:
+                mark = (last["eventTime"] or {}).get("watermark", "none yet")
+                _line(f"{name}: batch {last['batchId']}, {last['numInputRows']:,} events, watermark {mark}")
+        wall.sleep(_EVERY / 4)
+    for query in queries.values():
+        if query.exception() is not None:
+            _raise(query)
+    _line("")
+
+
+def _raise(query: StreamingQuery) -> None:
+    failure = query.exception()
+    assert failure is not None
+    for line in str(failure).splitlines():
+        if "cepbook.errors." in line:
+            raise EventError(line.partition(": ")[2])
+    raise failure
+
+
+def _warn(run: SparkRun) -> None:
+    for name in run.statements:
+        if run.coverage[name].path == "ordered":
+            _told(DONE, f"warning: {name} runs in one task: {run.coverage[name].reason}")
+    if not run.certain:
+        _told(DONE, f"warning: {run.order}")
+
+
+@contextmanager
+def _progress(session: SparkSession, name: str, quiet: bool) -> Iterator[None]:
+    """A line that says how many tasks of the present stages are done, while the body runs."""
+    ended = threading.Event()
+    context: Any = None if quiet else getattr(session, "_sc", None)  # none with Spark Connect
+    started = wall.monotonic()
+
+    def look() -> None:
+        while not ended.wait(_EVERY):
+            tracker = context.statusTracker()
+            stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
+            of = [(s.numCompletedTasks, s.numTasks) for s in stages if s is not None]
+            done, tasks = (sum(each) for each in zip(*of, strict=True)) if of else (0, 0)
+            _line(f"{name}: {done} of {tasks} tasks, {wall.monotonic() - started:.0f} s")
+
+    thread = threading.Thread(target=look, daemon=True)
+    if context is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if context is not None:
+            thread.join()
+            _line("")
+
+
+def _line(text: str) -> None:
+    """Write over the last such line; without a terminal nothing is shown."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _told(code: int, text: str) -> int:
+    sys.stderr.write(f"{text}\n")
+    return code
+
+
+def _summary(lines: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stdout.write(f"{cells.rstrip()}\n")
+
+
+def _first_lines(failure: PySparkException) -> str:
+    return "\n".join(str(failure).splitlines()[:5])

@@ -1,0 +1,111 @@
+"""A module of EPL over DataFrames in one call: event types from the frames' columns, a runtime, the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.lang import types as lt
+from cepbook.lang.catalog import EventType
+from cepbook.lang.plan import SelectStatement
+from cepbook.lang.reading import declared
+from cepbook.lang.types import Type, array_of, event_of
+from cepbook.spark.execute import execute
+
+_SCALARS: dict[type[st.DataType], Type] = {
+    st.BooleanType: lt.BOOLEAN,
+    st.ByteType: lt.BYTE,
+    st.ShortType: lt.SHORT,
+    st.IntegerType: lt.INT,
+    st.LongType: lt.LONG,
+    st.FloatType: lt.FLOAT,
+    st.DoubleType: lt.DOUBLE,
+    st.StringType: lt.STRING,
+    st.VarcharType: lt.STRING,
+    st.CharType: lt.STRING,
+    **dict.fromkeys((st.TimestampType, st.TimestampNTZType, st.DateType), lt.LONG),
+}
+
+
+def event_types(name: str, columns: st.StructType, time: str | None = None) -> dict[str, EventType]:
+    """The event type of a frame with these columns, and those of structs in them, by name; dates are long (ms).
+
+    Decimals without a fraction are biginteger, others bigdecimal; a column of another type is an object.
+    """
+    found: dict[str, EventType] = {}
+
+    def of(t: st.DataType, inside: str) -> Type:
+        if isinstance(t, st.StructType):
+            found.update(event_types(inside, t))
+            return event_of(inside)
+        if isinstance(t, st.ArrayType):
+            return array_of(of(t.elementType, inside))
+        if isinstance(t, st.DecimalType):
+            return lt.BIGINTEGER if t.scale == 0 else lt.BIGDECIMAL
+        return _SCALARS.get(type(t), lt.MAP if isinstance(t, st.MapType) else lt.OBJECT)
+
+    properties = {field.name: of(field.dataType, f"{name}_{field.name}") for field in columns.fields}
+    found[name] = EventType(name, properties, time_property=time)
+    return found
+
+
+def runtime_of(
+    epl: str,
+    columns: Mapping[str, st.StructType],
+    time: str | Mapping[str, str] | None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Runtime:
+    """A runtime with the statements of `epl`; event types that it does not create have the `columns` of their frames.
+
+    Errors: ParseError, BindError.
+    """
+    runtime = Runtime(functions=functions)
+    own = declared(epl)
+    for name, found in columns.items():
+        if name not in own:
+            column = time if isinstance(time, str) else (time or {}).get(name)
+            for each in event_types(name, found, column).values():
+                runtime.define(each)
+    runtime.deploy(epl)
+    return runtime
+
+
+def columns_of(frame: Any, name: str, session: SparkSession | None) -> st.StructType:
+    """The columns of a frame as Spark has them. Errors: UsageError for something else."""
+    if isinstance(frame, DataFrame) or hasattr(frame, "sparkSession"):
+        found: st.StructType = frame.schema
+        return found
+    if isinstance(frame, pd.DataFrame):
+        frame = pa.Table.from_pandas(frame.head(1000), preserve_index=False)
+    if isinstance(frame, pa.Table):
+        return from_arrow_schema(frame.schema, prefer_timestamp_ntz=True)
+    raise UsageError(f"events of {name}: expected a Spark or pandas DataFrame or an Arrow table, not {frame!r}")
+
+
+def sql(
+    epl: str,
+    frames: Mapping[str, Any],
+    time: str | Mapping[str, str] | None,
+    sequence: str | Mapping[str, str] | None,
+    until: int | None,
+    functions: Mapping[str, Callable[..., Any]] | None,
+    session: SparkSession | None,
+) -> DataFrame | dict[str, DataFrame]:
+    """See `cepbook.spark.sql`."""
+    columns = {name: columns_of(frame, name, session) for name, frame in frames.items()}
+    runtime = runtime_of(epl, columns, time, functions)
+    plans = [s for d in runtime.deployments.values() for s in d.plan.statements if isinstance(s, SelectStatement)]
+    wanted = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
+    if not wanted:
+        raise UsageError("the module has no select statement, so there is nothing to run")
+    run = execute(runtime, frames, time, sequence, wanted, 0, until, session, None)
+    found = dict(run.frames)
+    return found[wanted[0]] if len(found) == 1 else found
