@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from cepbook.lang.catalog import Catalog, EventType
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
+from cepbook.spark.native import delivered
 from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
@@ -34,6 +36,8 @@ class Job:
     @property
     def output(self) -> DataFrame:
         """What the tasks deliver: the columns of `output_schema`."""
+        if self.placement.path == "native":
+            return delivered(self.program, self.stream)
         return self.stream.mapInArrow(host(self.program), output_schema(self.program)[0])
 
 
@@ -50,8 +54,21 @@ def execute(
 ) -> SparkRun:
     """See `cepbook.spark.run`."""
     jobs, placements, tagged, session = planned(runtime, frames, time, sequence, statements, start, until, session)
+    warn_of_order(placements)
     made = [(job.program, job.output) for job in jobs]
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=persist)
+
+
+class OneTaskWarning(UserWarning):
+    """A statement needs all events in one order, so that one task has to do all of its work."""
+
+
+def warn_of_order(placements: Mapping[str, Placement]) -> None:
+    """Say which statements run in one task, why, and what would change that."""
+    for name, placement in placements.items():
+        if placement.path == "ordered":
+            advice = f"\n  hint: {placement.advice}" if placement.advice else ""
+            warnings.warn(f"`{name}` runs in one task: {placement.reason}{advice}", OneTaskWarning, stacklevel=4)
 
 
 def planned(
@@ -89,7 +106,7 @@ def planned(
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = not streams and placement.ticks and (placement.path == "by key" or others)
         program, tasks = replace(program, stops=stops), _tasks(session)
-        if streams:
+        if streams and placement.path != "native":
             stream = divided(tagged, program, placement, tasks)
         else:
             stream = _stream(tagged, program, placement, until, tasks)
@@ -101,7 +118,8 @@ def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     """The statements that one job can run together: the same path with the same division into tasks."""
     found: dict[tuple[object, ...], list[str]] = {}
     for name, placement in placements.items():
-        found.setdefault((placement.path, placement.keys), []).append(name)
+        alone = name if placement.path == "native" else None
+        found.setdefault((placement.path, placement.keys, alone), []).append(name)
     return list(found.values())
 
 
@@ -194,6 +212,8 @@ def _stream(tagged: Tagged, program: Program, placement: Placement, until: int |
     """The program's events, divided into tasks as `placement` says and sorted inside each task."""
     events = divided(tagged, program, placement, tasks)
     ordered = (TIME, SEQ, TAG)
+    if placement.path == "native":
+        return events.drop(TASK)
     if placement.path == "row by row":
         return events.drop(TASK).sortWithinPartitions(*ordered)
     stops = [_stops(tagged.stream)] if program.stops else []

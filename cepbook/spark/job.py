@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time as wall
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, EventError, UsageError
 from cepbook.spark.execute import execute
 from cepbook.spark.module import runtime_of
-from cepbook.spark.result import SparkRun, acting
+from cepbook.spark.result import acting
 from cepbook.spark.session import local_session, quiet_pandas_warning
 
 FORMATS = ("parquet", "csv", "json", "orc")
@@ -41,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     quiet_pandas_warning()
     try:
-        return _stream(given) if given.stream else _batch(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return _stream(given) if given.stream else _batch(given)
     except KeyboardInterrupt:
         return _told(INTERRUPTED, "interrupted; what Spark had not finished was not written")
     except CepbookError as wrong:
@@ -160,7 +163,8 @@ def _batch(given: argparse.Namespace) -> int:
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
     run = execute(runtime, frames, time, sequence, wanted, 0, given.until, session, None)
-    _warn(run)
+    if not run.certain:
+        _told(DONE, f"warning: {run.order}")
     lines, failed = [], 0
     for name, path in given.outputs:
         seen = Observation(f"rows of {name}")
@@ -190,7 +194,8 @@ def _stream(given: argparse.Namespace) -> int:
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
     run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session)
-    _warn(run)
+    if not run.certain:
+        _told(DONE, f"warning: {run.order}")
     queries: dict[str, StreamingQuery] = {}
     for name, path in given.outputs:
         writer = run.frame(name).writeStream.format(_format(path, given)).outputMode("append").queryName(name)
@@ -231,14 +236,6 @@ def _raise(query: StreamingQuery) -> None:
     raise failure
 
 
-def _warn(run: SparkRun) -> None:
-    for name in run.statements:
-        if run.coverage[name].path == "ordered":
-            _told(DONE, f"warning: {name} runs in one task: {run.coverage[name].reason}")
-    if not run.certain:
-        _told(DONE, f"warning: {run.order}")
-
-
 @contextmanager
 def _progress(session: SparkSession, name: str, quiet: bool) -> Iterator[None]:
     """A line that says how many tasks of the present stages are done, while the body runs."""
@@ -271,6 +268,10 @@ def _line(text: str) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    _told(DONE, f"warning: {message}")
 
 
 def _told(code: int, text: str) -> int:

@@ -19,24 +19,27 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
 from cepbook.lang.types import BITS
 from cepbook.lang.windows import WINDOWS
+from cepbook.spark.native import is_native
 
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 _MOST_KEYS_TRIED = 4096
+ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a statement runs: in parallel without regard to rows' company, by key, or in one ordered task.
+    """Where a statement runs: by Spark itself, in parallel without regard to rows' company or by key, or in one task.
 
     `keys` gives for each input event type the properties that decide on the task; `ticks` says whether every task
-    is told all times of the whole stream.
+    is told all times of the whole stream; `advice` what would let it run in parallel, if anything is known.
     """
 
-    path: Literal["row by row", "by key", "ordered"]
+    path: Literal["native", "row by row", "by key", "ordered"]
     keys: tuple[tuple[str, tuple[str, ...]], ...]
     ticks: bool
     reason: str
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +138,11 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
         need = _need(statement, line, catalog)
         if isinstance(need, str):
             who = "" if statement.name == line.target else f"{statement.name}, which feeds it: "
-            return Placement("ordered", (), ticks, f"{who}{need}")
+            advice = "" if line.contexts else ADVICE
+            return Placement("ordered", (), ticks, f"{who}{need}", advice)
         needs[statement.name] = need
+    if len(line.inputs) == len(line.selects) == 1 and is_native(line.selects[0], catalog.event_types):
+        return Placement("native", (), False, "a filter and columns, which Spark expresses itself")
     if all(need.anywhere for need in needs.values()):
         return Placement("row by row", (), False, "no state that can be seen: every event is judged by itself")
     keys = _common_keys(line, needs, catalog)

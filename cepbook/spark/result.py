@@ -139,7 +139,8 @@ class SparkRun:
             if number not in self._failures:
                 failed = output.where(F.col("error").isNotNull()).select(*_FAILURE)
                 self._failures[number] = acting(failed.toArrow)
-        found: pd.DataFrame = pa.concat_tables(self._failures.values()).sort_by("sequence").to_pandas()
+        table = pa.concat_tables(self._failures.values(), promote_options="default")
+        found: pd.DataFrame = table.sort_by("sequence").to_pandas()
         return found
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.spark.execute import Job, planned
+from cepbook.spark.execute import Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
 from cepbook.spark.names import TASK, TIME
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
@@ -43,12 +43,15 @@ def stream(
     )
     if session.conf.get(STORE, "") != ROCKSDB:  # the only one that has what stateful processors need
         session.conf.set(STORE, ROCKSDB)
+    warn_of_order(placements)
     made = [(job.program, _hosted(job, delay, sequence is not None)) for job in jobs]
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
 
 
 def _hosted(job: Job, delay: str, sequenced: bool) -> DataFrame:
     """What the statements of a job deliver, as a stream."""
+    if job.placement.path == "native":
+        return job.output
     timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
     divided = timed.mapInArrow(pack, PACKED).groupBy(TASK)
     delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime")

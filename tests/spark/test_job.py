@@ -1,0 +1,151 @@
+"""A module over DataFrames in one call, and jobs of the command line, as a batch and as a stream."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from cepbook import Workbench
+from cepbook.engine.runtime import Runtime
+from cepbook.errors import UsageError
+from cepbook.spark import sql, stream
+from cepbook.spark.job import BROKEN, DONE, FAILED_SOME, WRONG, main
+
+from .histories import trades
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EPL = """
+create context Per partition by symbol from Trade;
+@name('big') select symbol, size from Trade(size > 500);
+@name('sums') context Per select irstream symbol, sum(size) as total from Trade#time(2 sec);
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A module, and trades in three files."""
+    (tmp_path / "job.epl").write_text(EPL)
+    (tmp_path / "in").mkdir()
+    frame = trades(1).assign(number=range(400))
+    for i in range(3):
+        part = pa.Table.from_pandas(frame.iloc[i * 134 : (i + 1) * 134], preserve_index=False)
+        pq.write_table(part, tmp_path / "in" / f"{i}.parquet")
+        time.sleep(0.01)  # a stream takes files by their times
+    return tmp_path
+
+
+def kernel(name: str, column: str) -> list[Any]:
+    cep = Workbench()
+    cep.define("Trade", trades(1), time="ts")
+    cep.run(EPL)
+    cep.replay({"Trade": trades(1)}).run()
+    return list(cep.feed(name).columns().column(column))
+
+
+def test_one_call_gives_the_rows_of_a_module(spark: SparkSession, folder: Path) -> None:
+    frame = spark.read.parquet(str(folder / "in"))
+    only = sql("select symbol, size from Trade(size > 500)", Trade=frame, time="ts")
+    assert not isinstance(only, dict) and only.count() == len(kernel("big", "size"))
+    both = sql(EPL, frames={"Trade": trades(1)}, time="ts", session=spark)
+    assert isinstance(both, dict) and list(both) == ["big", "sums"]
+    with pytest.raises(UsageError, match="no select statement"):
+        sql("create schema A(x int)", Trade=frame)
+
+
+def test_a_job_writes_what_the_kernel_delivers(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    out = folder / "big.csv"
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in/*.parquet", "--time", "ts", "--sequence", "number"]
+    assert main([*words, "--out", f"big={out}", "--out", f"sums={folder}/sums"]) == DONE
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[0].split()[:3] == ["big", "native", f"{len(kernel('big', 'size'))}"]
+    found = pq.read_table(folder / "sums").to_pandas()
+    assert sorted(found["total"].dropna()) == sorted(v for v in kernel("sums", "total") if v is not None)
+    assert main([*words, "--out", f"big={out}"]) == BROKEN  # there is something already
+    assert main([*words, "--out", f"big={out}", "--overwrite", "--quiet"]) == DONE
+
+
+def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    (folder / "fails.epl").write_text("@name('q') select cast(symbol, int) as n from Trade")
+    words = [str(folder / "fails.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"q={folder}/q"]
+    assert main(words) == FAILED_SOME
+    assert "q failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--time", "tss", "--out", "big=x"], "has no column `tss`"),
+        (["--time", "ts", "--out", "bug=x"], "there is no statement bug; the module has: big, sums"),
+        (["--time", "ts"], "where do the rows go?"),
+        (["--time", "ts", "--stream", "--out", "big=x"], "a stream needs a place for its state"),
+        (["--time", "ts", "--in", "Rate=rate:5", "--out", "big=x"], "a rate has no end"),
+    ],
+)
+def test_wrong_arguments(spark: SparkSession, folder: Path, capsys: Any, words: list[str], message: str) -> None:
+    assert main([str(folder / "job.epl"), "--in", f"Trade={folder}/in", *words]) == WRONG
+    assert message in capsys.readouterr().err
+    assert not (folder / "x").exists()
+
+
+def test_a_missing_module(spark: SparkSession, capsys: Any) -> None:
+    assert main(["none.epl", "--in", "A=x", "--out", "q=y"]) == WRONG
+    assert "none.epl: No such file" in capsys.readouterr().err
+
+
+def test_a_stream_that_is_broken_off_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path) -> None:
+    runtime = Runtime()
+    columns = spark.read.parquet(str(folder / "in")).schema
+    runtime.deploy("create schema Trade(ts long, symbol string, venue long, price double, size int)")
+    runtime.deploy(EPL)
+    taken: dict[int, list[Any]] = {}
+    broken: set[int] = set()
+
+    def sink(rows: Any, number: int) -> None:
+        taken[number] = [tuple(row) for row in rows.select("time", "kind", "symbol", "total").collect()]
+        if number in (0, 2) and number not in broken:
+            broken.add(number)
+            raise RuntimeError("broken off")
+
+    for _ in range(3):
+        source = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+        run = stream(runtime=runtime, frames={"Trade": source}, time="ts", sequence="number", statements=["sums"])
+        writer = run.frame("sums").writeStream.foreachBatch(sink).option("checkpointLocation", str(folder / "state"))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as failure:
+            assert "broken off" in str(failure)
+        else:
+            break
+    assert broken == {0, 2}
+    whole = Runtime()
+    whole.deploy("create schema Trade(ts long, symbol string, venue long, price double, size int)")
+    whole.deploy(EPL)
+    expected: list[Any] = []
+
+    def take(delta: Any) -> None:
+        for kind, rows in (("insert", delta.insert), ("remove", delta.remove)):
+            expected.extend((delta.time, kind, *row.values()) for row in rows or ())
+
+    whole.statement("sums").add_listener(take)
+    for row in trades(1).itertuples(index=False):
+        whole.advance(row.ts, stepping=True)
+        symbol = row.symbol if isinstance(row.symbol, str) else None
+        whole.send("Trade", {"ts": row.ts, "symbol": symbol, "size": row.size})
+    found = [row for rows in taken.values() for row in rows]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_a_frame_that_is_no_stream(spark: SparkSession, folder: Path) -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema Trade(ts long, symbol string); select symbol from Trade")
+    with pytest.raises(UsageError, match="the frame for `Trade` is no stream"):
+        stream(runtime=runtime, frames={"Trade": spark.read.parquet(str(folder / "in"))}, time="ts")

@@ -1,0 +1,188 @@
+"""The stateful processor without Spark: whatever the batches, watermarks and restarts, its rows are the kernel's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+from cepbook.engine.runtime import Config, Runtime
+from cepbook.lang.plan import CreateSchemaStatement
+from cepbook.spark.hosted import Program, Step, output_schema
+from cepbook.spark.names import SEQ, TAG, TIME
+from cepbook.spark.processor import Hosted, packed
+
+pytestmark = pytest.mark.histories
+
+SCHEMA = """
+create schema T(ts long, s string, n long); create schema Q(ts long, s string, p long);
+create context P partition by s from T, s from Q;
+"""
+QUERIES = [
+    "select s, n from T(n > 50)",
+    "select irstream s, sum(n) as total from T#time(3 sec) group by s",
+    "select irstream s, n from T#length_batch(4)",
+    "select s, count(*) as c from T#time_batch(2 sec) group by s",
+    "context P select a.n as x, b.n as y from pattern [every a=T(n > 60) -> (b=T(n < 40) and not Q)]",
+    "context P select a.s as s from pattern [every a=T -> (timer:interval(1 sec) and not T)]",
+    "select s, sum(n) as total from T group by s output last every 2 sec",
+    "select t.s as s, t.n as n, q.p as p from T#length(3) as t, Q#time(2 sec) as q where t.s = q.s",
+    "insert into Big select s, n from T(n > 30); select irstream s, n from Big#time(1 sec)",
+]
+
+
+Event = tuple[int, int, int, tuple[Any, ...]]  # tag, time, sequence, values
+
+
+class Store:
+    """What Spark keeps between two calls, of one key."""
+
+    def __init__(self) -> None:
+        self.value: tuple[Any, ...] | None = None
+        self.timers: set[int] = set()
+
+    def getValueState(self, name: str, schema: str) -> Store:  # the names are Spark's
+        return self
+
+    def exists(self) -> bool:
+        return self.value is not None
+
+    def get(self) -> tuple[Any, ...] | None:
+        return self.value
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.value = value
+
+    def listTimers(self) -> Iterator[int]:
+        return iter(self.timers)
+
+    def registerTimer(self, at: int) -> None:
+        self.timers.add(at)
+
+    def deleteTimer(self, at: int) -> None:
+        self.timers.discard(at)
+
+
+class Watermark:
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def getCurrentWatermarkInMs(self) -> int:
+        return self.at
+
+
+def program_of(epl: str) -> Program:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(epl)
+    modules = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
+    last = modules[-1][0]
+    created = [(s, m) for s, m in modules if not isinstance(s, CreateSchemaStatement)]
+    steps = tuple(Step(s.name, replace(m, statements=(s,)), s is last) for s, m in created)
+    types = tuple(t for name, t in runtime.catalog.event_types.items() if name in ("T", "Q"))
+    inputs = ((0, "T", ("ts", "s", "n"), ("a0", "a1", "a2")), (1, "Q", ("ts", "s", "p"), ("b0", "b1", "b2")))
+    outputs = ((last.name, last.output_type),)
+    return Program(steps, types, inputs, outputs, runtime.catalog.event_types, Config(), 0)
+
+
+def history(seed: int, count: int = 120) -> list[Event]:
+    rng, now, found = random.Random(seed), 1000, []
+    for number in range(count):
+        now += rng.choice((0, 0, 100, 400, 1500))
+        found.append((rng.choice((0, 0, 0, 1)), now, number, (now, rng.choice("abc"), rng.randrange(100))))
+    return found
+
+
+def table(events: list[Event]) -> pa.RecordBatch:
+    columns: dict[str, list[Any]] = {name: [e[i] for e in events] for i, name in enumerate((TAG, TIME, SEQ))}
+    for tag, letter in ((0, "a"), (1, "b")):
+        for i in range(3):
+            columns[f"{letter}{i}"] = [e[3][i] if e[0] == tag else None for e in events]
+    kinds = [pa.int32(), pa.int64(), pa.int64(), *[pa.int64(), pa.string(), pa.int64()] * 2]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def expected(epl: str, events: list[Event], until: int) -> list[tuple[Any, ...]]:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    name = runtime.deploy(epl).statements[-1].name
+    found: list[tuple[Any, ...]] = []
+
+    def take(delta: Any) -> None:
+        found.extend((delta.time, "insert", *row.values()) for row in delta.insert or ())
+        found.extend((delta.time, "remove", *row.values()) for row in delta.remove or ())
+
+    runtime.statement(name).add_listener(take)
+    for tag, time, _, values in events:
+        runtime.advance(time, stepping=True)
+        names = ("ts", "s", "n") if tag == 0 else ("ts", "s", "p")
+        runtime.send("TQ"[tag], dict(zip(names, values, strict=True)))
+    runtime.advance(until, stepping=True)
+    return found
+
+
+def streamed(program: Program, events: list[Event], seed: int, sequenced: bool = True) -> tuple[list[Any], list[str]]:
+    """The rows, by time of delivery, and the errors; a new processor for each micro-batch, as after a restart."""
+    rng, store, watermark = random.Random(seed), Store(), 0
+    rows: list[tuple[Any, ...]] = []
+    errors: list[str] = []
+    left = list(events)
+    size = rng.choice((7, 40))
+    while True:
+        processor = Hosted(program, sequenced)
+        processor.init(store)  # type: ignore[arg-type]
+        part, left = left[:size], left[size:]
+        given = part if not sequenced else rng.sample(part, len(part))
+        payload = iter([Row(payload=packed(table(given)))])
+        taken = list(processor.handleInputRows(0, payload, Watermark(watermark))) if part else []
+        if any(timer <= watermark for timer in store.timers):
+            taken += processor.handleExpiredTimer(0, Watermark(watermark), None)
+        for row in taken:
+            for batch in pa.ipc.open_stream(row["payload"]):
+                assert batch.schema == output_schema(program)[1]
+                for each in batch.to_pylist():
+                    if each["error"] is not None:
+                        errors.append(each["error"])
+                    else:
+                        rows.append((each["time"], each["kind"], *each["s0"].values()))
+        if not part and watermark == 10**7:
+            return rows, errors
+        watermark = max([watermark, *(e[1] for e in part)]) if left else 10**7
+
+
+@pytest.mark.parametrize("epl", QUERIES)
+def test_the_rows_are_those_of_a_kernel_whose_clock_stops_when_something_is_due(epl: str) -> None:
+    program = program_of(epl)
+    for seed in range(3):
+        events = history(seed)
+        rows, errors = streamed(program, events, seed)
+        assert (rows, errors) == (expected(epl, events, 10**7), [])
+
+
+def test_without_a_sequence_events_of_one_time_count_as_they_come() -> None:
+    program = program_of("select irstream s, n from T#length(2)")
+    events = [(0, 5, 0, (5, "a", i)) for i in range(7)]
+    assert [row[3] for row in streamed(program, events, 1, sequenced=False)[0] if row[1] == "insert"] == list(range(7))
+
+
+def test_late_events_are_left_out_and_told_of() -> None:
+    program = program_of("select s, n from T")
+    store = Store()
+    for given, watermark in (([1, 2], 0), ([3], 2), ([2, 1, 4], 3), ([], 9)):
+        processor = Hosted(program, True)
+        processor.init(store)  # type: ignore[arg-type]
+        events = [(0, time, watermark * 10 + i, (time, "x", time)) for i, time in enumerate(given)]
+        payloads = [Row(payload=packed(table(events)))] if events else []
+        rows = processor.handleInputRows(0, iter(payloads), Watermark(watermark))
+        found = [r for row in rows for batch in pa.ipc.open_stream(row["payload"]) for r in batch.to_pylist()]
+        if watermark == 3:
+            assert [r["error"] for r in found if r["error"]] == [
+                "2 events of T, the first at 1, were left out: the watermark had passed 2"
+            ]
+        assert [r["s0"]["c1"] for r in found if r["error"] is None] == {0: [], 2: [1, 2], 3: [3], 9: [4]}[watermark]
