@@ -270,7 +270,7 @@ def _line(text: str) -> None:
         sys.stderr.flush()
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     _told(DONE, f"warning: {message}")
 
 

@@ -191,7 +191,7 @@ def test_a_streaming_frame_and_other_things_are_refused_at_once(spark: SparkSess
 
 
 def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
-    cep = bench("ts long, n long", "@name('q') select n from A; @name('r') select n from A#lastevent")
+    cep = bench("ts long, n long", "@name('q') select n + 1 as m from A; @name('r') select n from A#lastevent")
     frame = spark.createDataFrame([(1, 1)], "ts bigint, n bigint")
 
     def kept(**options: Any) -> bool:
@@ -201,5 +201,5 @@ def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
         return found
 
     assert not kept(statements=["q"]) and kept(statements=["q"], persist=True)
-    cep.run("@name('s') select n from A(n > 1)")
+    cep.run("@name('s') select n + 2 as m from A(n > 1)")
     assert kept() and not kept(persist=False)

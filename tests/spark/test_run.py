@@ -244,7 +244,7 @@ def test_spark_frames_without_a_sequence_say_how_ties_are_broken(spark: SparkSes
 
 def test_a_sequence_number_must_not_repeat(spark: SparkSession) -> None:
     frame = pd.DataFrame({"ts": [1, 2, 2], "n": [1, 2, 3], "number": [0, 1, 1]})
-    cep = bench_of("@name('q') select n from A", {"A": frame}, None)
+    cep = bench_of("@name('q') select n from A#lastevent", {"A": frame}, None)
     with pytest.raises(EventError, match="two events of A at time 2 have the sequence number 1"):
         cep.spark({"A": frame}, sequence="number", session=spark).to_pandas("q")
 
