@@ -19,6 +19,7 @@ nested event; ``X | None`` is X, because every EPL type has null.
 
 from __future__ import annotations
 
+import os
 import types as pytypes
 import typing
 from collections.abc import Hashable, Mapping, Sequence
@@ -33,6 +34,8 @@ import pandas as pd
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
+from cepbook.session.files import CSV, PARQUET, parquet_head, read_file
+from cepbook.session.frames import is_arrow, is_spark, schema_properties
 from cepbook.session.validate import EventTypes
 
 _PYTHON: dict[object, t.Type] = {
@@ -105,6 +108,11 @@ def _check_time(name: str, time: str, properties: Mapping[str, t.Type]) -> None:
 
 
 def _properties(name: str, source: object, known: EventTypes, nested: dict[str, EventType]) -> dict[str, t.Type]:
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and source.lower().endswith((*PARQUET, *CSV))):
+        path = os.fspath(source)
+        source = parquet_head(path) if path.lower().endswith(PARQUET) else read_file(path)
+    if is_arrow(source) or is_spark(source):
+        return schema_properties(name, source, nested)
     if isinstance(source, pd.DataFrame):
         return frame_properties(source)
     if isinstance(source, Mapping):
@@ -118,7 +126,8 @@ def _properties(name: str, source: object, known: EventTypes, nested: dict[str, 
         return {n: _of_annotation(f"{source.__name__}.{n}", hints[n], known, nested) for n in names}
     raise UsageError(
         f"event type `{name}` cannot be made from {type(source).__name__}: "
-        "expected a DataFrame, a dataclass, a TypedDict or a dict of name -> type"
+        "expected a DataFrame (pandas, Spark), an Arrow table, the path of a Parquet or CSV file, a dataclass, "
+        "a TypedDict or a dict of name -> type"
     )
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
+from cepbook.session.frames import frame_of_table
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".csv.zst")
@@ -31,10 +32,10 @@ Columns = Mapping[str, bool]
 """Columns that are wanted: name -> whether it is read as text."""
 
 
-def columns_of(event_type: EventType, time: str | None = None) -> Columns:
-    """The columns that events of a type need, and that of their time."""
+def columns_of(event_type: EventType, *others: str | None) -> Columns:
+    """The columns that events of a type need, and `others`: those of their time and sequence."""
     found = {name: of.name in ("string", "char") for name, of in event_type.properties.items()}
-    return found if time is None or time in found else {**found, time: False}
+    return found | {name: False for name in others if name is not None and name not in found}
 
 
 def read_file(path: str, columns: Columns | None = None) -> pd.DataFrame:
@@ -55,15 +56,32 @@ def read_file(path: str, columns: Columns | None = None) -> pd.DataFrame:
 
 
 def _parquet(path: str, columns: Columns | None) -> pd.DataFrame:
+    parquet = _reader()
+    try:
+        present = set(parquet.read_schema(path).names)
+        wanted = None if columns is None else [c for c in columns if c in present]
+        return frame_of_table(parquet.read_table(path, columns=wanted))
+    except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def parquet_head(path: str) -> Any:
+    """The columns of a Parquet file, as an Arrow table without rows. Errors as `read_file`."""
+    parquet = _reader()
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    try:
+        return parquet.read_schema(path).empty_table()
+    except (ValueError, OSError) as error:
+        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+
+
+def _reader() -> Any:
     try:
         from pyarrow import parquet  # optional: only Parquet files need it
     except ImportError:
         raise UsageError("reading Parquet files needs pyarrow: pip install pyarrow") from None
-    try:
-        present = set(parquet.read_schema(path).names)
-        return pd.read_parquet(path, columns=None if columns is None else [c for c in columns if c in present])
-    except (ValueError, OSError) as error:  # Arrow's errors are subclasses of these
-        raise EventError(f"{path!r} cannot be read as a Parquet file: {error}") from error
+    return parquet
 
 
 def _csv(path: str, columns: Columns | None) -> pd.DataFrame:

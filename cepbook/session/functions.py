@@ -36,7 +36,7 @@ from typing import Any, TypeVar, overload
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang.catalog import FunctionType
-from cepbook.lang.types import OBJECT, Type
+from cepbook.lang.types import OBJECT
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.define import of_annotation
 from cepbook.session.reference import Rows, replaced_rows
@@ -67,14 +67,16 @@ class FromPython:
         with self._lock, self._stage.undisturbed():
             replaced_rows(self.runtime, name, rows)
 
-    def register_function(self, name: str, fn: Callable[..., Any], *, returns: Type = OBJECT) -> None:
-        """Make a Python function callable from EPL; `returns` is its EPL type.
+    def register_function(self, name: str, fn: Callable[..., Any], *, returns: Any = OBJECT) -> None:
+        """Make a Python function callable from EPL; `returns` is its EPL type, its name (``"long"``) or an annotation.
 
-        Raises UsageError when EPL has the name for itself: reserved words, its own functions and aggregates.
+        Raises UsageError for an unknown type, and when EPL has the name for itself: reserved words, functions,
+        aggregates.
         """
         if not callable(fn):
             raise UsageError(f"`{name}` must be a function, not {type(fn).__name__}")
-        self._register(name, fn, FunctionType(returns))
+        of = of_annotation(f"{name} -> …", returns, self.runtime.catalog.event_types)[0]
+        self._register(name, fn, FunctionType(of))
 
     @overload
     def function(self, code: Code) -> Code: ...

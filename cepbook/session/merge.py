@@ -1,4 +1,7 @@
-"""The total order of a replay: events of several sources by (time, order of the sources, order in the source)."""
+"""The total order of a replay: events of several sources by (time, sequence, order of sources, order in one).
+
+Without sequence numbers the sources' own order counts.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,25 @@ class _Head:
     def times(self) -> list[int]:
         return [] if self.chunk is None else self.chunk.times
 
+    @property
+    def sequences(self) -> list[int]:
+        """Of the chunk; empty when events have none."""
+        return [] if self.chunk is None or self.chunk.sequences is None else self.chunk.sequences
+
+    @property
+    def last(self) -> tuple[int, int, int]:
+        """Where the chunk's last event stands in the total order."""
+        return self.times[-1], self.sequences[-1] if self.sequences else 0, self.number
+
+    def behind(self, bound: tuple[int, int, int]) -> int:
+        """Where the events begin that come behind `bound` in the total order."""
+        time, sequence, number = bound
+        search = bisect_right if self.number <= number else bisect_left
+        if not self.sequences:
+            return search(self.times, time, self.at)
+        start = bisect_left(self.times, time, self.at)
+        return search(self.sequences, sequence, start, bisect_right(self.times, time, start))
+
     def fill(self) -> bool:
         """Whether there is an unread event, fetching the next chunk when this one is used up."""
         while self.at >= len(self.times):
@@ -110,11 +132,10 @@ class Merge:
 
     def _take_merged(self, heads: list[_Head], most: int, limit: int | None) -> list[Part]:
         # Beyond the end of the chunk that ends first its source may have more, so the order is not known yet.
-        bound = min((head.times[-1], head.number) for head in heads)
+        bound = min(head.last for head in heads)
         ends = []
         for head in heads:
-            search = bisect_right if head.number <= bound[1] else bisect_left
-            end = search(head.times, bound[0], head.at)
+            end = head.behind(bound)
             if limit is not None:
                 end = bisect_right(head.times, limit, head.at, end)
             ends.append(min(end, head.at + most))
@@ -122,7 +143,9 @@ class Merge:
         if sum(1 for count in counts if count) <= 1:
             return [head.part(count) for head, count in zip(heads, counts, strict=True) if count]
         times = np.concatenate([np.array(h.times[h.at : end], "int64") for h, end in zip(heads, ends, strict=True)])
-        order = np.argsort(times, kind="stable")[:most]  # stable: at equal times the earlier source goes first
+        numbers = [h.sequences[h.at : end] for h, end in zip(heads, ends, strict=True)]
+        keys = (np.concatenate([np.array(n, "int64") for n in numbers]), times) if any(numbers) else (times,)
+        order = np.lexsort(keys)[:most]  # stable: at equal times and sequences the earlier source goes first
         places = np.full(len(times), len(times))
         places[order] = np.arange(len(order))
         parts = []

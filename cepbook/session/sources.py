@@ -29,6 +29,7 @@ from cepbook.session.clock import in_range, to_time, unit
 from cepbook.session.columns import Read, Values, column_reader, event_times, row_name, shared
 from cepbook.session.define import check_columns
 from cepbook.session.files import columns_of, read_file
+from cepbook.session.frames import as_pandas
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
@@ -37,12 +38,16 @@ EVENT_CHUNK = 256  # events that are read ahead of a generator
 
 
 class Chunk:
-    """Consecutive events of one source: `times` ascending in ms, and any property as a list of engine values."""
+    """Consecutive events of one source: `times` ascending in ms, and any property as a list of engine values.
 
-    __slots__ = ("_columns", "_read", "times")
+    `sequences`, when there are any, order events of one time.
+    """
 
-    def __init__(self, times: list[int], read: Callable[[str], Values]) -> None:
+    __slots__ = ("_columns", "_read", "sequences", "times")
+
+    def __init__(self, times: list[int], read: Callable[[str], Values], sequences: list[int] | None = None) -> None:
         self.times = times
+        self.sequences = sequences
         self._read = read
         self._columns: dict[str, Values] = {}
 
@@ -82,19 +87,21 @@ class Wanted:
     late: Late = "error"
     until: int | None = None
     second: int = 1000
+    sequence: str | None = None
 
 
 def open_source(given: object, wanted: Wanted) -> Source:
     """The source for a DataFrame, a path or an iterable of events. Checks all that can be checked before reading."""
     if isinstance(given, str | os.PathLike):
-        given = read_file(os.fspath(given), columns_of(wanted.event_type, wanted.time))
+        given = read_file(os.fspath(given), columns_of(wanted.event_type, wanted.time, wanted.sequence))
+    given = as_pandas(given)
     if isinstance(given, pd.DataFrame):
         return FrameSource(given, wanted)
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise UsageError(
             f"events of `{wanted.event_type.name}` cannot come from {type(given).__name__}: "
-            "expected a DataFrame, a path of a Parquet, CSV or JSON-lines file, or an iterable of dicts or of "
-            "dataclass instances"
+            "expected a DataFrame, an Arrow table, a path of a Parquet, CSV or JSON-lines file, or an iterable of "
+            "dicts or of dataclass instances"
         )
     return EventSource(given, wanted)
 
@@ -105,6 +112,7 @@ class Given:
 
     sources: Mapping[str, object]
     time: str | Mapping[str, str] | None
+    sequence: str | Mapping[str, str] | None
     types: EventTypes
     sort: bool
     late: Late
@@ -116,7 +124,10 @@ class Given:
         for name, source in self.sources.items():
             event_type = find_type(name, self.types)
             column = time_column(event_type, self.time)
-            wanted = Wanted(event_type, column, self.types, self.sort, self.late, until, self.second)
+            number = self.sequence if isinstance(self.sequence, str | None) else self.sequence.get(name)
+            if number is None and self.sequence is not None:
+                raise UsageError(f"sequence= names no column for `{name}`")
+            wanted = Wanted(event_type, column, self.types, self.sort, self.late, until, self.second, number)
             found.append(open_source(source, wanted))
         return found
 
@@ -147,7 +158,9 @@ class FrameSource:
         self._time_column = wanted.time if property_type == LONG else None
         self.late = 0
         times = event_times(f"time column `{wanted.time}` of `{name}`", time, wanted.second)
-        self._times, self._order = self._in_order(times, wanted, frame.index)
+        numbers = _sequences(frame, wanted)
+        self._times, self._order = self._in_order(times, numbers, wanted, frame.index)
+        self._sequences = numbers if numbers is None or self._order is None else numbers[self._order]
         for extreme in self._times[[0, -1]].tolist() if len(times) else ():
             try:
                 in_range(extreme, wanted.second)
@@ -159,9 +172,15 @@ class FrameSource:
         self.first_time = int(self._times[0]) if self.total else None
 
     def _in_order(
-        self, times: npt.NDArray[np.int64], wanted: Wanted, index: pd.Index[Any]
+        self,
+        times: npt.NDArray[np.int64],
+        numbers: npt.NDArray[np.int64] | None,
+        wanted: Wanted,
+        index: pd.Index[Any],
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp] | None]:
         backwards = times[1:] < times[:-1]
+        if numbers is not None:
+            return self._in_sequence(times, numbers, wanted, index)
         if not backwards.any():
             return times, None
         if wanted.sort:
@@ -174,10 +193,27 @@ class FrameSource:
         at = int(backwards.argmax()) + 1
         raise _backwards(row_name(index, at), self.type_name, int(times[at]), int(times[at - 1]), wanted.second)
 
+    def _in_sequence(
+        self, times: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], wanted: Wanted, index: pd.Index[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+        order = np.lexsort((numbers, times))
+        if not wanted.sort and (order[1:] < order[:-1]).any():
+            at = int((order[1:] < order[:-1]).argmax()) + 1
+            place = row_name(index, int(order[at]))
+            raise EventError(f"{place} of `{self.type_name}` is not in the order of time and sequence")
+        sorted_times, sorted_numbers = times[order], numbers[order]
+        same = (sorted_times[1:] == sorted_times[:-1]) & (sorted_numbers[1:] == sorted_numbers[:-1])
+        if same.any():
+            at = int(same.argmax())
+            raise _undefined(self.type_name, int(sorted_times[at]), int(sorted_numbers[at]))
+        return sorted_times, order
+
     def chunks(self) -> Iterator[Chunk]:
         for start in range(0, self.total, FRAME_CHUNK):
             times = self._times[start : start + FRAME_CHUNK].tolist()
-            yield Chunk(times, partial(self._column, start, times))
+            numbers = self._sequences
+            own = None if numbers is None else numbers[start : start + len(times)].tolist()
+            yield Chunk(times, partial(self._column, start, times), own)
 
     def _column(self, start: int, times: list[int], name: str) -> Values:
         if name == self._time_column:
@@ -193,6 +229,26 @@ class FrameSource:
             self._readers[column] = values, read = shared(values, read)
             self._sorted.add(column)
         return values, read
+
+
+def _undefined(name: str, time: int, number: int) -> EventError:
+    return EventError(
+        f"two events of {name} at time {time} have the sequence number {number}: their order is not defined"
+    )
+
+
+def _sequences(frame: pd.DataFrame, wanted: Wanted) -> npt.NDArray[np.int64] | None:
+    if wanted.sequence is None:
+        return None
+    name = wanted.event_type.name
+    where = f"sequence column `{wanted.sequence}` of `{name}`"
+    if wanted.sequence not in frame.columns:
+        hint = hint_line(wanted.sequence, [str(c) for c in frame.columns])
+        raise EventError(f"the DataFrame for `{name}` has no sequence column `{wanted.sequence}`{hint}")
+    values = frame[wanted.sequence]
+    if values.isna().any() or not pd.api.types.is_integer_dtype(values.dtype):
+        raise EventError(f"{where}: a sequence is whole numbers without gaps, not {values.dtype}")
+    return values.to_numpy(dtype="int64")
 
 
 def _backwards(place: str, name: str, time: int, before: int, second: int) -> EventError:
@@ -232,11 +288,14 @@ class EventSource:
         self.first_time = None
         self._events = events
         self._wanted = wanted
-        self._check = EventCheck(wanted.event_type, wanted.types, also=(wanted.time,), second=wanted.second)
+        also = (wanted.time,) if wanted.sequence is None else (wanted.time, wanted.sequence)
+        self._check = EventCheck(wanted.event_type, wanted.types, also=also, second=wanted.second)
 
     def chunks(self) -> Iterator[Chunk]:
         number, last = 0, None
+        latest: int | None = None
         times: list[int] = []
+        sequences: list[int] | None = None if self._wanted.sequence is None else []
         rows: list[dict[str, Any]] = []
         failure: EventError | None = None
         events = iter(self._events)
@@ -257,6 +316,9 @@ class EventSource:
                         raise _backwards(f"row {number}", self.type_name, time, last, self._wanted.second)
                     self.late += 1
                 else:
+                    if sequences is not None:
+                        latest = self._sequence(event, time, latest if time == last else None)
+                        sequences.append(latest)
                     times.append(time)
                     rows.append(row)
                     last = time
@@ -265,10 +327,11 @@ class EventSource:
                 failure = EventError(f"{prefix}{error}")
             number += 1
             if len(times) >= EVENT_CHUNK:
-                yield Chunk(times, partial(_pick, rows))
+                yield Chunk(times, partial(_pick, rows), sequences)
                 times, rows = [], []
+                sequences = None if sequences is None else []
         if times:
-            yield Chunk(times, partial(_pick, rows))
+            yield Chunk(times, partial(_pick, rows), sequences)
         if failure is not None:
             raise failure
 
@@ -282,6 +345,19 @@ class EventSource:
             return in_range(to_time(value, second), second) if given is not None else 0
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
+
+
+    def _sequence(self, event: object, time: int, before: int | None) -> int:
+        """The event's sequence number, which is above that `before` it at the same time."""
+        name = self._wanted.sequence or ""
+        given = (as_mapping(event) or {}).get(name)
+        if isinstance(given, bool) or not isinstance(given, int | np.integer):
+            raise EventError(f"the sequence number `{name}` is a whole number, not {given!r}")
+        if before is not None and given == before:
+            raise _undefined(self.type_name, time, before)
+        if before is not None and given < before:
+            raise EventError(f"the sequence number goes back from {before} to {given} at time {time}")
+        return int(given)
 
 
 def _pick(rows: list[dict[str, Any]], name: str) -> Values:

@@ -248,10 +248,11 @@ class Workbench(FromPython, Inward, Outward):
     def define(
         self, name: str, source: object, *, time: str | None = None, inherits: str | Sequence[str] = ()
     ) -> EventType:
-        """Define an event type from a DataFrame, a dataclass, a TypedDict or a dict of name -> type.
+        """Define an event type from a DataFrame, an Arrow table, a path of a Parquet file, a dataclass, a TypedDict or
+        a dict of name -> type.
 
-        See `cepbook.session.define` for how dtypes and annotations become EPL types. `time` is the property that
-        `replay` takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
+        See `cepbook.session.define` and `frames` for how they become EPL types. `time` is the property that `replay`
+        takes the event time from. Defining the same again changes nothing. Raises UsageError naming the
         column that has no EPL type, or the statements that stand in the way of a changed type.
         """
         parents = (inherits,) if isinstance(inherits, str) else tuple(inherits)
@@ -349,6 +350,7 @@ class Workbench(FromPython, Inward, Outward):
         *,
         type: str | None = None,
         time: str | Mapping[str, str] | None = None,
+        sequence: str | Mapping[str, str] | None = None,
         until: Moment | None = None,
         limit: int | None = None,
         speed: float | None = None,
@@ -360,11 +362,12 @@ class Workbench(FromPython, Inward, Outward):
     ) -> Replay:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
-        `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, the path
-        of a Parquet or CSV file, or an iterable of dicts or dataclass instances. `time` names the column of the event
-        time (one for all, or one per type; default: the type's own): dates, ISO 8601 texts or whole ms.
+        `events` maps event types to sources; a single source comes with its `type`. A source is a DataFrame, an Arrow
+        table, a path of a Parquet or CSV file, or an iterable of dicts or dataclass instances. `time` names the column
+        of the event time (one for all, or one per type; default: the type's own): dates, ISO 8601 texts or whole ms.
 
-        Order: (time, order of `events`, order of rows); `sort=False` refuses DataFrames whose rows are not in order.
+        Order: (time, the column `sequence` if one is named, order of `events`, order of rows), as on Spark;
+        `sort=False` refuses DataFrames whose rows are not in order.
         `until` ends the replay: later events are left out and the clock advances to it. `limit` is the most events.
         `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
         in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
@@ -381,7 +384,7 @@ class Workbench(FromPython, Inward, Outward):
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types, second = self.runtime.catalog.event_types, self._config.second
-            given = Given(by_type(events, type), time, types, sort, late, second)
+            given = Given(by_type(events, type), time, sequence, types, sort, late, second)
             travel = None
             if keep is not None:
                 travel = Travel(keep, given.again, self._snapshot, self._travelled, self._moment, second)

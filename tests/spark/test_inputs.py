@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -174,6 +175,46 @@ def test_several_types_of_equal_time_come_in_the_order_given(spark: SparkSession
         mixed = {n: f if n == "A" else tables[n] for n, f in spark_frames.items()}
         for frames in (tables, spark_frames, mixed):
             alone.compare(cep.spark(frames, session=spark), order=True).assert_same()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_ties_of_two_types_are_replayed_alike_with_a_sequence(spark: SparkSession, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    numbers = rng.permutation(200)
+    tables = {
+        name: pa.table({"ts": rng.integers(0, 12, 100), "seq": numbers[half], "n": rng.integers(0, 5, 100)})
+        for name, half in (("A", slice(0, 100)), ("B", slice(100, 200)))
+    }
+    cep = Workbench()
+    for name, table in tables.items():
+        cep.define(name, table, time="ts")
+    cep.run(
+        "@name('follows') select a.seq as a, b.seq as b from pattern [every a=A -> b=B(n = a.n)];"
+        "@name('both') insert into Both select seq, n from A; insert into Both select seq, n from B;"
+        "@name('last') select irstream seq, sum(n) as total from Both#length(3)"
+    )
+    frames = {name: spark.createDataFrame(table).repartition(3) for name, table in tables.items()}
+    cep.replay(frames if seed else tables, sequence="seq").run()
+    for given in (frames, tables):
+        found = cep.compare(cep.spark(given, sequence="seq", session=spark, statements=["follows", "last"]), order=True)
+        found.assert_same()
+        assert all(v.equal > 50 for v in found.statements.values())
+
+
+def test_a_type_from_a_spark_frame_is_that_from_its_arrow_table(spark: SparkSession) -> None:
+    schema = (
+        "b tinyint, s smallint, i int, l bigint, f float, d double, big decimal(20,0), dec decimal(10,2), t string,"
+        "ok boolean, at timestamp, day date, xs array<int>, p struct<a: int>, m map<string, int>"
+    )
+    frame = spark.createDataFrame([], schema)
+    found = [Workbench().define("E", given) for given in (frame, frame.toArrow())]
+    assert found[0] == found[1]
+    assert " ".join(str(of) for of in found[0].properties.values()) == (
+        "byte short int long float double biginteger bigdecimal string boolean long long int[] E_p map"
+    )
+    with pytest.raises(UsageError, match="a streaming DataFrame has no end"):
+        cep = bench("timestamp long, value long")
+        cep.replay({"A": spark.readStream.format("rate").load()}, time="timestamp")
 
 
 def test_a_streaming_frame_and_other_things_are_refused_at_once(spark: SparkSession, tmp_path: Path) -> None:
