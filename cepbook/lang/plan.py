@@ -121,12 +121,14 @@ class Subquery(PlanNode):
 class Assignment(PlanNode):
     """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
 
-    With an `index` it is the value of that element of an array; an index out of range is a failure at run time.
+    With an `index` it is the value of that element of an array; an index out of range is a failure at run time. With
+    a `path` of properties it is that of the event that the variable holds, of one within that, …; null is a failure.
     """
 
     variable: str
     value: Expr
     index: Expr | None = None
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ def new_values(assignments: Sequence[Assignment], scope: Scope) -> dict[str, str
             with_one = source.bind("_with_element", with_element)
             before = assigned.get(name, lower.present(scope, name))
             code = f"{with_one}({before}, {lower.value(here, assignment.index)}, {code})"
+        elif assignment.path:
+            with_part = source.bind("_with_property", with_property)
+            before = assigned.get(name, lower.present(scope, name))
+            code = f"{with_part}({before}, {source.const(assignment.path)}, {code})"
         source.line(f"v{number} = {code}", assignment.span)
         assigned = {**assigned, name: f"v{number}"}
     return assigned
@@ -42,3 +46,11 @@ def with_element(array: list[Any] | None, index: int | None, value: Any) -> list
     if not 0 <= index < len(array):
         raise ValueError(f"the array has {len(array)} elements, there is no element {index}")
     return [*array[:index], value, *array[index + 1 :]]
+
+
+def with_property(event: Mapping[str, Any] | None, path: Sequence[str], value: Any) -> dict[str, Any]:
+    """A copy of `event` with another value at `path`. Errors: ValueError for null, there or on the way."""
+    if event is None:
+        raise ValueError(f"there is no event whose `{path[0]}` could be assigned: it is null")
+    first, *rest = path
+    return {**event, first: with_property(event.get(first), rest, value) if rest else value}

@@ -24,10 +24,11 @@ def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[p
     wildcard = wins = False  # columns win over those of ``e.*``
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in items:
-        if item.eventbean:
-            scope.problems.unsupported("@eventbean", item.span)
         if item.expr is not None:
             value = bind_expr(item.expr, scope)
+            if item.eventbean and not _of_events(value.type):
+                fact = f"@eventbean is for events, `{unparse(item.expr)}` is {describe(value.type)}"
+                scope.problems.add("type-mismatch", fact, item.span, "leave it out")
             plain.append(plan.Column(item.alias or _unnamed(item.expr, value, functions), value, span=item.span))
         elif item.stream is not None and (tag := _tag(item.stream, scope)) is not None:
             if item.alias is None:
@@ -51,6 +52,12 @@ def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[p
     columns, wildcard = shown_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
     _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard
+
+
+def _of_events(type_: t.Type) -> bool:
+    """Whether a column has events, or rows; that is what it shows, with ``@eventbean`` and without."""
+    of = type_.of or type_
+    return of in (ERROR, t.MAP) or of.event is not None or of.fields is not None
 
 
 def _unnamed(node: ast.Expr, value: x.Expr, functions: Collection[str]) -> str:

@@ -131,11 +131,10 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
         elif isinstance(column.value, x.StructOf) and type_.of is not None and type_.of.event is not None:
             found[name] = Column(name, x.ArrayOf(type_, (column.value,), span=column.span), span=column.span)
         elif not _fits(column.value.type, type_, target, module):
-            module.problems.add(
-                "type-mismatch",
-                f"property `{name}` of `{target.name}` is {describe(type_)}, selected is {describe(column.value.type)}",
-                column.span,
-            )
+            has = column.value.type
+            fact = f"property `{name}` of `{target.name}` is {describe(type_)}, selected is {describe(has)}"
+            hint = f"cast it: cast(…, {type_})" if t.is_numeric(has) and t.is_numeric(type_) else None
+            module.problems.add("type-mismatch", fact, column.span, hint)
         else:
             found[name] = Column(name, coerce(column.value, type_), span=column.span)
     if source is not None and not columns and dict(source.properties) == dict(target.properties):

@@ -44,7 +44,7 @@ def _check_window(source: ast.StreamSource, stream: plan.StreamNode, directed: b
     windowed = not isinstance(stream, plan.Source) or stream.store is not None
     if source.unidirectional and not isinstance(stream, plan.Source):
         fact = "a unidirectional stream keeps no events, so it takes no data window"
-        scope.problems.add("wrong-parameter", fact, source.span)
+        scope.problems.add("wrong-parameter", fact, source.span, "leave out the data window, or `unidirectional`")
     if not source.unidirectional and not windowed:
         fact = "a stream of a join needs a data window: without one nothing is there to be joined"
         hint = "add one, such as #lastevent, #keepall or #time(1 min)"

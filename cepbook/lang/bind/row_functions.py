@@ -76,7 +76,9 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     if _unknown(scope) or len(scope.streams) > 1:  # which window it is, the value tells
         return
     if not windows:
-        scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, "add one, such as #keepall")
+        stored = any(stream.name in scope.module.catalog.stores for stream in scope.streams)
+        hint = "it is not for rows of named windows and tables" if stored else "add one, such as #keepall"
+        scope.problems.fail("wrong-parameter", f"`{name}` needs a data window", step.span, hint)
     if len(windows) > 1:
         shown = " and ".join(f"`{window}`" for window in windows)
         scope.problems.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)

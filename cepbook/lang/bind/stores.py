@@ -188,7 +188,7 @@ def bind_create_index(
 def _index_column(key: ast.Expr, kind: str, target: Target, module: Module) -> tuple[str, str] | None:
     plain = isinstance(key, ast.Chain) and len(key.steps) == 1 and key.steps[0].args is None
     if kind not in ("hash", "btree"):
-        module.problems.unsupported("an index of this kind", key.span)
+        module.problems.unsupported(f"an index of kind `{kind}`", key.span, "there are hash, for equality, and btree")
         return None
     if not plain:
         module.problems.add("wrong-parameter", "an index is on columns", key.span)

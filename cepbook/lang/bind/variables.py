@@ -118,7 +118,7 @@ def bind_assignments(nodes: Sequence[ast.Assignment], scope: Scope) -> tuple[pla
 
 def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
     value = bind_expr(node.value, scope)
-    step = _target(node, scope)
+    step, rest = _target(node, scope)
     variable = scope.module.catalog.variables.get(step.name)
     if variable is None:
         if step.name in scope.module.dropped:
@@ -129,6 +129,8 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
         scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable(variable, step, scope)
     scope.module.need("variable", step.name)
+    if rest:
+        return _part(step, rest, variable.type, value, node, scope)
     if step.index is None:
         return plan.Assignment(step.name, fitted(value, step.name, variable.type, scope), span=node.span)
     if variable.type.of is None:
@@ -142,14 +144,33 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
     return plan.Assignment(step.name, element, index, span=node.span)
 
 
-def _target(node: ast.Assignment, scope: Scope) -> ast.NameStep:
-    """The one name that is assigned, maybe with an index."""
+def _part(
+    step: ast.NameStep, rest: Sequence[ast.NameStep], type_: Type, value: x.Expr, node: ast.Assignment, scope: Scope
+) -> plan.Assignment:
+    """``variable.property = value``: the variable gets an event with another value of that property."""
+    shown, known = step.name, scope.module.catalog.event_types
+    for inner in rest:
+        event = known.get(type_.event or "")
+        if event is None or step.index is not None:
+            fact = f"`{shown}` is {describe(type_)}: it has no properties to be assigned"
+            scope.problems.fail("type-mismatch", fact, step.span, "assign all of it" if step.index is None else None)
+        if inner.name not in event.properties:
+            hint = did_you_mean(inner.name, event.properties)
+            scope.problems.fail("unknown-property", f"no property `{inner.name}` in `{event.name}`", inner.span, hint)
+        shown, type_, step = f"{shown}.{inner.name}", event.properties[inner.name], inner
+    if step.index is not None:
+        fact = f"an element of `{shown}` cannot be assigned, which is a property of an event"
+        scope.problems.fail("wrong-parameter", fact, step.span, "assign all of it")
+    path = tuple(inner.name for inner in rest)
+    return plan.Assignment(shown.split(".", 1)[0], fitted(value, shown, type_, scope), path=path, span=node.span)
+
+
+def _target(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
+    """The name that is assigned, maybe with an index, and the properties behind it."""
     if node.target is None:
         refuse_bare(node, scope)
-    if isinstance(node.target, ast.Chain) and len(node.target.steps) == 1 and node.target.steps[0].args is None:
-        return node.target.steps[0]
     if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
-        scope.problems.fail("not-supported-yet", "not supported yet: assigning a part of a variable", node.target.span)
+        return node.target.steps[0], node.target.steps[1:]
     scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
 
 
