@@ -1,8 +1,8 @@
 """Errors and help as a cell is typed: a comm over which the editor asks what is wrong with a text and what a word is.
 
-The front end (`labextension/src/lint.js`) sends ``{id, kind, text, cell, alone}``, with ``kind: "hover"`` also ``at``, and
-gets ``{id, found}``: a list of ``{from, to, message, hint}``, or the text of the help. Offsets count UTF-16 units, as
-JavaScript does. Nothing is run and nothing changes.
+The front end (`labextension/src/lint.js`) sends ``{id, kind, text, cell, alone}``, with ``kind: "hover"`` also ``at``.
+It gets ``{id, found}``: a list of ``{from, to, message, hint}``, or the text of the help. Offsets count UTF-16 units,
+as JavaScript does. Nothing is run and nothing changes.
 """
 
 from __future__ import annotations

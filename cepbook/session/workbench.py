@@ -14,36 +14,29 @@ from cepbook import spark as bridge
 from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.errors import BindError, Diagnostic, EventError, StatementError, UsageError
+from cepbook.errors import BindError, EventError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session import clock as clocks
 from cepbook.session.arrivals import Recorder
-from cepbook.session.checking import problems
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.functions import FromPython, Functions
+from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
-from cepbook.session.listing import statements_of
-from cepbook.session.marble import Marble, marble_of
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
 from cepbook.session.outward import Outward
 from cepbook.session.parameters import Given as Values
 from cepbook.session.parameters import with_settings
-from cepbook.session.partials import partials_frame
-from cepbook.session.partitions import partitions_of
 from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
-from cepbook.session.selectors import Selector, rows_of, selected
+from cepbook.session.selectors import Selector
 from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
-from cepbook.session.stages import explain, not_too_deep
+from cepbook.session.stages import not_too_deep
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
-from cepbook.session.stores import stores_of
-from cepbook.session.tables import changes_of
-from cepbook.session.timeline import Timeline, timeline_of
 from cepbook.session.travel import Travel
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
@@ -53,7 +46,7 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
-class Workbench(FromPython, Inward, Outward):
+class Workbench(FromPython, Inspection, Inward, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its
@@ -186,42 +179,6 @@ class Workbench(FromPython, Inward, Outward):
         if self._replay is not None:
             self._replay.stop()
             self._replay = None
-
-    def explain(self, name_or_epl: str, stage: str = "plan") -> str:
-        """What a stage of the compiler made of a deployed statement, or of any EPL text.
-
-        Stages: ``ast``, ``plan``, ``rewritten``, ``python`` (the generated code), ``coverage`` (which engines run it).
-        """
-        with not_too_deep():
-            return explain(self.runtime, name_or_epl, stage)
-
-    def problems(
-        self, epl: str, *, cell: str | None = None, dialect: str = "epl", alone: bool = False, **settings: Any
-    ) -> tuple[Diagnostic, ...]:
-        """What `run` would refuse in the same arguments, as far as the text, its names and types tell; runs nothing.
-
-        `alone`: the text is a module of its own, which sees nothing of what is deployed here.
-        """
-        return problems(self.runtime, self._owned, epl, cell, dialect, settings, alone)
-
-    def statements(self) -> pd.DataFrame:
-        """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
-        return statements_of(self.runtime, self._stage.feed)
-
-    def stores(self) -> pd.DataFrame:
-        """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.stores`)."""
-        with self._lock:
-            return stores_of(self.runtime)
-
-    @property
-    def errors(self) -> tuple[StatementError, ...]:
-        """The latest errors of statements at run time, oldest first."""
-        return tuple(self.runtime.errors)
-
-    @property
-    def failures(self) -> Mapping[str, int]:
-        """How often each statement failed at run time since the workbench began."""
-        return dict(self._stage.failed)
 
     # ---- variables
 
@@ -406,11 +363,7 @@ class Workbench(FromPython, Inward, Outward):
         """The replay that has not ended yet."""
         return self._replay if self._replay is not None and self._replay.state not in ENDED else None
 
-    # ---- reading
-
-    def feed(self, name: str) -> Feed:
-        """The latest deliveries of a statement. Deploying the statement anew gives it a new feed."""
-        return self._stage.feed(name)
+    # ---- listening and asking
 
     def on(self, name: str, fn: Listener) -> Callable[[], None]:
         """Call ``fn(delta)`` for every delivery of statement `name`, also when the statement is deployed anew.
@@ -421,39 +374,6 @@ class Workbench(FromPython, Inward, Outward):
             raise UsageError(f"a listener is a function of one delta, not {type(fn).__name__}")
         with self._lock:
             return self._stage.listen(name, fn)
-
-    def iterate(self, name: str, selector: Selector | None = None) -> list[dict[str, Any]]:
-        """The rows that the statement's iterator shows now; of its context's partitions by ascending id.
-
-        `selector` tells which partitions: an id, several ids, a dict of property values, a function of the properties,
-        or what `cepbook.session.selectors` makes. Raises UsageError for an unknown name, and for a selector of a
-        statement without a context or of another kind than the context.
-        """
-        with self._lock:
-            return rows_of(self.runtime, name, selector)
-
-    def keeps_rows(self, name: str) -> bool:
-        """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.
-
-        ``@IterableUnbound`` makes a statement keep its last rows, ``Config(iterable_unbound=True)`` all of them.
-        """
-        return self._stage.statement(name).keeps_rows
-
-    def changes(self, name: str) -> pd.DataFrame:
-        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""
-        feed = self._stage.feed(name)
-        return changes_of(feed.columns(), self._stage.statement(name).output_type.properties)
-
-    def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
-        """A marble diagram of statement `name`: its last `events` arrivals, how long each was in the data window, and
-        the insert and remove stream, on one time axis. Notebooks show it as a chart.
-
-        `label` names the properties that stand for an event (default: the first text and number). The statement, with
-        what feeds it, runs again over the latest arrivals (`session.marble`). Raises UsageError for an unknown name or
-        property, and for `events` below 1 or above 200.
-        """
-        with self._lock:
-            return marble_of(self.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
 
     def query(
         self, epl: str | Prepared, selector: Selector | None = None, *, parameters: Values | None = None
@@ -470,26 +390,7 @@ class Workbench(FromPython, Inward, Outward):
         with not_too_deep():
             return Prepared(epl, self.query)
 
-    def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
-        """What the pattern of statement `name` waits for, since when, and with which events: its partial matches.
-
-        At most the first `session.partials.SHOWN`. Raises UsageError for an unknown name or a statement without a
-        pattern.
-        """
-        with self._lock:
-            return partials_frame(self.runtime, name, partition)
-
     # ---- context partitions
-
-    def partitions(self, context: str, selector: Selector | None = None) -> pd.DataFrame:
-        """The live partitions of a context, by id: their properties, statements, and what their states hold.
-
-        Properties of a nested context's level are columns such as ``PerDay.key1``; ``retained``, ``groups`` and
-        ``partials`` count events, groups and partial matches of all statements together.
-        """
-        with self._lock:
-            ids = None if selector is None else selected(self.runtime, context, selector)
-            return partitions_of(self.runtime, context, ids)
 
     def end_partition(self, context: str, partition: int) -> None:
         """End a context partition by hand, as its own condition would: what is due at its end is delivered.
@@ -509,14 +410,6 @@ class Workbench(FromPython, Inward, Outward):
             raise UsageError(f"a partition listener is a function of one notice, not {type(fn).__name__}")
         with self._lock:
             return self._stage.listen_to_partitions(context, fn)
-
-    def timeline(self, context: str, *, partitions: int = 50) -> Timeline:
-        """When the last `partitions` partitions of a context were allocated and deallocated. Notebooks show a chart.
-
-        Raises UsageError for an unknown context, and for `partitions` below 1 or above 500.
-        """
-        with self._lock:
-            return timeline_of(self.runtime, self._stage.lives.of(context), context, partitions)
 
     def rehearsal(self) -> Workbench:
         """A workbench of the same functions, event types and statements in their first state, its clock at the start.

@@ -1,4 +1,4 @@
-"""EPL cells as a person types them: coloured, completed, checked and explained at once, replaced when they run again."""
+"""EPL cells as a person types them: coloured, completed, checked and explained at once, replaced when run again."""
 
 from __future__ import annotations
 

@@ -1,0 +1,132 @@
+"""What a workbench tells of itself without a change: what is deployed and how, rows, matches, context partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+import pandas as pd
+
+from cepbook.errors import Diagnostic, StatementError
+from cepbook.feeds import Feed
+from cepbook.session.checking import problems
+from cepbook.session.listing import statements_of
+from cepbook.session.marble import Marble, marble_of
+from cepbook.session.modules import Owned
+from cepbook.session.partials import partials_frame
+from cepbook.session.partitions import partitions_of
+from cepbook.session.selectors import Selector, rows_of, selected
+from cepbook.session.stage import Stage
+from cepbook.session.stages import explain, not_too_deep
+from cepbook.session.stores import stores_of
+from cepbook.session.tables import changes_of
+from cepbook.session.timeline import Timeline, timeline_of
+
+
+class Inspection:
+    """The part of a workbench that looks."""
+
+    _lock: RLock
+    _stage: Stage
+    _owned: Mapping[str, Owned]
+
+    def statements(self) -> pd.DataFrame:
+        """All statements, in order of deployment: name, kind, context, what they read, columns, rows, text."""
+        return statements_of(self._stage.runtime, self._stage.feed)
+
+    def stores(self) -> pd.DataFrame:
+        """All named windows and tables: kind, context, keys, indexes and sizes, rows, columns (`session.stores`)."""
+        with self._lock:
+            return stores_of(self._stage.runtime)
+
+    @property
+    def errors(self) -> tuple[StatementError, ...]:
+        """The latest errors of statements at run time, oldest first."""
+        return tuple(self._stage.runtime.errors)
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How often each statement failed at run time since the workbench began."""
+        return dict(self._stage.failed)
+
+    def explain(self, name_or_epl: str, stage: str = "plan") -> str:
+        """What a stage of the compiler made of a deployed statement, or of any EPL text.
+
+        Stages: ``ast``, ``plan``, ``rewritten``, ``python`` (the generated code), ``coverage`` (which engines run it).
+        """
+        with not_too_deep():
+            return explain(self._stage.runtime, name_or_epl, stage)
+
+    def problems(
+        self, epl: str, *, cell: str | None = None, dialect: str = "epl", alone: bool = False, **settings: Any
+    ) -> tuple[Diagnostic, ...]:
+        """What `run` would refuse in the same arguments, as far as the text, its names and types tell; runs nothing.
+
+        `alone`: the text is a module of its own, which sees nothing of what is deployed here.
+        """
+        return problems(self._stage.runtime, self._owned, epl, cell, dialect, settings, alone)
+
+    def feed(self, name: str) -> Feed:
+        """The latest deliveries of a statement. Deploying the statement anew gives it a new feed."""
+        return self._stage.feed(name)
+
+    def iterate(self, name: str, selector: Selector | None = None) -> list[dict[str, Any]]:
+        """The rows that the statement's iterator shows now; of its context's partitions by ascending id.
+
+        `selector` tells which partitions: an id, several ids, a dict of property values, a function of the properties,
+        or what `cepbook.session.selectors` makes. Raises UsageError for an unknown name, and for a selector of a
+        statement without a context or of another kind than the context.
+        """
+        with self._lock:
+            return rows_of(self._stage.runtime, name, selector)
+
+    def keeps_rows(self, name: str) -> bool:
+        """Whether `to_frame` can show rows of the statement: it has a data window, or is one row of aggregates.
+
+        ``@IterableUnbound`` makes a statement keep its last rows, ``Config(iterable_unbound=True)`` all of them.
+        """
+        return self._stage.statement(name).keeps_rows
+
+    def changes(self, name: str) -> pd.DataFrame:
+        """The insert and remove rows that the statement's feed still holds: time (ms), seq, kind, the columns."""
+        feed = self._stage.feed(name)
+        return changes_of(feed.columns(), self._stage.statement(name).output_type.properties)
+
+    def marble(self, name: str, *, events: int = 20, label: str | Sequence[str] | None = None) -> Marble:
+        """A marble diagram of statement `name`: its last `events` arrivals, how long each was in the data window, and
+        the insert and remove stream, on one time axis. Notebooks show it as a chart.
+
+        `label` names the properties that stand for an event (default: the first text and number). The statement, with
+        what feeds it, runs again over the latest arrivals (`session.marble`). Raises UsageError for an unknown name or
+        property, and for `events` below 1 or above 200.
+        """
+        with self._lock:
+            return marble_of(self._stage.runtime, self._stage.arrivals, self._stage.feed(name), name, events, label)
+
+    def partials(self, name: str, partition: int | None = None) -> pd.DataFrame:
+        """What the pattern of statement `name` waits for, since when, and with which events: its partial matches.
+
+        At most the first `session.partials.SHOWN`. Raises UsageError for an unknown name or a statement without a
+        pattern.
+        """
+        with self._lock:
+            return partials_frame(self._stage.runtime, name, partition)
+
+    def partitions(self, context: str, selector: Selector | None = None) -> pd.DataFrame:
+        """The live partitions of a context, by id: their properties, statements, and what their states hold.
+
+        Properties of a nested context's level are columns such as ``PerDay.key1``; ``retained``, ``groups`` and
+        ``partials`` count events, groups and partial matches of all statements together.
+        """
+        with self._lock:
+            ids = None if selector is None else selected(self._stage.runtime, context, selector)
+            return partitions_of(self._stage.runtime, context, ids)
+
+    def timeline(self, context: str, *, partitions: int = 50) -> Timeline:
+        """When the last `partitions` partitions of a context were allocated and deallocated. Notebooks show a chart.
+
+        Raises UsageError for an unknown context, and for `partitions` below 1 or above 500.
+        """
+        with self._lock:
+            return timeline_of(self._stage.runtime, self._stage.lives.of(context), context, partitions)
