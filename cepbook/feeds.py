@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, compress, islice
@@ -357,6 +358,23 @@ class Feed:
             self._log.clear()
             self._log.lost |= self._dropped > 0  # what the other feed has dropped is in no file
             self._trim_exactly()
+
+    def until(self, time: int) -> Feed:
+        """A copy that ends with the last kept delivery at or before `time`, with the counters that it had then."""
+        names, (following, inserted, removed, dropped), segments = self.saved()
+        kept = []
+        for marks, times, values in segments:
+            at = bisect_right(times, time)
+            later = _Segment(marks[at:], [], [])
+            following -= later.deliveries
+            more = later.marks.count(_INSERT) + later.marks.count(_MORE)
+            inserted, removed = inserted - more, removed - (later.rows - more)
+            if at:
+                kept.append((marks[:at], times[:at], [column[:at] for column in values]))
+        copy = Feed(self.capacity)
+        copy.describe(names, self._fresh)
+        copy.load([names, [following, inserted, removed, dropped], kept])
+        return copy
 
     def clear(self) -> None:
         """Forget the kept deliveries and set all counters to zero except the numbering, so cursors stay valid."""

@@ -219,7 +219,7 @@ class Bar:
         self._shown = line
 
     def line(self) -> str:
-        """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00Z``"""
+        """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
         at = self._replay.progress
         tail = f"{at.rate:,.0f} events/s, {show(at.clock)}"
         if not at.total:

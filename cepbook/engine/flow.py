@@ -209,6 +209,8 @@ class Flow:
                 if context.name in contexts:
                     assigned = context.assign(listed, each.columns, each.times)
                     self._partitions[context.name, each.type] = assigned
+                    for tally in context.tallies:
+                        tally.batch(assigned, each.times)
         for node in nodes:
             found = self._run(node)
             if node.statement.steps.apply.insert is not None:

@@ -22,6 +22,7 @@ from cepbook.magics.scenario_cell import ORIGIN, EventsError, Part, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
 from cepbook.session.validate import Mismatch, converter, is_missing
+from cepbook.shown import counted, time_text
 from cepbook.testing.report import failure_report
 from cepbook.testing.runner import Result, StepResult, same_reactions
 from cepbook.testing.scenario import Case
@@ -41,8 +42,8 @@ from cepbook.testing.trace import (
     Stimulus,
 )
 from cepbook.testing.values import coerce_row
-from cepbook.widgets.encode import text_of, time_text
-from cepbook.widgets.render import Frozen, counted
+from cepbook.widgets.encode import text_of
+from cepbook.widgets.render import Frozen
 
 WIDE = 8  # with more columns than this over all statements, a row is one text
 STIMULI = (Send, Advance, Iterate, Query, Partitions, SetVariable, GetVariable)

@@ -9,11 +9,12 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import table, text
 from cepbook.session.partials import partials_of
-from cepbook.session.partitions import SIZES
+from cepbook.session.partitions import SIZES, key_names
 from cepbook.session.validate import is_missing
+from cepbook.shown import counted
 from cepbook.widgets.encode import TIME, Column
 from cepbook.widgets.partitions import event_lines, partial_rows, partition_columns, shown
-from cepbook.widgets.render import Frozen, counted
+from cepbook.widgets.render import Frozen
 
 DRAWN = 50
 
@@ -43,7 +44,8 @@ def list_partitions(host: Host, rest: list[str]) -> Frozen:
     title = f"{rest[0]}: {counted(len(frame), 'partition')}, {used}"
     statements, *sizes = frame.columns[-1 - len(SIZES) :]  # maybe with other names: built-in properties come first
     empty = [size for size in sizes if frame[size].isna().all()]
-    rows = _records(frame.drop(columns=[statements, *empty]))
+    names = key_names(workbench.runtime, rest[0])
+    rows = _records(frame.drop(columns=[statements, *empty]).rename(columns=names))
     columns = partition_columns(rows) if rows else ()
     cells = [[_cell(row.get(column.name), column) for column in columns] for row in rows]
     right = [column.name for column in columns if column.kind in ("int", "float")]

@@ -8,17 +8,18 @@ from typing import Any
 
 from cepbook.lang.catalog import EventType
 from cepbook.session.clock import unit
-from cepbook.widgets.encode import text_of, time_text
-from cepbook.widgets.render import Frozen, Table, counted, table_html, table_text
+from cepbook.shown import Table, counted, prose, table_html, table_text, time_text
+from cepbook.widgets.encode import text_of
+from cepbook.widgets.render import Frozen
 
 ROWS_SHOWN = 200  # a longer table says how many rows it leaves out
 NOTE = "opacity:.75"
 
 
-def text(shown: str) -> Frozen:
-    """Preformatted text."""
+def text(shown: str, *, sentences: bool = False) -> Frozen:
+    """Preformatted text; of `sentences`, what stands in backticks is set as code."""
     shown = shown.rstrip("\n")
-    return Frozen(f'<pre style="line-height:1.35">{escape(shown)}</pre>', shown)
+    return Frozen(f'<pre style="line-height:1.35">{(prose if sentences else escape)(shown)}</pre>', shown)
 
 
 def table(
@@ -29,8 +30,12 @@ def table(
     signs: Sequence[str] = (),
     right: Iterable[str] = (),
     notes: Sequence[str] = (),
+    sentences: bool = False,
 ) -> Frozen:
-    """Rows of texts below `title`; `right` names the columns that are aligned to the right, `signs` tint rows."""
+    """Rows of texts below `title`; `right` names the columns that are aligned to the right, `signs` tint rows.
+
+    Of `sentences`, what stands in backticks is set as code.
+    """
     more = len(rows) - ROWS_SHOWN
     after = [f"… {counted(more, 'more row')}"] if more > 0 else []
     after += notes
@@ -42,6 +47,7 @@ def table(
             tuple(heading in aligned for heading in headings),
             tuple(tuple(row) for row in rows[:ROWS_SHOWN]),
             tuple(signs[:ROWS_SHOWN]),
+            sentences,
         )
         html.append(table_html(made))
         plain.append(table_text(made, limit=None))  # unlike the text of a live view, help and checks are not cut

@@ -28,7 +28,7 @@ def help_text(commands: Sequence[Command], topic: str) -> Frozen:
         return LISTS[wanted](commands)
     entry = _entry(commands, wanted)
     if entry is not None:
-        return text(entry)
+        return text(entry, sentences=True)
     methods = (row.short for row in METHODS.values())
     known = [*LISTS, *OF_WORD, *WINDOWS, *AGGREGATES, *FUNCTIONS, *methods, *(c.name for c in commands)]
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
@@ -37,37 +37,37 @@ def help_text(commands: Sequence[Command], topic: str) -> Frozen:
 def _overview(commands: Sequence[Command]) -> Frozen:
     rows = [(form, command.summary if i == 0 else "") for command in commands for i, form in enumerate(command.usage)]
     more = f"%epl help TOPIC: {', '.join(LISTS)}, or any name in them"
-    return table("", ("magic", "what it does"), rows, notes=(more,))
+    return table("", ("magic", "what it does"), rows, notes=(more,), sentences=True)
 
 
 def _windows(commands: Sequence[Command]) -> Frozen:
     rows = [(window_signature(row), row.doc, _support(row.supported)) for row in WINDOWS.values()]
-    return table("data windows", ("window", "what it does", ""), rows)
+    return table("data windows", ("window", "what it does", ""), rows, sentences=True)
 
 
 def _aggregates(commands: Sequence[Command]) -> Frozen:
     rows = [(row.example, row.doc, _support(row.supported)) for row in AGGREGATES.values()]
-    return table("aggregation functions", ("example", "what it is", ""), rows)
+    return table("aggregation functions", ("example", "what it is", ""), rows, sentences=True)
 
 
 def _functions(commands: Sequence[Command]) -> Frozen:
     rows = [(row.name, row.doc, row.example) for row in FUNCTIONS.values()]
-    return table("functions and methods", ("name", "what it is", "example"), rows)
+    return table("functions and methods", ("name", "what it is", "example"), rows, sentences=True)
 
 
 def _methods(commands: Sequence[Command]) -> Frozen:
     rows = [(row.name, row.doc, row.example) for row in METHODS.values()]
-    return table("methods of values", ("name", "what it is", "example"), rows)
+    return table("methods of values", ("name", "what it is", "example"), rows, sentences=True)
 
 
 def _clauses(commands: Sequence[Command]) -> Frozen:
     rows = [(row.name, row.doc, row.example) for row in CLAUSES.values()]
-    return table("clauses and operators", ("clause", "what it does", "example"), rows)
+    return table("clauses and operators", ("clause", "what it does", "example"), rows, sentences=True)
 
 
 def _dialects(commands: Sequence[Command]) -> Frozen:
     rows = [(f"%%{row.magic}", row.title, word, doc) for row in DIALECTS.values() for word, doc in row.keywords.items()]
-    return table("words of the other dialects", ("magic", "dialect", "word", "what it is"), rows)
+    return table("words of the other dialects", ("magic", "dialect", "word", "what it is"), rows, sentences=True)
 
 
 LISTS: dict[str, Callable[[Sequence[Command]], Frozen]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
 from cepbook.magics.options import clean, words
-from cepbook.widgets import view
+from cepbook.widgets.view import view
 
 
 def run_line(host: Host, line: str) -> object:

@@ -8,7 +8,7 @@ of the last replay of a type lives until the next one.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -102,6 +102,7 @@ class Arrivals:
         self._assigned: deque[Happening] = deque(maxlen=KEPT)
         self._born: dict[str, Born] = {}
         self._forgotten: Place | None = None
+        self.counts: Counter[str] = Counter()  # of all events by type, kept or not
 
     # ---- writing
 
@@ -128,6 +129,7 @@ class Arrivals:
             if tail is None:
                 tail = self._replayed[part.type_name] = _Tail()
             tail.append(number, part)
+            self.counts[part.type_name] += len(part.times)
 
     def stopped(self, time: int, *, stepping: bool = False) -> None:
         """Note that the clock was set to `time`."""

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import SupportsIndex
 
 from cepbook.errors import UsageError
+from cepbook.shown import time_text
 
 Moment = int | datetime | date | str
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,13 +83,8 @@ def to_datetime(time: int, second: int = 1000) -> datetime | None:
 
 
 def show(time: int, second: int = 1000) -> str:
-    """A time for people: ISO date and time in UTC with fractions of a second only when there are some."""
-    moment = to_datetime(time, second)
-    if moment is None:
-        return f"{time} {unit(second)}"
-    fine = "microseconds" if moment.microsecond % 1000 else "milliseconds" if moment.microsecond else "seconds"
-    text = moment.isoformat(sep=" ", timespec=fine)
-    return text.removesuffix("+00:00") + "Z"
+    """A time for people, as `time_text` writes it."""
+    return time_text(time, second=second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ import pandas as pd
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.feeds import Feed
 from cepbook.session.checking import problems
+from cepbook.session.graph import Graph, graph_of
 from cepbook.session.listing import statements_of
 from cepbook.session.marble import Marble, marble_of
+from cepbook.session.metrics import Sampler, metrics_of
 from cepbook.session.modules import Owned
 from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
@@ -130,3 +132,25 @@ class Inspection:
         """
         with self._lock:
             return timeline_of(self._stage.runtime, self._stage.lives.of(context), context, partitions)
+
+    def metrics(self) -> pd.DataFrame:
+        """One line per statement: name, events, rows, state, cpu, errors.
+
+        ``events`` of the types that it reads, whatever its filters said; insert and remove ``rows`` delivered; how many
+        events, groups and partial matches its ``state`` holds; seconds of ``cpu``, sampled every 10 ms while `sampler`
+        measures (a shown map or panel has it measure), null when nobody has; ``errors`` at run time.
+        """
+        with self._lock:
+            stage = self._stage
+            counts = stage.event_counts()
+            return metrics_of(stage.runtime, stage.feed, counts, stage.sampler, stage.failed)
+
+    @property
+    def sampler(self) -> Sampler:
+        """Measures processor time by statement between its `start` and `stop`."""
+        return self._stage.sampler
+
+    def graph(self) -> Graph:
+        """Which event types, statements, streams, named windows and tables feed which."""
+        with self._lock:
+            return graph_of(self._stage.runtime)

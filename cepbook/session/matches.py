@@ -37,6 +37,10 @@ class MatchRecord:
         self._total = 0
         self._kept: deque[tuple[int, Made]] = deque(maxlen=KEPT)
 
+    def is_of(self, statement: Statement) -> bool:
+        """Whether it records this statement, and not one of its name that was there before."""
+        return self._statement is statement
+
     def begin(self) -> None:
         """From now on matches are kept."""
         self._statement.add_match_listener(self._on_match)

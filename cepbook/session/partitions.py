@@ -10,6 +10,9 @@ import pandas as pd
 from cepbook.engine.contexts.selectors import Identity
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.catalog import ContextType
+from cepbook.lang.contexts import Keyed, Nested
+from cepbook.lang.explain_plan import show_expr
+from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement, KeyedContextSpec
 from cepbook.lang.types import LONG, OBJECT, Type
 from cepbook.session.tables import free_name, series_of
 
@@ -40,6 +43,41 @@ def described(partition: Identity) -> dict[str, Any]:
             found[f"{prefix}hash"] = step.key
         found |= {f"{prefix}{name}": value for name, value in step.properties.items() if name not in ("id", "name")}
     return found
+
+
+def key_names(runtime: Runtime, context: str) -> dict[str, str]:
+    """What keys are called by people: ``key1`` is ``symbol``, of a level ``PerDay.key1`` is ``PerDay.symbol``.
+
+    Where the streams of a context call it otherwise, both names; of a key that is no property its expression.
+    """
+    plan = next(
+        (
+            each
+            for deployment in runtime.deployments.values()
+            for each in deployment.plan.statements
+            if isinstance(each, CreateContextStatement | CreateContextTreeStatement) and each.context.name == context
+        ),
+        None,
+    )
+    if plan is None:
+        return {}
+    if isinstance(plan.spec, Nested):
+        return {
+            f"{level}.{key}": f"{level}.{name}"
+            for level, spec in plan.spec.levels
+            for key, name in _key_names(spec).items()
+        }
+    return _key_names(plan.spec)
+
+
+def _key_names(spec: object) -> dict[str, str]:
+    keyed = spec.streams if isinstance(spec, Keyed) else spec
+    if not isinstance(keyed, KeyedContextSpec):
+        return {}
+    texts = [[show_expr(key) for key in stream.keys] for stream in keyed.streams]
+    names = [" or ".join(dict.fromkeys(each)) for each in zip(*texts, strict=True)]
+    taken = {"id", "startTime", "endTime"} | {name for name in names if names.count(name) > 1}
+    return {f"key{i}": f"key{i}" if name in taken else name for i, name in enumerate(names, 1)}
 
 
 def partitions_of(runtime: Runtime, context: str, ids: Container[int] | None = None) -> pd.DataFrame:

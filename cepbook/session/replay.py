@@ -89,9 +89,9 @@ class Replay:
         stepping: bool = False,
         travel: Travel | None = None,
         skip: int = 0,
+        workbench: Workbench | None = None,
     ) -> None:
-        if speed is not None and not (isinstance(speed, int | float) and speed > 0):
-            raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")
+        _check_speed(speed)
         if limit is not None and not (isinstance(limit, int) and limit >= 0):
             raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
         self._stage = stage
@@ -100,6 +100,9 @@ class Replay:
         self._limit = limit
         self._speed = speed
         self._stepping = stepping
+        self.workbench = workbench
+        self._goal: int | None = None  # where the clock is to stop next, whatever comes
+        self._fired: Callable[[], bool] | None = None
         self._late_rule = late
         if late == "error" and not skip:
             for source in sources:
@@ -201,6 +204,22 @@ class Replay:
         stage.clear_feeds()
         return workbench
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From when to when `at` can look back, in clock units; None without ``keep``."""
+        return None if self._travel is None else self._travel.span
+
+    @property
+    def speed(self) -> float | None:
+        """So many times real time; None: as fast as it goes. It may be changed at any time."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, factor: float | None) -> None:
+        _check_speed(factor)
+        self._speed, self._origin, self._behind = factor, None, 0.0
+        self._poke()
+
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` after every slice and at the end. Returns the function that ends the subscription."""
         self._subscribers.append(fn)
@@ -233,7 +252,7 @@ class Replay:
 
     def pause(self) -> None:
         """Hold after the present slice."""
-        self._hold = True
+        self._hold, self._goal, self._fired = True, None, None
         self._poke()
 
     def resume(self) -> None:
@@ -261,6 +280,18 @@ class Replay:
         else:
             self._steps += n
             self._poke()
+
+    def run_to(self, time: int) -> None:
+        """Replay what comes up to `time` (clock units), stop the clock there and pause; due times are visited."""
+        self._goal = time if self._until is None else min(time, self._until)
+        self._fired = None
+        self.resume()
+
+    def run_until(self, fired: Callable[[], bool]) -> None:
+        """Replay event by event until ``fired()`` is true, which is asked after each of them; then pause."""
+        self._fired = fired
+        self._goal = None
+        self.resume()
 
     def stop(self) -> None:
         """End after the present slice; the clock stays where it is."""
@@ -398,6 +429,9 @@ class Replay:
             if steps == 0:
                 return 0.0
             took, pause = self._some(steps)
+            if self._fired is not None and self._fired():
+                self._fired, self._hold = None, True
+                return 0.0
             if not took or pause:
                 return pause
             if steps is not None:
@@ -416,7 +450,12 @@ class Replay:
             most = self._travel.room(self._taken, most)
         real_time = self._speed is not None and steps is None
         upto = self._virtual_now() if real_time else None
-        visiting = real_time or self._stepping
+        goal = self._goal if steps is None else None
+        if goal is not None and (upto is None or upto >= goal):
+            upto = goal
+        visiting = real_time or self._stepping or goal is not None
+        if self._fired is not None:
+            most = min(most, 1)
         parts, self._next = self._next, []
         if not parts and most > 0:
             parts = self._merge.take(1 if visiting else most, upto)
@@ -428,6 +467,8 @@ class Replay:
                 self._behind = max(0.0, (upto - parts[0].times[0]) / (self._stage.second * self._speed))
             return self._feed(parts, most), 0.0
         self._behind = 0.0
+        if goal is not None and upto == goal:
+            return self._arrive(goal)
         following = self._merge.peek() if most > 0 else None
         if following is None:
             following = self._until
@@ -438,6 +479,16 @@ class Replay:
         if not self._visit_due_times(upto):
             return 0, 0.0
         return 0, max(0.001, (following - upto) / (self._stage.second * self._speed))
+
+    def _arrive(self, goal: int) -> tuple[int, float]:
+        """All that comes up to `goal` has come: the clock stops there, and the replay is paused."""
+        if self._visit_due_times(goal):
+            if goal > self._stage.now:
+                self._stage.advance_to(goal)
+            if self._travel is not None:
+                self._travel.look(self._taken, self._events, self._stage.now)
+            self._goal, self._hold = None, True
+        return 0, 0.0
 
     def _feed(self, parts: list[Part], most: int) -> int:
         """Hand `parts` to the engine; how many events that were, late ones included."""
@@ -519,6 +570,11 @@ class Replay:
         errors -= self._errors_before
         self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors, stage.second)
         self._merge = Merge(())
+
+
+def _check_speed(speed: object) -> None:
+    if speed is not None and not (isinstance(speed, int | float) and speed > 0):
+        raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")
 
 
 def _before_clock(name: str, time: int, now: int, second: int) -> EventError:

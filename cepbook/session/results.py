@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
 
-from cepbook.session.clock import show
+from cepbook.shown import Table, captioned, time_text
 
 if TYPE_CHECKING:
     from cepbook.engine.runtime import Deployment, Statement
-
-
-def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]], notes: Sequence[str] = ()) -> str:
-    """A plain HTML table; every text is escaped."""
-    heads = "".join(f"<th>{escape(h)}</th>" for h in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>" for row in rows)
-    below = "".join(f"<div>{escape(note)}</div>" for note in notes)
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>" if body else ""
-    return f"<div><strong>{escape(caption)}</strong>{table}{below}</div>"
 
 
 def columns_text(properties: Mapping[str, object]) -> str:
@@ -65,7 +55,7 @@ class RunResult:
         rows += [(name, "variable", "") for name in made.variables]
         rows += [(s.name, kind_of(s), columns_text(s.output_type.properties)) for s in self._running]
         verb = "replaced" if self.replaced else "deployed"
-        return html_table(verb, ("name", "kind", "columns"), rows, self.messages)
+        return captioned(verb, Table(("name", "kind", "columns"), (False,) * 3, tuple(rows)), self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,7 @@ class ReplayResult:
     second: int = 1000
 
     def _head(self) -> str:
-        clock = show(self.clock, self.second)
+        clock = time_text(self.clock, second=self.second)
         text = f"{self.events:,} event{'' if self.events == 1 else 's'} {self.state}, clock {clock}"
         if self.late:
             text += f", {self.late:,} late dropped"
@@ -99,7 +89,7 @@ class ReplayResult:
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{n:,}") for name, n in self.deliveries.items()]
-        return html_table(self._head(), ("statement", "deliveries"), rows)
+        return captioned(self._head(), Table(("statement", "deliveries"), (False, True), tuple(rows)))
 
 
 @dataclass(frozen=True, slots=True)

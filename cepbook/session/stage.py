@@ -18,6 +18,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
 from cepbook.session.lives import Lives
 from cepbook.session.merge import Part
+from cepbook.session.metrics import Sampler
 from cepbook.session.process import Interruptions
 
 Successor = Callable[[Statement | None], object]
@@ -53,6 +54,7 @@ class Stage:
         self.failed: Counter[str] = Counter()
         self.arrivals = Arrivals()
         self.lives = Lives()
+        self.sampler = Sampler(lambda: self.runtime.statements)
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[Statement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}
@@ -201,6 +203,14 @@ class Stage:
         """The feed of a statement; UsageError when there is no such statement."""
         self.statement(name)
         return self._feeds[name][1]
+
+    def event_counts(self) -> dict[str, int]:
+        """Events by type: sent, replayed, and inserted by statements."""
+        counts = dict(self.arrivals.counts)
+        for statement, feed in self._feeds.values():
+            for target in statement.steps.apply.targets:
+                counts[target] = counts.get(target, 0) + feed.total_insert
+        return counts
 
     def clear_feeds(self) -> None:
         """Forget what feeds hold."""

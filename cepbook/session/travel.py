@@ -70,6 +70,11 @@ class Travel:
             self._kept = self._kept[::2]
             self._every *= 2
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last instant that can be gone back to."""
+        return self._kept[0].time, self._reached
+
     def before(self, at: Moment) -> tuple[int, Kept]:
         """An instant, and the last snapshot before it. Errors: UsageError when the replay did not come by there."""
         time = self._moment(at)

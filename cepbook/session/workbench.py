@@ -23,6 +23,7 @@ from cepbook.session.arrivals import Recorder
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
 from cepbook.session.functions import FromPython, Functions
+from cepbook.session.glance import Glance
 from cepbook.session.inspection import Inspection
 from cepbook.session.inward import Inward
 from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, free_id, remaining, target_of
@@ -65,6 +66,7 @@ class Workbench(FromPython, Inspection, Inward, Outward):
         self._lock = RLock()
         self._functions: Functions = {}
         self._replay: Replay | None = None
+        self.glance = Glance()
         self._begin()
 
     def _begin(self) -> None:
@@ -176,6 +178,7 @@ class Workbench(FromPython, Inspection, Inward, Outward):
             self._checks = {}
 
     def _end_replay(self) -> None:
+        self.glance.leave()
         if self._replay is not None:
             self._replay.stop()
             self._replay = None
@@ -355,6 +358,7 @@ class Workbench(FromPython, Inspection, Inward, Outward):
                 paused=paused,
                 stepping=stepping,
                 travel=travel,
+                workbench=self,
             )
             return self._replay
 

@@ -13,27 +13,21 @@ side and of floats on the other are a difference, whatever the values.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cepbook.errors import UsageError
+from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
 from cepbook.spark.rows import Rows, failures_of, rows_of, statements_of
 from cepbook.spark.shift import unshifted
 
-_SIGNS = {
-    "equal": ("✓ equal", "#1a7f37"),
-    "incomplete": ("? incomplete", "#9a6700"),
-    "different": ("✗ different", "#cf222e"),
-}
+_SIGNS = {"equal": "✓ equal", "incomplete": "? incomplete", "different": "✗ different"}
 _SHOWN = 5  # differences of a statement that a report prints
-_YEAR = 31_536_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +130,11 @@ class Comparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{h}</th>" for h in ("statement", "verdict", "", ""))
-        body = []
+        rows = []
         for v in self.statements.values():
-            sign, colour = _SIGNS[v.verdict]
-            more = "<br>".join(html.escape(t) for t in (*v.notes, *_sentences(v)))
-            cells = f"<td>{html.escape(v.statement)}</td><td style='color:{colour}'><b>{sign}</b></td>"
-            body.append(f"<tr>{cells}<td>{html.escape(_summary(v))}</td><td style='text-align:left'>{more}</td></tr>")
-        return f"<p><b>{html.escape(_headline(self))}</b></p><table><tr>{head}</tr>{''.join(body)}</table>"
+            more = (*v.notes, *_sentences(v))
+            rows.append((v.statement, _SIGNS[v.verdict], "\n".join((_summary(v), *more))))
+        return captioned(_headline(self), Table(("statement", "verdict", "rows"), (False,) * 3, tuple(rows)))
 
 
 def compare(
@@ -248,7 +239,7 @@ def _complete(here: Rows, there: Rows) -> tuple[Rows, Rows, str, list[int]]:
     left = [side.total - len(cut.time) for side, cut in zip((here, there), kept, strict=True)]
     numbers = f"{left[0]:,} on both sides" if left[0] == left[1] else f"{left[0]:,} here and {left[1]:,} there"
     which = "interactive" if here.dropped else "batch"
-    until = "" if start == _NO_TIME else f" up to {_moment(start)}"
+    until = "" if start == _NO_TIME else f" up to {time_text(start, millis=True)}"
     note = f"the {which} side has lost its oldest rows, so rows{until} were counted only ({numbers})"
     return kept[0], kept[1], note, left
 
@@ -302,7 +293,7 @@ def _sentences(v: Verdict) -> list[str]:
 
 def _sentence(d: Difference, key: tuple[str, ...]) -> str:
     shown = d.here or d.there or {}
-    at = " ".join([f"{_moment(d.time)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
+    at = " ".join([f"{time_text(d.time, millis=True)} {d.kind}", *(f" {c}={shown[c]!r}" for c in key)])
     if d.here is not None and d.there is not None:
         if not d.columns:
             return f"{at}  in another order: {', '.join(f'{c}={v!r}' for c, v in d.here.items())}"
@@ -311,13 +302,3 @@ def _sentence(d: Difference, key: tuple[str, ...]) -> str:
         return f"{at}  {values}" + (f"  ({equal})" if equal else "")
     row = ", ".join(f"{c}={v!r}" for c, v in shown.items() if c not in key)
     return f"{at}  {d.difference}: {row}"
-
-
-def _moment(time: int) -> str:
-    if time < _YEAR:
-        return f"{time} ms"
-    try:
-        moment = datetime(1970, 1, 1) + timedelta(milliseconds=time)
-    except OverflowError:  # beyond the year 9999
-        return f"{time} ms"
-    return f"{moment.isoformat(timespec='milliseconds')}Z"

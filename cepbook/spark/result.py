@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +14,7 @@ from pyspark.sql import functions as F
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import Type
+from cepbook.shown import Table, captioned
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union
 from cepbook.spark.placement import Placement
@@ -153,10 +153,8 @@ class SparkRun:
         return "\n".join(["SparkRun", *(f"  {line}" for line in lines), f"  {self.order}"])
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr>{_cells(name, p.path, p.reason)}</tr>" for name, p in self.coverage.items())
-        left = "<th style='text-align:left'>"
-        head = f"<tr>{left}statement</th>{left}on Spark</th>{left}because</th></tr>"
-        return f"<table>{head}{rows}</table><p>{html.escape(self.order)}</p>"
+        rows = tuple((name, p.path, p.reason) for name, p in self.coverage.items())
+        return captioned("", Table(("statement", "on Spark", "because"), (False,) * 3, rows), (self.order,))
 
     def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...], int]:
         """The output that holds the statement's rows, their place in it, the columns, and the number of the job."""
@@ -190,7 +188,3 @@ def acting(action: Callable[[], _T]) -> _T:
         if match is None:
             raise
         raise EventError(match.group(1)) from failed
-
-
-def _cells(*values: str) -> str:
-    return "".join(f"<td style='text-align:left'>{html.escape(v)}</td>" for v in values)

@@ -158,28 +158,6 @@ def number_text(value: float, decimals: int | None) -> str:
     return f"{value:.{decimals_of([value]) if decimals is None else decimals}f}"
 
 
-def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> str:
-    """Engine time as text: a UTC date and time, or ``hh:mm:ss.mmm`` since 0 while that is below one year.
-
-    A date shows milliseconds with `millis`, by default when it has any. A clock that starts at 0 counts from nowhere
-    in particular, and a date in 1970 would only mislead. `second` is how many units of the time a second has; of finer
-    ones than milliseconds the rest stands behind those, where there is any.
-    """
-    ms, rest = divmod(time, second // 1000)
-    if rest:
-        return f"{time_text(ms, millis=True)}{rest:03d}"
-    if abs(ms) < 365 * 86_400_000:
-        sign, rest = ("-", -ms) if ms < 0 else ("", ms)
-        days, rest = divmod(rest, 86_400_000)
-        clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"
-        return f"{sign}{days}d {clock}" if days else sign + clock
-    try:
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
-    except OverflowError:
-        return str(ms)
-    return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")
-
-
 def containing(
     rows: Sequence[Mapping[str, object]], columns: Sequence[str], words: Sequence[str]
 ) -> list[Mapping[str, object]]:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Literal
 
+from cepbook.engine.looking import Latest
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
 from cepbook.session.partials import Partials
-from cepbook.widgets.encode import Column, time_text
-from cepbook.widgets.partitions import partial_rows, partition_columns, tree_rows
-from cepbook.widgets.render import (
-    CELL_LIMIT,
-    WIDTH_LIMIT,
-    Frozen,
-    Table,
-    column_cells,
-    counted,
-    heading_html,
-    table_html,
-    table_of,
-    table_text,
-)
-from cepbook.widgets.source import NO_ROWS, Listed, Rows, ViewSource
+from cepbook.shown import WIDTH_LIMIT, Table, counted, heading_html, table_html, table_text, time_text
+from cepbook.widgets.encode import Column
+from cepbook.widgets.partitions import columns_of, partial_rows, partition_columns, tree_rows
+from cepbook.widgets.render import CELL_LIMIT, Frozen, column_cells, table_of
+from cepbook.widgets.source import NO_ROWS, Listed, ViewSource
 
 STATIC_ROWS = 20
 
@@ -73,9 +64,12 @@ def _sections(
         return sections
     try:
         if source.keeps_rows:
-            sections.append(_window_section(source.rows(), columns))
+            sections.append(_rows_section(source.results or "Window", "row", source.latest(STATIC_ROWS), columns))
         else:
             sections.append(("Window", NO_ROWS, None))
+        if source.results is not None:
+            total, names, rows = source.events(STATIC_ROWS)
+            sections.append(_rows_section("Window", "event", Latest(total, list(rows)), columns_of(names, rows)))
         partitions = source.partitions(STATIC_ROWS) if source.partitioned else None
     except CepbookError as error:
         return [*sections, ("Window", str(error), None)]
@@ -128,10 +122,11 @@ def _stream_section(
     return "Stream", f"last {len(signs)} of {counted(total, 'row')}" if total > len(signs) else "", table
 
 
-def _window_section(rows: Rows, columns: tuple[Column, ...]) -> tuple[str, str, Table | None]:
+def _rows_section(heading: str, noun: str, found: Latest, columns: Sequence[Column]) -> tuple[str, str, Table | None]:
+    total, rows = found
     if not rows:
-        return "Window", "empty", None
-    note = counted(len(rows), "row")
-    if len(rows) > STATIC_ROWS:  # the newest rows are at the end
-        rows, note = rows[-STATIC_ROWS:], f"last {STATIC_ROWS} of {note}"
-    return "Window", note, table_of(rows, columns)
+        return heading, "empty", None
+    note = counted(total, noun)
+    if total > len(rows):  # the newest are at the end
+        note = f"last {len(rows)} of {note}"
+    return heading, note, table_of(rows, columns)

@@ -6,13 +6,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anywidget
 import traitlets
 
 from cepbook.widgets.pump import Pump
 from cepbook.widgets.render import Frozen
+
+if TYPE_CHECKING:
+    from cepbook.session import Workbench
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -62,6 +65,18 @@ class Controllable(Protocol):
     def resume(self) -> object: ...
     def step(self, n: int = 1) -> object: ...
     def stop(self) -> object: ...
+    @property
+    def workbench(self) -> Workbench | None:
+        """The workbench that it is of, where that is known: then the past can be looked at."""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From when to when that is possible, in clock units; None: it keeps no snapshots."""
+
+    @property
+    def speed(self) -> float | None:
+        """So many times real time; None: as fast as it goes."""
+
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call `fn()` after every slice and at the end; returns the function that ends the subscription."""
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cepbook.session.partials import Partial, Partials
-from cepbook.widgets.encode import TIME, Column, text_of, time_text
-from cepbook.widgets.source import SIZES
+from cepbook.shown import time_text
+from cepbook.widgets.encode import TIME, Column, text_of
+from cepbook.widgets.source import SEEN, SIZES
 
 Row = Mapping[str, object]
-_TIMES = ("startTime", "endTime")
+_TIMES = ("startTime", "endTime", "last event")
 _INDENT = "· "
 
 
 def partition_columns(partitions: Sequence[Row]) -> tuple[Column, ...]:
     """The columns of a list of partitions: ``id``, the properties, the sizes; typed by their values."""
     if not partitions:
-        return (Column("id", "int"), Column(SIZES[0], "int"))
-    return tuple(Column(name, _type(name, [row.get(name) for row in partitions])) for name in partitions[0])
+        return (Column("id", "int"),)
+    return columns_of(tuple(partitions[0]), partitions)
+
+
+def columns_of(names: Sequence[str], rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Columns typed by their values."""
+    return tuple(Column(name, _type(name, [row.get(name) for row in rows])) for name in names)
 
 
 def _type(name: str, values: Sequence[object]) -> str:
@@ -28,8 +34,8 @@ def _type(name: str, values: Sequence[object]) -> str:
 
 
 def sizes_among(columns: Sequence[Column]) -> int:
-    """How many columns at the end are sizes."""
-    return len([column for column in columns[1:] if column.name in SIZES])
+    """How many columns at the end are sizes, or tell of events."""
+    return len([column for column in columns[1:] if column.name in (*SEEN, *SIZES)])
 
 
 def levels_of_columns(columns: Sequence[Column], levels: Sequence[str]) -> list[dict[str, object]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from html import escape
 from typing import Any
 from weakref import WeakSet
 
 from cepbook.session import Replay
-from cepbook.widgets.encode import time_text
+from cepbook.shown import time_text
 from cepbook.widgets.live import ENDED, Controllable, Display, LiveWidget, asset
 from cepbook.widgets.render import Frozen
+from cepbook.widgets.scrub import Scrubber
 
 NOTABLE = 1.0  # seconds that a replay must lag behind the wall clock to be told
 
@@ -23,18 +25,37 @@ class ReplayControl(LiveWidget):
     output is brought up to date (see `LiveWidget.show`).
     """
 
-    _esm = asset("table.js", "progress.js")
+    _esm = asset("table.js", "scrub.js", "progress.js")
     _css = asset("progress.css")
 
     def __init__(self, replay: Controllable, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
         self._controlled = replay
         self._interval = 1.0 / rate
         self._last: dict[str, object] = {}
+        workbench = replay.workbench
+        self._scrubber = Scrubber(replay, workbench) if workbench is not None and isinstance(replay, Replay) else None
+        self._orders: deque[dict[str, Any]] = deque(maxlen=100)
         super().__init__(rate=rate, now=now)
         self.follow(replay)
+        if workbench is not None:
+            workbench.glance.subscribe(self._on_glance)
+
+    def _on_glance(self) -> None:
+        self._pump.touch()
+
+    def _obey(self) -> None:
+        """Carry out the orders that came, where the engine may be touched; of several looks at the past the last."""
+        while self._scrubber is not None and self._orders:
+            order = self._orders.popleft()
+            if order.get("order") == "seek" and any(each.get("order") == "seek" for each in self._orders):
+                continue
+            self._scrubber.obey(order)
+            self._pump.touch()
+            super().flush(urgent=True)
 
     def flush(self, *, urgent: bool = False) -> bool:
         """As in `LiveWidget`; whether there is progress is looked up here."""
+        self._obey()
         self._pump.touch()
         return super().flush(urgent=urgent)
 
@@ -58,6 +79,9 @@ class ReplayControl(LiveWidget):
             "state": progress.state,
             "behind": round(progress.behind, 1) if progress.behind >= NOTABLE else 0,
         }
+        if self._scrubber is not None:
+            self._scrubber.settle()
+            shown["scrub"] = self._scrubber.describe()
         if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
             self._pump.remind(self._interval)
         if shown == self._last:
@@ -78,6 +102,9 @@ class ReplayControl(LiveWidget):
                 self._controlled.stop()
             case {"kind": "order", "order": "step", "n": int(n)} if n > 0:
                 self._controlled.step(n)
+            case {"kind": "order"}:
+                self._orders.append(content)
+                self._pump.soon(self._obey)
         if content.get("kind") == "order":
             self._pump.touch()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from cepbook.engine.contexts.tally import Tally
+from cepbook.engine.looking import Held, Latest, held, holds_events, latest
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
-from cepbook.session.partitions import described, levels_of
+from cepbook.session.partitions import described, key_names, levels_of
 from cepbook.session.selectors import ById
 from cepbook.session.stores import users_of
 from cepbook.widgets.encode import Column
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 Rows = Sequence[Mapping[str, object]]
 
 NO_ROWS = "keeps no rows: no data window"
-SIZES = ("rows", "waiting")
+SIZES = ("events", "groups", "waiting")
+SEEN = ("last event", "arrived", "per second")
+_RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
 class Listed(NamedTuple):
-    """`total` context partitions, of which `rows` are the first."""
+    """`rows` are some of `total` context partitions."""
 
     total: int
     rows: Rows
@@ -64,8 +68,18 @@ class ViewSource(Protocol):
     def ms(self, time: int) -> int:
         """A time of a delivery, which is in units of the clock, in ms."""
 
+    @property
+    def results(self) -> str | None:
+        """What the rows of the iterator are called where they are not the events of the window; None: they are."""
+
     def rows(self, partition: int | None = None) -> Rows:
         """What the statement's iterator shows now, of one context partition or of all."""
+
+    def latest(self, most: int, partition: int | None = None) -> Latest:
+        """The last `most` of these rows, at a cost that does not depend on how many there are."""
+
+    def events(self, most: int, partition: int | None = None) -> Held:
+        """The last `most` events of the window, where `results` are not these."""
 
     @property
     def levels(self) -> Sequence[str]:
@@ -83,9 +97,13 @@ class ViewSource(Protocol):
     def partitioned(self) -> bool:
         """Whether the statement has a context."""
 
-    def partitions(self, most: int) -> Listed:
-        """The first `most` context partitions by id: ``id``, properties (of a level as ``PerDay.key1``), and `SIZES`:
-        ``rows`` (how many the iterator shows), of a pattern ``waiting`` (partial matches)."""
+    def partitions(self, most: int | None = None) -> Listed:
+        """The first `most` context partitions by id (None: all): ``id``, properties (of a level as ``PerDay.symbol``),
+        `SEEN` while events are counted, and of `SIZES` those that it has: ``events`` of windows, ``groups``, of a
+        pattern ``waiting`` (partial matches). Keys have the names of their properties."""
+
+    def count(self, looking: bool) -> None:
+        """Begin to count the events of context partitions, or end it: then it costs nothing."""
 
     def partials(self, partition: int | None = None) -> Partials:
         """What a pattern waits for, in one context partition or in all."""
@@ -102,6 +120,13 @@ class ViewSource(Protocol):
     def replay(self) -> Controllable | None:
         """The replay that is under way, which the view then follows to its end."""
 
+    @property
+    def past(self) -> bool:
+        """Whether all this is of a past instant: somebody scrubs."""
+
+    def on_glance(self, method: Callable[[], object]) -> None:
+        """Call a bound method when the instant changes."""
+
 
 class WorkbenchSource:
     """A `ViewSource` over statement `name` of a workbench. Raises UsageError when there is no such statement."""
@@ -110,11 +135,20 @@ class WorkbenchSource:
         self._workbench = workbench
         self._statement = name
         self._record: MatchRecord | None = None
+        self._tally: tuple[Any, Tally] | None = None
+        self._was: tuple[Workbench, Feed] | None = None
         self._runtime.statement(name)
 
     @property
     def _runtime(self) -> Any:
-        return self._workbench.runtime  # `reset` makes a new one
+        return (self._workbench.glance.workbench or self._workbench).runtime  # `reset` makes a new one
+
+    @property
+    def past(self) -> bool:
+        return self._workbench.glance.workbench is not None
+
+    def on_glance(self, method: Callable[[], object]) -> None:
+        self._workbench.glance.subscribe(method)
 
     @property
     def name(self) -> str:
@@ -132,7 +166,14 @@ class WorkbenchSource:
     @property
     def feed(self) -> Feed:
         feed: Feed = self._workbench.feed(self._statement)
-        return feed
+        glance = self._workbench.glance
+        if glance.workbench is None or glance.time is None:
+            self._was = None
+            return feed
+        if self._was is None or self._was[0] is not glance.workbench:
+            until = feed.until(glance.time)
+            self._was = glance.workbench, until
+        return self._was[1]
 
     @property
     def fed_by(self) -> Sequence[Feed]:
@@ -159,6 +200,17 @@ class WorkbenchSource:
         return [row for _, rows in found for row in rows]
 
     @property
+    def results(self) -> str | None:
+        statement = self._runtime.statement(self._statement)
+        return _RESULTS.get(statement.steps.kind, "Rows") if holds_events(statement) else None
+
+    def latest(self, most: int, partition: int | None = None) -> Latest:
+        return latest(self._runtime.statement(self._statement), most, None if partition is None else (partition,))
+
+    def events(self, most: int, partition: int | None = None) -> Held:
+        return held(self._runtime.statement(self._statement), most, None if partition is None else (partition,))
+
+    @property
     def _context(self) -> str | None:
         context: str | None = self._runtime.statement(self._statement).steps.context
         return context
@@ -179,19 +231,62 @@ class WorkbenchSource:
     def partitioned(self) -> bool:
         return self._context is not None
 
-    def partitions(self, most: int) -> Listed:
+    def partitions(self, most: int | None = None) -> Listed:
         context = self._context
         if context is None:
             return Listed(0, [])
         running = self._runtime.context(context)
         shown = list(islice(running.identities(), most))
-        ids = [partition.id for partition in shown]
-        chosen = self._runtime.iterate_partitions(self._statement, ById(*ids))
-        sizes = {number: {"rows": len(rows)} for number, rows in chosen}
-        if self.tags is not None:
-            for state in self._runtime.state(self._statement, set(ids), partials=0):
-                sizes[state["partition"]]["waiting"] = state["partials"]["total"]
-        return Listed(len(running.partitions), [{"id": p.id, **_named(described(p)), **sizes[p.id]} for p in shown])
+        ids = None if most is None else {partition.id for partition in shown}
+        names = key_names(self._runtime, context)
+        sizes = self._sizes(ids)
+        seen = self._seen(running)
+        rows = [{"id": p.id, **_named(described(p), names), **seen(p.id), **sizes[p.id]} for p in shown]
+        return Listed(len(running.partitions), rows)
+
+    def _sizes(self, ids: set[int] | None) -> dict[int, dict[str, int]]:
+        """By partition id: events of windows where there are any, groups, partial matches."""
+        statement, found = self._runtime.statement(self._statement), {}
+        windows = bool(statement.steps.windows or statement.steps.inputs)
+        for state in self._runtime.state(self._statement, ids, partials=0):
+            sizes = found[state["partition"]] = {"events": state["retained"]} if windows else {}
+            if state["groups"] is not None:
+                sizes["groups"] = state["groups"]
+            if "partials" in state:
+                sizes["waiting"] = state["partials"]["total"]
+        return found
+
+    def _seen(self, running: Any) -> Callable[[int], dict[str, object]]:
+        """What is known of the events of a partition, since they are counted."""
+        if self._tally is None or self._tally[0] is not running:
+            return lambda _: {}  # of the past only what is held is known
+        tally = self._tally[1]
+        tally.forget_ended()
+        counts = {p.id: n for p, n in tally.counts.items() if p is not None}
+        last = {p.id: time for p, time in tally.last.items() if p is not None}
+        seconds = (self._runtime.now - tally.since) / self._runtime.config.second
+
+        def seen(id_: int) -> dict[str, object]:
+            arrived, time = counts.get(id_, 0), last.get(id_)
+            rate = arrived / seconds if seconds > 0 else None
+            return dict(zip(SEEN, (None if time is None else self.ms(time), arrived, rate), strict=True))
+
+        return seen
+
+    def count(self, looking: bool) -> None:
+        if looking and self.past:
+            return
+        context = self._context if looking else None
+        running = None if context is None else self._runtime.context(context)
+        if self._tally is not None and self._tally[0] is not running:
+            counted, tally = self._tally
+            self._tally = None
+            counted.tallies.remove(tally)
+            self._runtime.rewired()
+        if running is not None and self._tally is None:
+            self._tally = running, Tally(self._runtime.now)
+            running.tallies.append(self._tally[1])
+            self._runtime.rewired()
 
     def partials(self, partition: int | None = None) -> Partials:
         return partials_of(self._runtime, self._statement, partition)
@@ -203,7 +298,10 @@ class WorkbenchSource:
         return len(partitions), newest, statement.pulse(), sum(feed.deliveries for feed in self.fed_by)
 
     def watch(self, looking: bool) -> None:
-        record, self._record = self._record, None
+        record = self._record
+        if looking and (self.past or (record is not None and record.is_of(self._runtime.statement(self._statement)))):
+            return
+        self._record = None
         if record is not None:
             record.end()
         if looking:
@@ -217,6 +315,7 @@ class WorkbenchSource:
         return self._workbench.replaying
 
 
-def _named(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Built-in properties; what an event is called in EPL may be the name of a size."""
-    return {f"{name}_" if name in SIZES else name: value for name, value in properties.items()}
+def _named(properties: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Built-in properties by the names that people know; one may be called as a size is."""
+    shown = ((names.get(name, name), value) for name, value in properties.items())
+    return {f"{name}_" if name in (*SIZES, *SEEN) else name: value for name, value in shown}

@@ -15,8 +15,9 @@ import ipywidgets
 
 from cepbook.errors import CepbookError, UsageError, hint_line
 from cepbook.session import Workbench
+from cepbook.shown import counted
 from cepbook.widgets.charts import stream_chart
-from cepbook.widgets.render import Frozen, counted
+from cepbook.widgets.render import Frozen
 
 STEPS = 100  # of a slider
 

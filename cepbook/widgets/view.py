@@ -8,6 +8,7 @@ they arrive differs by ipykernel version; the engine is read by the loop that ru
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,7 +17,9 @@ import traitlets
 
 from cepbook.errors import CepbookError, UsageError
 from cepbook.feeds import Feed
-from cepbook.widgets.encode import Buffers, Column, containing, encode_rows, encode_values, time_text
+from cepbook.shown import time_text
+from cepbook.widgets.choose import Choice
+from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values
 from cepbook.widgets.freeze import (
     State,
     after_dropping,
@@ -24,21 +27,28 @@ from cepbook.widgets.freeze import (
     gone,
 )
 from cepbook.widgets.live import LiveWidget, Progress, asset
-from cepbook.widgets.partitions import event_lines, levels_of_columns, partial_rows, partition_columns, sizes_among
+from cepbook.widgets.partitions import (
+    columns_of,
+    event_lines,
+    levels_of_columns,
+    partial_rows,
+    partition_columns,
+    sizes_among,
+)
 from cepbook.widgets.render import Frozen
-from cepbook.widgets.source import NO_ROWS, ViewSource, WorkbenchSource
+from cepbook.widgets.source import NO_ROWS, SEEN, SIZES, Rows, ViewSource, WorkbenchSource
 
 if TYPE_CHECKING:
     from cepbook.session import Workbench
 
 WINDOW_ROWS = 1_000
-PARTITION_ROWS = 5_000
+PARTITION_ROWS = 500
 ASKED = 50  # deliveries whose matches a page waits for
 WINDOW_INTERVAL = 0.2  # seconds between two reads of the window contents, at least
 WINDOW_SHARE = 20  # and a read that took t seconds is followed by a rest of WINDOW_SHARE * t
 REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
 
-Pane = Literal["stream", "window", "partitions", "waiting"]
+Pane = Literal["stream", "window", "events", "partitions", "waiting"]
 _PANES: dict[object, Pane] = {pane: pane for pane in get_args(Pane)}
 
 
@@ -71,7 +81,7 @@ class StatementView(LiveWidget):
         self._state: State = "ready"
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
-        self._words: tuple[str, ...] = ()  # that rows of the window must contain, all of them
+        self._choice = Choice()  # of the rows of the pane that is shown
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
         self._watching = False
@@ -83,6 +93,13 @@ class StatementView(LiveWidget):
         if keep < 1:
             raise UsageError(f"a view needs to keep at least 1 row, not {keep}")
         self._follow_source()
+        source.on_glance(self._on_glance)
+
+    def _on_glance(self) -> None:
+        """Views show another instant: at once, whatever was due."""
+        self._window_due = 0.0
+        self._pump.touch()
+        self.flush(urgent=True)
 
     @property
     def state(self) -> State:
@@ -147,6 +164,7 @@ class StatementView(LiveWidget):
             "traced": self._source.traced,
             "waits": self._source.tags is not None,
             "keeps": self._source.keeps_rows,
+            "results": self._source.results,
             "nothing": "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS}.",
             "columns": [c.describe() for c in self._columns],
         }
@@ -172,8 +190,7 @@ class StatementView(LiveWidget):
             self._sent.clear()
             self._asked.clear()
             if self._watching:
-                self._watch(False)
-                self._watch(True)
+                self._source.watch(True)
             self._others = tuple(self._source.fed_by)
             endings = [each.subscribe(self._on_news) for each in (feed, *self._others)]
             self._unsubscribe = lambda: [end() for end in endings]
@@ -195,6 +212,8 @@ class StatementView(LiveWidget):
 
     def _watch(self, looking: bool) -> None:
         """Which matches make which delivery is kept while a page shows a pattern, and not otherwise."""
+        if not looking:
+            self._source.count(False)
         if looking != self._watching and (not looking or self._source.traced):
             self._watching = looking
             self._source.watch(looking)
@@ -227,8 +246,7 @@ class StatementView(LiveWidget):
                 self._shown[client] = _PANES[pane]
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
-                written = content.get("filter")
-                self._words = tuple(written.lower().split()) if isinstance(written, str) else ()
+                self._choice = Choice.of(content)
                 self._window_due = 0.0
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
@@ -255,12 +273,12 @@ class StatementView(LiveWidget):
             if self._asked:
                 frame["matches"] = [self._matches(feed, delivery) for delivery in self._asked]
                 self._asked = {delivery: told or number for delivery, told in self._asked.items()}
-            if self._state == "ready" and feed.deliveries:
+            if self._state == "ready" and feed.deliveries and not self._source.past:
                 self._state = "live"
         if self._replay is not None:  # a paused replay makes no slices that would tell
             self._take_state(self._replay.progress)
             self._pump.remind(REPLAY_INTERVAL)
-        frame["state"] = self._state
+        frame["state"] = "past" if self._source.past and self._state != "dropped" else self._state
         frame["replaying"] = self._replay is not None and self._replay.progress.state == "running"
         now = self._now()
         panes = set(self._shown.values()) - {"stream"}
@@ -331,30 +349,67 @@ class StatementView(LiveWidget):
                 "lines": lines,
             }
         if "window" in panes:
-            rows = self._source.rows(self._partition)
-            found = rows
-            if self._words and len(rows) > WINDOW_ROWS:  # of fewer the page has all, and looks itself
-                found = containing(rows, [column.name for column in self._columns], self._words)
-            kept = found[-WINDOW_ROWS:]
-            frame["window"] = {
-                "total": len(rows),
-                **({} if found is rows else {"found": len(found)}),
-                "count": len(kept),
-                "partition": self._partition,
-                "columns": encode_rows(kept, self._columns, buffers),
-            }
+            frame["window"] = self._rows(self._columns, buffers)
+        if "events" in panes:
+            frame["events"] = self._held(buffers)
 
-    def _listed(self, buffers: Buffers) -> dict[str, object]:
-        total, kept = self._source.partitions(PARTITION_ROWS)
-        columns = partition_columns(kept)
+    def _rows(self, columns: tuple[Column, ...], buffers: Buffers) -> dict[str, object]:
+        """The rows of the iterator: the newest, or those that the reader asked for."""
+        if not self._choice:
+            total, kept = self._source.latest(WINDOW_ROWS, self._partition)
+            return self._part(total, None, kept, columns, buffers)
+        rows = self._source.rows(self._partition)
+        found, chosen = self._chosen(rows, columns)
+        return self._part(len(rows), found, chosen, columns, buffers)
+
+    def _held(self, buffers: Buffers) -> dict[str, object]:
+        """The events of the window, likewise."""
+        total, names, rows = self._source.events(sys.maxsize if self._choice else WINDOW_ROWS, self._partition)
+        columns = columns_of(names, rows)
+        found, kept = self._chosen(rows, columns) if self._choice else (None, rows)
+        return {"names": [c.describe() for c in columns], **self._part(total, found, kept, columns, buffers)}
+
+    def _chosen(self, rows: Rows, columns: Sequence[Column]) -> tuple[int, Rows]:
+        found = self._choice.found(rows, [column.name for column in columns])
+        if self._choice.by is None:
+            return len(found), found[-WINDOW_ROWS:]
+        return len(found), self._choice.first(found, WINDOW_ROWS)
+
+    def _part(
+        self, total: int, found: int | None, kept: Rows, columns: Sequence[Column], buffers: Buffers
+    ) -> dict[str, object]:
         return {
             "total": total,
+            **({} if found is None else {"found": found}),
+            "count": len(kept),
+            "partition": self._partition,
+            "columns": encode_rows(kept, columns, buffers),
+        }
+
+    def _listed(self, buffers: Buffers) -> dict[str, object]:
+        self._source.count(True)
+        choice = self._choice
+        total, rows = self._source.partitions(None if choice else PARTITION_ROWS)
+        columns = partition_columns(rows)
+        found = choice.found(rows, [c.name for c in columns if c.kind == "text" or c.name == "id"])
+        kept = choice.first(found, PARTITION_ROWS)
+        return {
+            "total": total,
+            **({"found": len(found)} if choice.words else {}),
             "count": len(kept),
             "names": [c.describe() for c in columns],
             "levels": levels_of_columns(columns, self._source.levels),
             "sizes": sizes_among(columns),
+            "bar": _bar(columns, choice.by),
             "columns": encode_rows(kept, columns, buffers),
         }
+
+
+def _bar(columns: Sequence[Column], by: str | None) -> int | None:
+    """The place of the column that is drawn as bars: that by which partitions are sorted, if it counts something."""
+    names = [column.name for column in columns]
+    wanted = (by, "events", "waiting", "arrived", "groups")
+    return next((names.index(name) for name in wanted if name in names and name in (*SEEN[1:], *SIZES)), None)
 
 
 def view(workbench: Workbench, name: str, *, keep: int = 2_000, rate: float = 20.0) -> StatementView:

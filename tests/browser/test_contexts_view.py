@@ -60,7 +60,7 @@ def test_a_tree_of_partitions_and_what_a_pattern_waits_for(
         office = rows.first
         expect(office).to_have_attribute("aria-expanded", "true")
         expect(office).to_contain_text("NineToFive startTime = 2024-03-04 09:00:00, endTime = 2024-03-04 17:00:00")
-        expect(rows.nth(3)).to_contain_text("PerCustomer key1 = cid")
+        expect(rows.nth(3)).to_contain_text("PerCustomer customer = cid")
         expect(view.locator(".cv-footer")).to_contain_text("1 NineToFive · 3 PerCustomer")
         office.click()
         expect(rows).to_have_count(1)
@@ -72,7 +72,7 @@ def test_a_tree_of_partitions_and_what_a_pattern_waits_for(
 
         rows.nth(2).click()  # bob: a statement that keeps no rows shows what it waits for
         waiting = view.get_by_role("tabpanel", name="Waiting")
-        expect(view.locator(".cv-chosen")).to_have_text("PerCustomer key1 = bob ×")
+        expect(view.locator(".cv-chosen")).to_have_text("PerCustomer customer = bob ×")
         waits = waiting.locator(".cv-choice").filter(visible=True)
         expect(waits).to_have_count(2)
         expect(waits.nth(1)).to_contain_text("b=Txn(amount > a.amount)")

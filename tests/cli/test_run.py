@@ -39,7 +39,7 @@ def test_files_in_and_out(source: str, capsys: pytest.CaptureFixture[str]) -> No
     outs = [word for kind in ("csv", "parquet", "jsonl", "db") for word in ("--out", f"q=out.{kind}")]
     assert main(["run", "m.epl", "--in", f"Tick={source}", "--time", "ts", "--until", "1970-01-01T00:01", *outs]) == 0
     shown = capsys.readouterr().out
-    assert "3 events finished, clock 1970-01-01 00:01:00Z" in shown
+    assert "3 events finished, clock 00:01:00.000" in shown
     assert "q                 6        0  out.csv, out.parquet, out.jsonl, out.db" in shown
     rows = pd.read_csv("out.csv", dtype={"symbol": "str"})
     assert rows.columns.tolist() == ["time", "seq", "kind", "symbol", "mean"]

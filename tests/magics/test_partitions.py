@@ -35,9 +35,9 @@ def traded(trades: Notebook) -> Notebook:
 def test_the_partitions_of_a_context(traded: Notebook) -> None:
     assert traded.run("%epl partitions BySymbol").splitlines() == [
         "BySymbol: 2 partitions, used by sums, rise",
-        "  id  key1  retained  partials",
-        "   0  A            2         3",
-        "   1  B            1         2",
+        "  id  symbol  retained  partials",
+        "   0  A              2         3",
+        "   1  B              1         2",
     ]
     assert traded.run("%epl partitions").splitlines() == [
         "  context   kind   reads  statements  partitions",
@@ -64,8 +64,8 @@ def test_a_nested_context(trades: Notebook) -> None:
     trades.run('%%events\nt = 5000\nTrade symbol="A" volume=0')
     assert trades.run("%epl partitions Both").splitlines() == [
         "Both: 1 partition, used by n",
-        "  id  Shift.startTime  Shift.endTime  Shift.opener                      Each.key1  retained",
-        "   0  00:00:05.000     00:01:05.000   {symbol=A, price=null, volume=0}  A                 0",
+        "  id  Shift.startTime  Shift.endTime  Shift.opener                      Each.symbol  retained",
+        "   0  00:00:05.000     00:01:05.000   {symbol=A, price=null, volume=0}  A                   0",
     ]
     assert "timeline of Both: 1 partition, 1 live, 5000 to 5000 ms" in trades.run("%epl timeline Both")
 

@@ -41,7 +41,7 @@ def test_what_is_no_time(value: object) -> None:
 def test_back_to_dates() -> None:
     assert to_datetime(1500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
     assert to_datetime(10**18) is None
-    assert (show(0), show(1), show(10**18)) == ("1970-01-01 00:00:00Z", "1970-01-01 00:00:00.001Z", f"{10**18} ms")
+    assert (show(0), show(1), show(10**18)) == ("00:00:00.000", "00:00:00.001", f"{10**18} ms")
 
 
 @pytest.mark.parametrize(

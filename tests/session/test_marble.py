@@ -248,7 +248,7 @@ def test_what_is_not_known_any_more_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert [bar.event["price"] for bar in marble.bars] == [3.0, 4.0, 5.0, 6.0, 7.0]
     assert marble.notes == (
         "running it again over the known arrivals gives other rows: the rows are those of the statement",
-        "what came before 2024-01-01 08:00:03Z is not known, and left out of the window",
+        "what came before 2024-01-01 08:00:03 is not known, and left out of the window",
     )
     assert [delivery.insert for delivery in marble.deliveries] == [[{"n": n}] for n in range(4, 9)]
 

@@ -12,7 +12,7 @@ from cepbook.errors import EventError
 from cepbook.magics.notation import parse_clock
 from cepbook.magics.show import clock_text
 from cepbook.session import Workbench
-from cepbook.widgets.encode import time_text
+from cepbook.shown import time_text
 from cepbook.widgets.source import WorkbenchSource
 
 SECOND = 1_000_000
@@ -38,20 +38,20 @@ def test_advance_by_a_period(by: str | timedelta) -> None:
     clock = cep.advance(to=by) if isinstance(by, timedelta) else cep.advance(by=by)
     assert cep.iterate("held") == []
     assert int(clock) == 6_999_000 and clock.ms == 6_999
-    assert repr(clock) == "1970-01-01 00:00:06.999Z (6999000 µs)"
+    assert repr(clock) == "00:00:06.999 (6999000 µs)"
     assert clock.datetime == datetime(1970, 1, 1, 0, 0, 6, 999_000, tzinfo=UTC)
 
 
 def test_dates_are_in_microseconds() -> None:
     cep = workbench(start="2024-01-01T00:00:00.000001")
-    assert repr(cep.clock) == "2024-01-01 00:00:00.000001Z (1704067200000001 µs)"
+    assert repr(cep.clock) == "2024-01-01 00:00:00.000001 (1704067200000001 µs)"
     cep.advance("2024-01-01T00:00:02")
     cep.send("E", x=1, at=datetime(2024, 1, 1, 0, 0, 2))
     cep.send("E", x=2, at=datetime(2024, 1, 1, 0, 0, 5))
     assert [row["x"] for row in cep.iterate("ext")] == [2]
     with pytest.raises(EventError, match=r"cannot go back from .* µs"):
         cep.advance("2024-01-01")
-    assert "clock 2024-01-01 00:00:02Z" in repr(cep)
+    assert "clock 2024-01-01 00:00:02" in repr(cep)
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["frame", "rows"])
@@ -63,7 +63,7 @@ def test_replays_expire_what_is_due(whole: bool) -> None:
     result = cep.replay(frame if whole else rows, type="E", time="at", until="2024-01-01T00:00:05").run()
     assert [row["x"] for row in cep.iterate("held")] == [3]
     assert [row["x"] for row in cep.iterate("ext")] == [2, 3]
-    assert "clock 2024-01-01 00:00:05Z" in repr(result)
+    assert "clock 2024-01-01 00:00:05" in repr(result)
     assert WorkbenchSource(cep, "held").clock() == 1_704_067_205_000
     with pytest.raises(EventError, match="is before the clock, 1704067205000000 µs"):
         cep.replay(frame, type="E", time="at")

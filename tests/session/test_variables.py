@@ -89,7 +89,7 @@ def test_what_a_run_tells() -> None:
     cep.run(TYPES)
     result = cep.run("create variable int a = 1; create constant variable int C = 2; @name('set') on B set a = v")
     assert repr(result) == "deployed a, C, set"
-    assert "<td>a</td>" in result._repr_html_() and "on set" in result._repr_html_()
+    assert ">a</td>" in result._repr_html_() and "on set" in result._repr_html_()
 
 
 def test_dropping_a_variable(cep: Workbench) -> None:

@@ -57,7 +57,7 @@ def ticks(*rows: tuple[int, str | None, float | None]) -> pd.DataFrame:
 def test_run_send_advance_read(cep: Workbench) -> None:
     result = cep.run(SUMS)
     assert repr(result) == "deployed sums"
-    assert "<td>symbol string, total double</td>" in result._repr_html_()
+    assert ">symbol string, total double</td>" in result._repr_html_()
     cep.send("Tick", symbol="a", price=1)
     cep.send("Tick", {"symbol": "b", "price": 2.0, "ts": datetime(1970, 1, 1, tzinfo=UTC)})
     cep.advance("10 sec")
@@ -405,14 +405,14 @@ def test_the_sent_dict_is_the_callers_own(cep: Workbench) -> None:
 
 
 def test_the_clock(cep: Workbench) -> None:
-    assert repr(cep.clock) == "1970-01-01 00:00:00Z (0 ms)"
+    assert repr(cep.clock) == "00:00:00.000 (0 ms)"
     assert int(cep.advance(1500)) == 1500
     assert cep.advance(by="1 min").ms == 61_500
     assert cep.advance(timedelta(seconds=1)).ms == 62_500
     assert cep.advance("1970-01-01T00:02").ms == 120_000
     assert cep.advance(datetime(1970, 1, 1, 0, 3)).datetime == datetime(1970, 1, 1, 0, 3, tzinfo=UTC)
     before = picture(cep)
-    with pytest.raises(EventError, match="cannot go back from 1970-01-01 00:03:00Z"):
+    with pytest.raises(EventError, match=r"cannot go back from 00:03:00\.000"):
         cep.advance(5)
     for bad in ("soon", None):
         with pytest.raises(UsageError):
@@ -579,7 +579,7 @@ def test_replay_merges_types_in_total_order(cep: Workbench) -> None:
     result = cep.replay(events, time={"Tick": "ts", "Note": "ts"}).run()
     assert seen == [(1, "n1"), (2, "t1"), (2, "n2"), (2, "n3"), (3, "t2"), (5, "t3"), (5, "n4")]
     assert repr(result) == (
-        "7 events finished, clock 1970-01-01 00:00:00.005Z\n  out: 3 deliveries\n  notes: 4 deliveries"
+        "7 events finished, clock 00:00:00.005\n  out: 3 deliveries\n  notes: 4 deliveries"
     )
 
 
@@ -750,7 +750,7 @@ def test_explain_says_what_is_wrong(cep: Workbench) -> None:
 
 
 def test_repr(cep: Workbench) -> None:
-    assert repr(cep) == "Workbench(0 statements, clock 1970-01-01 00:00:00Z)"
+    assert repr(cep) == "Workbench(0 statements, clock 00:00:00.000)"
     with pytest.raises(UsageError):
         Workbench(feed_capacity=0)
     with pytest.raises(UsageError):

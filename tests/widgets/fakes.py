@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cepbook.engine.looking import Held, Latest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made
@@ -39,6 +40,9 @@ class FakeStatement:
     waiting: list[Partial] = field(default_factory=list)
     watched: bool = False
     made_by: dict[int, Made] = field(default_factory=dict)
+    counted: bool = False
+    results: str | None = None
+    held: list[Row] = field(default_factory=list)
 
     @property
     def fed_by(self) -> Sequence[Feed]:
@@ -52,6 +56,11 @@ class FakeStatement:
         self.reads += 1
         found = [one for one in self.waiting if partition in (None, one.partition)]
         return Partials(len(found), tuple(found))
+
+    past = False
+
+    def on_glance(self, method: Callable[[], object]) -> None:
+        """Nobody scrubs."""
 
     def pulse(self) -> object:
         return len(self.waiting)
@@ -77,15 +86,25 @@ class FakeStatement:
             raise UsageError("no statement out")
         return self.contents if partition is None else (self.parts or {}).get(partition, [])
 
+    def latest(self, most: int, partition: int | None = None) -> Latest:
+        rows = list(self.rows(partition))
+        return Latest(len(rows), rows[-most:])
+
+    def events(self, most: int, partition: int | None = None) -> Held:
+        return Held(len(self.held), tuple(self.held[0]) if self.held else (), self.held[-most:])
+
+    def count(self, looking: bool) -> None:
+        self.counted = looking
+
     @property
     def partitioned(self) -> bool:
         return self.parts is not None or self.nested is not None
 
-    def partitions(self, most: int) -> Listed:
+    def partitions(self, most: int | None = None) -> Listed:
         found = self.nested
         if found is None:
             parts = self.parts or {}
-            found = [{"id": i, "key1": rows[0]["symbol"], "rows": len(rows)} for i, rows in parts.items()]
+            found = [{"id": i, "symbol": rows[0]["symbol"], "events": len(rows)} for i, rows in parts.items()]
         return Listed(len(found), found[:most])
 
     def tick(self, n: int = 1) -> None:
@@ -121,6 +140,10 @@ class FakeReplay:
 
     def stop(self) -> None:
         self.orders.append("stop")
+
+    workbench = None
+    span = None
+    speed: float | None = None
 
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
         self.subscribers.append(fn)

@@ -16,9 +16,9 @@ from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeStatement, FakeTime
 
 DAY = 86_400_000
 NESTED: list[dict[str, Any]] = [
-    {"id": 0, "Office.startTime": 19_000 * DAY, "Office.endTime": None, "Each.key1": "ann", "rows": 2},
-    {"id": 2, "Office.startTime": 19_000 * DAY, "Office.endTime": None, "Each.key1": "bob", "rows": 1},
-    {"id": 3, "Office.startTime": 19_001 * DAY, "Office.endTime": 19_002 * DAY, "Each.key1": "ann", "rows": 4},
+    {"id": 0, "Office.startTime": 19_000 * DAY, "Office.endTime": None, "Each.key1": "ann", "events": 2},
+    {"id": 2, "Office.startTime": 19_000 * DAY, "Office.endTime": None, "Each.key1": "bob", "events": 1},
+    {"id": 3, "Office.startTime": 19_001 * DAY, "Office.endTime": 19_002 * DAY, "Each.key1": "ann", "events": 4},
 ]
 EVENTS = {"a": {"id": 1}, "b": [{"id": 2}, {"id": 3}]}
 
@@ -55,24 +55,24 @@ def test_a_frame_tells_which_columns_belong_to_which_level() -> None:
 def test_a_saved_tree_names_outer_partitions_once() -> None:
     assert str(StatementView(nested()).freeze()).partition("Partitions")[2].splitlines() == [
         ": 3 partitions",
-        "  partition                                                     id  rows",
+        "  partition                                                     id  events",
         "  Office startTime = 2022-01-08 00:00:00, endTime = null",
-        "  · Each key1 = ann                                              0     2",
-        "  · Each key1 = bob                                              2     1",
+        "  · Each key1 = ann                                              0       2",
+        "  · Each key1 = bob                                              2       1",
         "  Office startTime = 2022-01-09 00:00:00, endTime = 2022-01-1…",
-        "  · Each key1 = ann                                              3     4",
+        "  · Each key1 = ann                                              3       4",
     ]
 
 
 def test_times_of_partitions_are_shown_as_times() -> None:
-    assert partition_columns([{"id": 0, "startTime": 5, "key1": None, "rows": 1}, {"key1": 1.5}]) == (
+    assert partition_columns([{"id": 0, "startTime": 5, "key1": None, "events": 1}, {"key1": 1.5}]) == (
         Column("id", "long"),
         Column("startTime", "time"),
         Column("key1", "double"),
-        Column("rows", "long"),
+        Column("events", "long"),
     )
-    source = FakeStatement(nested=[{"id": 0, "startTime": 61_000, "endTime": None, "rows": 1}])
-    assert str(StatementView(source).freeze()).splitlines()[-1] == "   0  00:01:01.000  null        1"
+    source = FakeStatement(nested=[{"id": 0, "startTime": 61_000, "endTime": None, "events": 1}])
+    assert str(StatementView(source).freeze()).splitlines()[-1] == "   0  00:01:01.000  null          1"
 
 
 # ---------------------------------------------------------------- what a pattern waits for

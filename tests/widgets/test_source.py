@@ -1,103 +1,134 @@
-"""The adapter between a view and a workbench, against the smallest workbench that keeps its contract."""
+"""The adapter between a view and a workbench."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from cepbook.engine.config import Config
-from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.errors import UsageError
-from cepbook.feeds import Feed
-from cepbook.lang.types import DOUBLE, STRING
-from cepbook.session import ById, Workbench
+from cepbook.session import Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
 from cepbook.widgets.encode import Column
 
-ROWS = {3: [{"symbol": "A", "price": 1.0}], 5: [{"symbol": "B", "price": 2.0}, {"symbol": "B", "price": 3.0}]}
+MODULE = """
+create schema Tick(symbol string, price double);
+create context PerSymbol partition by symbol from Tick;
+@name('out') context PerSymbol select * from Tick#length(2);
+@name('mean') context PerSymbol select avg(price) as mean from Tick#length(2);
+@name('plain') select * from Tick"""
 
 
-class FakeRuntime:
-    now = 1500
-    config = Config()
-    catalog = SimpleNamespace(contexts={"PerSymbol": SimpleNamespace(levels=())})
-
-    def __init__(self, context: str | None = "PerSymbol") -> None:
-        properties = {"symbol": STRING, "price": DOUBLE}
-        self._statement = SimpleNamespace(
-            name="out",
-            epl="select * from Tick",
-            owned=None,
-            output_type=SimpleNamespace(properties=properties),
-            steps=SimpleNamespace(context=context, source=SimpleNamespace(pattern=None), recognize=None, join=None),
-        )
-
-    def statement(self, name: str) -> Any:
-        if name != "out":
-            raise UsageError(f"no statement {name}; did you mean out?")
-        return self._statement
-
-    def iterate(self, name: str) -> list[dict[str, Any]]:
-        return [row for rows in ROWS.values() for row in rows]
-
-    def iterate_partitions(self, name: str, selector: ById) -> list[tuple[int, list[dict[str, Any]]]]:
-        return [(id_, ROWS.get(id_, [])) for id_ in (3, 5, 7) if id_ in selector.ids]
-
-    def context(self, name: str) -> Any:
-        assert name == "PerSymbol"
-        found = [Identity(i, {}, (Step(name, "keyed", k, {"key1": k}),)) for i, k in {3: "A", 5: "B", 7: "C"}.items()]
-        return SimpleNamespace(partitions=found, identities=lambda: iter(found))
-
-
-def workbench(**options: Any) -> Any:
-    runtime, feed = FakeRuntime(**options), Feed(10)
-    return SimpleNamespace(runtime=runtime, feed=lambda name: feed, replaying=None, keeps_rows=lambda name: False)
+def workbench() -> Workbench:
+    cep = Workbench()
+    cep.run(MODULE)
+    for i, symbol in enumerate("ABCBA"):
+        cep.advance(1000 * i)
+        cep.send("Tick", symbol=symbol, price=float(i))
+    return cep
 
 
 def test_what_a_view_reads() -> None:
     source = WorkbenchSource(workbench(), "out")
-    assert (source.name, source.epl, source.clock()) == ("out", "select * from Tick", 1500)
+    assert (source.name, source.clock(), source.results) == ("out", 4000, None)
+    assert source.epl.strip().endswith("from Tick#length(2)")
     assert source.columns == (Column("symbol", "string"), Column("price", "double"))
-    assert len(source.rows()) == 3
-    assert source.rows(5) == ROWS[5]
+    assert len(source.rows()) == 5
+    assert source.rows(1) == [{"symbol": "B", "price": 1.0}, {"symbol": "B", "price": 3.0}]
     assert source.rows(99) == []
-    assert not source.keeps_rows
-    assert source.partitioned
-    assert source.partitions(10) == (
-        3,
-        [{"id": 3, "key1": "A", "rows": 1}, {"id": 5, "key1": "B", "rows": 2}, {"id": 7, "key1": "C", "rows": 0}],
-    )
-    assert source.partitions(1) == (3, [{"id": 3, "key1": "A", "rows": 1}])
+    assert source.keeps_rows and source.partitioned
+    listed = [{"id": i, "symbol": s, "events": n} for i, (s, n) in enumerate({"A": 2, "B": 2, "C": 1}.items())]
+    assert source.partitions() == (3, listed)
+    assert source.partitions(1) == (3, listed[:1])
+
+
+def test_the_last_rows_are_those_of_all_partitions_by_id() -> None:
+    source = WorkbenchSource(workbench(), "out")
+    rows = list(source.rows())
+    for most in range(1, 7):
+        assert source.latest(most) == (5, rows[-most:])
+    assert source.latest(1, 0) == (2, [{"symbol": "A", "price": 4.0}])
+
+
+def test_rows_of_aggregates_and_the_events_behind_them() -> None:
+    source = WorkbenchSource(workbench(), "mean")
+    assert source.results == "Result"
+    assert source.latest(10) == (3, [{"mean": 2.0}, {"mean": 2.0}, {"mean": 2.0}])
+    assert source.events(10, 0) == (2, ("price",), [{"price": 0.0}, {"price": 4.0}])
+    assert source.events(2) == (5, ("price",), [{"price": 3.0}, {"price": 2.0}])
+
+
+@pytest.mark.parametrize("epl", ["select * from Tick#length(2) having price > 0", "select price from Tick#time(3 sec)"])
+def test_the_last_rows_without_a_context(epl: str) -> None:
+    cep = workbench()
+    cep.run(f"@name('more') {epl}")
+    for i in range(5):
+        cep.advance(by="1 sec")
+        cep.send("Tick", symbol="Z", price=float(i - 3))
+    rows = cep.iterate("more")
+    source = WorkbenchSource(cep, "more")
+    assert rows and all(source.latest(most) == (len(rows), rows[-most:]) for most in (1, 2, 10))
+
+
+CONTEXTS = {
+    "keyed": "create context C partition by symbol from Tick",
+    "hashed": "create context C coalesce by consistent_hash_crc32(symbol) from Tick granularity 1",
+    "tree": "create context C context Whole initiated by Tick(price < 1) terminated after 1 day,"
+    " context Each partition by symbol from Tick",
+}
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_events_of_partitions_are_counted_while_somebody_looks(kind: str) -> None:
+    cep = Workbench()
+    cep.run(f"create schema Tick(symbol string, price double); {CONTEXTS[kind]};"
+            "@name('out') context C select * from Tick#length(2)")  # fmt: skip
+    source = WorkbenchSource(cep, "out")
+    cep.send("Tick", symbol="A", price=0.5)
+    source.count(True)
+    for i, symbol in enumerate("ABBA", 1):
+        cep.advance(1000 * i)
+        cep.send("Tick", symbol=symbol, price=5.0 + i)
+    counted = [(row["last event"], row["arrived"], row["per second"]) for row in source.partitions().rows]
+    assert counted == ([(4000, 4, 1.0)] if kind == "hashed" else [(4000, 2, 0.5), (3000, 2, 0.5)])
+    source.count(False)
+    assert "arrived" not in source.partitions().rows[0]
+
+
+def test_events_of_partitions_are_counted_in_replays() -> None:
+    cep = workbench()
+    source = WorkbenchSource(cep, "out")
+    source.count(True)
+    ticks = [{"symbol": s, "price": 1.0, "time": 5000 + i} for i, s in enumerate("AAD")]
+    cep.replay(ticks, type="Tick", time="time").run()
+    assert [(row["symbol"], row["last event"], row["arrived"]) for row in source.partitions().rows] == [
+        ("A", 5001, 2), ("B", None, 0), ("C", None, 0), ("D", 5002, 1)]  # fmt: skip
 
 
 def test_an_event_of_a_context_may_be_called_as_a_size_is() -> None:
     cep = Workbench()
     cep.run(
-        "create schema Open(id int); create context Odd initiated by Open as rows terminated after 1 min;"
+        "create schema Open(id int); create context Odd initiated by Open as events terminated after 1 min;"
         "@name('out') context Odd select id from Open"
     )
     cep.send("Open", id=7)
     (row,) = WorkbenchSource(cep, "out").partitions(5).rows
-    assert (row["rows_"], row["rows"]) == ({"id": 7}, 0)
-    assert list(row)[-1] == "rows"
+    assert row["events_"] == {"id": 7}
+    assert "events" not in row  # it has no window
 
 
 def test_without_a_context_there_are_no_partitions() -> None:
-    assert not WorkbenchSource(workbench(context=None), "out").partitioned
+    assert not WorkbenchSource(workbench(), "plain").partitioned
 
 
 def test_an_unknown_statement_is_refused_at_once() -> None:
-    with pytest.raises(UsageError, match="did you mean out"):
+    with pytest.raises(UsageError, match="oot"):
         view(workbench(), "oot")
 
 
 def test_the_last_picture_of_a_dropped_statement_stays() -> None:
-    bench = workbench()
-    shown = view(bench, "out")
+    cep = workbench()
+    shown = view(cep, "out")
     before = shown.freeze()
-    bench.runtime.statement = lambda name: (_ for _ in ()).throw(UsageError("gone"))
+    cep.drop("out")
     for _ in range(2):
         after = shown.freeze()
         assert after.text == f"out: this statement was dropped; before that\n{before.text}"
@@ -105,10 +136,9 @@ def test_the_last_picture_of_a_dropped_statement_stays() -> None:
 
 
 def test_a_dropped_statement_is_said_to_be_dropped() -> None:
-    bench = workbench()
-    shown = view(bench, "out")
-    bench.runtime._statement = None
-    bench.runtime.statement = lambda name: (_ for _ in ()).throw(UsageError("gone"))
+    cep = workbench()
+    shown = view(cep, "out")
+    cep.drop("out")
     shown.flush()
     assert isinstance(shown, StatementView) and shown.state == "dropped"
     assert str(shown.freeze()) == "out: this statement was dropped"

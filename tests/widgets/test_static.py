@@ -57,9 +57,9 @@ Window: 2 rows
   B        2.25
   C        null
 Partitions: 2 partitions
-  id  key1  rows
-   0  B        1
-   1  C        1"""
+  id  symbol  events
+   0  B            1
+   1  C            1"""
     )
 
 

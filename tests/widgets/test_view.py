@@ -152,7 +152,7 @@ def test_choosing_a_partition_shows_its_rows() -> None:
     browser.show("partitions")
     view.flush(urgent=True)
     listed = browser.frames[-1]["partitions"]
-    assert [c["name"] for c in listed["names"]] == ["id", "key1", "rows"] and listed["total"] == 2
+    assert [c["name"] for c in listed["names"]] == ["id", "symbol", "events"] and listed["total"] == 2
     browser.ack()
     browser.show("window", partition=1)
     view.flush(urgent=True)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.selectors import Identity
+from cepbook.engine.contexts.tally import Tally
 from cepbook.engine.filters import Order, Subscriber
 from cepbook.engine.ports import Member
 from cepbook.lang.plan import CreateContextStatement, CreateContextTreeStatement
@@ -43,6 +44,10 @@ class Context(Protocol):
     @property
     def watched(self) -> bool:
         """Whether a partition listener listens to this context and no other."""
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """Who counts its events; a change of the list is followed by `rewired` of the runtime."""
 
     def join(self, statement: Member) -> int:
         """Add a statement; it gets a state in every live partition. Returns its slot. The first one activates."""
@@ -84,6 +89,10 @@ class Columnar(Protocol):
 
     @property
     def watched(self) -> bool:
+        """As of `Context`."""
+
+    @property
+    def tallies(self) -> list[Tally]:
         """As of `Context`."""
 
     def listed(self, type_name: str) -> str | None:

@@ -15,6 +15,7 @@ from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.selectors import Identity, Step
+from cepbook.engine.contexts.tally import Tally
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.rows import expr as lower
@@ -52,6 +53,7 @@ class KeyedContext:
     """
 
     SAVED = ("_next_id", "order", "partitions")
+    PASSING = ("tallies",)
 
     def __init__(
         self, plan: CreateContextStatement, locators: Locators, order: Order, host: Host, notices: Notices
@@ -66,6 +68,7 @@ class KeyedContext:
         self._notices = notices
         self._roster = Roster(host.clock)
         self._next_id = 0
+        self.tallies: list[Tally] = []
 
     # -------------------------------------------------------------- statements
     @property
@@ -216,7 +219,8 @@ class KeyedContext:
         `readers`, the context's statements that read the event, in order, are shown it in a new one here and now; None:
         later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
-        locate, partitions = self._locate[listed], self.partitions
+        locate, partitions, clock = self._locate[listed], self.partitions, self._host.clock
+        tallies = tuple(self.tallies)
 
         def on_event(event: Any, rounds: Rounds) -> None:
             try:
@@ -228,8 +232,11 @@ class KeyedContext:
             if partition is not None:
                 rounds[place] = partition
             elif key is not OUTSIDE:
-                made = self.allocate(key, keys)
-                rounds[place] = Shown((), made) if readers is None else Shown(shown(readers, event, made))
+                partition = self.allocate(key, keys)
+                rounds[place] = Shown((), partition) if readers is None else Shown(shown(readers, event, partition))
+            if tallies and partition is not None:
+                for tally in tallies:
+                    tally.event((partition,), clock.now)
 
         return on_event
 

@@ -8,6 +8,7 @@ place in the order; what ends one is not shown to them; statements of an ending 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 from cepbook.engine.clock import NEVER
@@ -20,6 +21,7 @@ from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tables import Tables
+from cepbook.engine.contexts.tally import Tally
 from cepbook.engine.contexts.watch import Watch
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
@@ -37,7 +39,7 @@ class Tree:
     """The live partitions of one context. What an event is to it is its `Round`."""
 
     SAVED = ("_next_id", "_root", "_serial", "_tables", "_waiting", "_warned", "order", "partitions")
-    PASSING = ("_readers",)
+    PASSING = ("_readers", "tallies")
 
     def __init__(
         self, plan: CreateContextTreeStatement, form: TreeForm, order: Order, host: Host, notices: Notices
@@ -54,6 +56,7 @@ class Tree:
         self._waiting: dict[Path, tuple[Watch, Node]] = {}  # who has a timer
         self._serial = 0
         self._next_id = 0
+        self.tallies: list[Tally] = []
         self._roster = Roster(host.clock)
         self._tables = Tables()
         self._joining = False
@@ -143,6 +146,8 @@ class Tree:
             round_ = rounds[place] = Round(type_name, event, self._next_id)
             if concerned:
                 self._look(round_)
+            for tally in self.tallies:
+                tally.event((*self._older(round_), *self._since(round_.first)), self._host.clock.now)
 
         found = [Subscriber(self.order, None, looks, looks)]
         for member, reading in readers:
@@ -150,6 +155,10 @@ class Tree:
             more = reading.drops, reading.type, self._levels.selects(type_name), reading.late
             found.append(Subscriber(place_of(member, reading, self.order), None, takes, takes, *more))
         return found
+
+    def _since(self, first: int) -> Iterator[Partition]:
+        """The live partitions with an id from `first` on, newest first."""
+        return takewhile(lambda partition: partition.id >= first, reversed(self.partitions.values()))
 
     def owning(self, type_name: str, event: Any) -> Sequence[Partition]:
         """The live partitions that an event of a type belongs to, by id."""

@@ -21,6 +21,7 @@ from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
+from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
@@ -60,6 +61,7 @@ class Program:
     output_watched: tuple[Cell, ...] = ()  # and those of the output clause
     legend: dict[str, str] = field(default_factory=dict)  # what the locals of its text stand for
     notes: tuple[str, ...] = ()  # on the first views: what they keep, how arrivals are written
+    items: Items | None = None  # how its retained events are packed
     patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
     subqueries: tuple[Program, ...] = ()  # of the statement, each a module of its own
     select: Program | None = None  # of a statement that is run in cycles: what it reads of its relations
@@ -130,6 +132,7 @@ def compile_select(
     program.watched, program.output_watched = watched, output_watched
     program.legend = legend(writer.code)
     program.notes = notes(writer.code, writer.body.arrivals)
+    program.items = writer.code.items
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
     program.wants = writer.looks.wants
     program.picking = cache(partial(compile_picking, steps, scope_in))

@@ -1,5 +1,5 @@
 // The browser half of cepbook.widgets.progress. Buttons send orders; the replay obeys between its slices.
-// Uses table.js, which Python puts before this text.
+// Uses table.js and scrub.js, which Python puts before this text.
 
 const ENDED = ["finished", "stopped", "failed"];
 
@@ -69,6 +69,8 @@ function show(control, el) {
     make("div", { class: "cp-line" }, state, count, rate, make("span", { class: "cp-space" }), clock),
     make("div", { class: "cp-line" }, bar, pause, step, size, stop),
   );
+  const scrub = new Scrub(control, button);
+  root.append(...scrub.nodes);
   el.append(root);
   const draw = () => {
     const { events, total, clock: time, state: now } = control.frame;
@@ -88,6 +90,7 @@ function show(control, el) {
     }
     setText(pause, now === "paused" ? "Resume" : "Pause");
     for (const node of [pause, step, size, stop]) node.disabled = ended;
+    scrub.draw(control.frame, ended);
   };
   control.attach(draw);
   draw();

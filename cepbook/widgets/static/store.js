@@ -11,6 +11,7 @@ class Store {
     this.client = Math.random().toString(36).slice(2);
     this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
     this.ui.opened = new Set(); // what is expanded: deliveries with the place of a row, partial matches
+    this.ui.sort = {}; // by pane: {by, down}
     this.ui.closed = null; // paths of the tree that are closed; null: nobody has opened or closed any
     this.described();
     this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
@@ -54,13 +55,20 @@ class Store {
     this.clock = "";
     this.state = "ready";
     Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
-    Object.assign(this, { window: null, partitions: undefined, tree: null, waiting: null, generation: 0 });
+    Object.assign(this, { window: null, events: null, partitions: undefined, tree: null, waiting: null, generation: 0 });
     if (!this.panes.includes(this.ui.pane)) this.ui.pane = "stream";
     this.clear();
   }
   get panes() {
-    const { context, waits } = this.info;
-    return ["stream", "window", ...(context ? ["partitions"] : []), ...(waits ? ["waiting"] : [])];
+    const { context, waits, results } = this.info;
+    const kept = results ? ["window", "events"] : ["window"];
+    return ["stream", ...kept, ...(context ? ["partitions"] : []), ...(waits ? ["waiting"] : [])];
+  }
+  // What a pane is called: rows that are made of the events in the window have a pane of their own.
+  label(pane) {
+    const { results } = this.info;
+    if (pane === "events") return "Window";
+    return pane === "window" && results ? results : pane[0].toUpperCase() + pane.slice(1);
   }
   clear() {
     this.next = 0;
@@ -74,8 +82,16 @@ class Store {
     this.show();
   }
   show() {
-    const { pane, partition, filter } = this.ui;
-    this.send({ kind: "show", client: this.client, pane, partition, filter });
+    const { pane, partition, filter, sort } = this.ui;
+    this.send({ kind: "show", client: this.client, pane, partition, filter, ...sort[pane] });
+  }
+  // Once up, once down, then as it comes.
+  sortBy(by) {
+    const { pane, sort } = this.ui;
+    const now = sort[pane];
+    sort[pane] = now?.by !== by ? { by, down: false } : now.down ? undefined : { by, down: true };
+    this.show();
+    this.changed();
   }
   // The events of a delivery's matches are sent when somebody wants to see them; asked for once in a frame, as Python
   // answers a number of questions at a time.
@@ -91,7 +107,8 @@ class Store {
     this.replaying = frame.replaying === true;
     this.problem = frame.problem ?? "";
     if (frame.stream) this.stream(frame.stream, buffers);
-    if (frame.window) this.contents(frame.window, buffers);
+    if (frame.window) this.window = this.contents(frame.window, this.window, this.columns, buffers);
+    if (frame.events) this.events = this.contents(frame.events, this.events, columnsOf(frame.events.names, this.events?.shown), buffers);
     if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
     if (frame.waiting) this.awaited(frame.waiting, buffers);
     for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
@@ -151,10 +168,10 @@ class Store {
       this.changed();
     }
   }
-  contents(window, buffers) {
+  contents(window, former, columns, buffers) {
     const cells = window.columns.map((column) => decode(column, buffers));
-    this.columns.forEach((column, i) => column.learn(cells[i]));
-    const before = this.window?.partition === window.partition ? this.window.keys : null;
+    columns.forEach((column, i) => column.learn(cells[i]));
+    const before = former?.partition === window.partition ? former.keys : null;
     const keys = Array.from({ length: window.count }, (_, r) => cells.map((values) => values[r]).join("\u0001"));
     const seen = new Map();
     for (const key of before ?? []) seen.set(key, (seen.get(key) ?? 0) + 1);
@@ -169,15 +186,15 @@ class Store {
     // When most rows are new, a flash says nothing and only disturbs.
     if (entered.size > Math.max(3, window.count / 2)) entered.clear();
     this.generation += 1;
-    this.window = { ...window, cells, keys, entered, generation: this.generation, at: performance.now() };
+    return { ...window, shown: columns, cells, keys, entered, generation: this.generation, at: performance.now() };
   }
   listed(partitions, buffers) {
     if (!partitions) return void (this.partitions = null);
     const columns = columnsOf(partitions.names, this.partitions?.columns);
     const cells = partitions.columns.map((column) => decode(column, buffers));
     columns.forEach((column, i) => column.learn(cells[i]));
-    const sizes = cells[columns.length - 1] ?? [];
-    this.partitions = { ...partitions, columns, cells, most: Math.max(1, ...sizes) };
+    const most = Math.max(1, ...(partitions.bar === null ? [] : cells[partitions.bar]));
+    this.partitions = { ...partitions, columns, cells, most };
     this.tree = partitions.levels.length ? new PartitionTree(this.partitions) : null;
     if (this.tree && !this.ui.closed && partitions.count > MANY) this.ui.closed = new Set(this.tree.branches());
   }

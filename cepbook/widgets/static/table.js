@@ -103,9 +103,11 @@ class VirtualTable {
     this.node = make("div", { class: "cv-scroll", role, "aria-label": label, tabindex: "0" });
     this.node.append(make("div", { role: "rowgroup", class: "cv-headgroup" }, this.head), this.body, this.empty);
     this.pool = [];
-    this.signature = "";
+    this.signature = this.headed = "";
+    this.onSort = null; // called with the name of a column whose heading is clicked
   }
-  // columns: [{name, right, chars}]; row(i, node, cells) fills the row; `nothing` is shown when there are no rows
+  // columns: [{name, right, chars}], with `sorted` ("", "ascending", "descending") those that can be sorted by;
+  // row(i, node, cells) fills the row; `nothing` is shown when there are no rows
   draw(columns, count, fill, nothing, bottom = false) {
     this.layout(columns);
     setAttribute(this.node, "aria-rowcount", String(count + 1));
@@ -139,20 +141,34 @@ class VirtualTable {
       const width = columns.reduce((sum, c) => sum + c.chars + (c.extra ?? 0), 1);
       this.node.style.setProperty("--cv-width", `${width}ch`); // the rows are absolute and widen nothing by themselves
     }
+    const headed = columns.map((c) => `${c.name}|${c.right}|${c.sorted}`).join("\u0001");
+    if (headed !== this.headed) {
+      this.headed = headed;
+      const at = [...this.head.children].findIndex((node) => node.contains(document.activeElement));
+      this.head.replaceChildren(...columns.map((c) => this.heading(c)));
+      if (at >= 0) this.head.children[at]?.querySelector("button")?.focus();
+    }
     const signature = columns.map((c) => `${c.name}|${c.right}`).join("\u0001");
     if (signature === this.signature) return;
     this.signature = signature;
     this.right = columns.map((c) => Boolean(c.right));
-    this.head.replaceChildren(
-      ...columns.map((c) => {
-        const attributes = { role: "columnheader", class: c.right ? "cv-cell cv-right" : "cv-cell", title: c.title ?? c.name };
-        const node = make("div", attributes, c.label ?? c.name);
-        if (c.label !== undefined) node.setAttribute("aria-label", c.title ?? c.name);
-        return node;
-      }),
-    );
     this.pool = [];
     this.body.replaceChildren();
+  }
+  heading(c) {
+    const attributes = { role: "columnheader", class: c.right ? "cv-cell cv-right" : "cv-cell", title: c.title ?? c.name };
+    const node = make("div", attributes);
+    if (c.label !== undefined) node.setAttribute("aria-label", c.title ?? c.name);
+    if (c.sorted === undefined) {
+      node.append(c.label ?? c.name);
+      return node;
+    }
+    if (c.sorted) node.setAttribute("aria-sort", c.sorted);
+    const sign = { ascending: " ▲", descending: " ▼" }[c.sorted] ?? "";
+    const button = make("button", { type: "button", class: "cv-sort", title: `sort by ${c.name}` }, `${c.label ?? c.name}${sign}`);
+    button.onclick = () => this.onSort?.(c.name);
+    node.append(button);
+    return node;
   }
   grow(width) {
     const row = make("div", { class: "cv-row", role: "row" });

@@ -1,18 +1,22 @@
 // The partitions of a nested context as a tree: a node for each partition of an outer level, a leaf for each context
 // partition. Python puts this text between table.js and view.js.
 
+const sum = (a, b) => (a === null && b === null ? null : (a ?? 0) + (b ?? 0));
+const latest = (a, b) => (a === null || (b !== null && b > a) ? b : a);
 const NUL = "\u0001"; // between texts that are compared together
 
 class PartitionTree {
   // partitions: {count, columns: [Column], cells, levels: [{name, columns: [index]}], sizes}; the last `sizes` columns
-  // are sizes, which add up
+  // tell of events and sizes, which add up
   constructor(partitions) {
     this.partitions = partitions;
     const { levels, count } = partitions;
     this.roots = [];
     this.counts = levels.map(() => 0);
     const known = new Map();
-    const sizes = partitions.cells.slice(-partitions.sizes);
+    const sizes = partitions.sizes ? partitions.cells.slice(-partitions.sizes) : [];
+    const kinds = partitions.sizes ? partitions.columns.slice(-partitions.sizes) : [];
+    this.added = kinds.map(({ kind }) => (kind === "time" ? latest : sum)); // the last event is the latest of all
     for (let r = 0; r < count; r += 1) {
       let siblings = this.roots;
       let path = "";
@@ -21,7 +25,7 @@ class PartitionTree {
         path += NUL + this.text(level, r);
         let node = known.get(path);
         if (!node) {
-          node = { path, level, text: this.text(level, r), leaves: 0, sizes: sizes.map(() => 0) };
+          node = { path, level, text: this.text(level, r), leaves: 0, sizes: sizes.map(() => null) };
           Object.assign(node, { children: [], place: siblings.length + 1 });
           known.set(path, node);
           siblings.push(node);
@@ -32,7 +36,7 @@ class PartitionTree {
       }
       for (const node of above) {
         node.leaves += 1;
-        sizes.forEach((values, i) => (node.sizes[i] += values[r]));
+        sizes.forEach((values, i) => (node.sizes[i] = this.added[i](node.sizes[i], values[r])));
       }
       const level = levels.length - 1;
       const text = this.text(level, r);

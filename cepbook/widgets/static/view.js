@@ -2,6 +2,8 @@
 // displayed. Only the visible rows are in the page. Uses table.js, tree.js and store.js, which Python puts before this.
 
 const FLASH = 1200; // ms, as in view.css
+const HEAD = 28; // px: the heading of a table with its line
+const RISING = { arrived: "events since this page looks", "per second": "events per second of engine time since then" };
 const PLAIN = { text: (value) => value, chars: Infinity }; // a line as it is
 
 // ---- one displayed view -------------------------------------------------------------------------------------------
@@ -33,7 +35,7 @@ class Panel {
   }
   form() {
     const { panes, info } = this.store;
-    return [...panes, ...info.levels].join("\u0001");
+    return [...panes, info.results, ...info.levels].join("\u0001");
   }
   build() {
     this.made = this.form();
@@ -46,7 +48,8 @@ class Panel {
     this.eplButton.onclick = () => this.set({ epl: !this.store.ui.epl });
     this.tables = {
       stream: new VirtualTable("stream of insert and remove rows"),
-      window: new VirtualTable("window contents"),
+      window: new VirtualTable(this.store.info.results ? `${this.store.info.results.toLowerCase()}: what the statement shows now` : "window contents"),
+      events: new VirtualTable("events in the window"),
       partitions: new VirtualTable("context partitions", this.store.info.levels.length ? "treegrid" : "grid"),
       waiting: new VirtualTable("partial matches: what the pattern waits for", "grid"),
     };
@@ -81,6 +84,7 @@ class Panel {
       root.append(make("div", attributes, table.node));
       table.node.addEventListener("scroll", () => this.scrolled(pane), { passive: true });
     }
+    for (const pane of ["window", "events", "partitions"]) this.tables[pane].onSort = (name) => this.store.sortBy(name);
     for (const [pane, table] of Object.entries(this.tables)) {
       table.node.addEventListener("keydown", (event) => this.key(pane, event));
       table.body.addEventListener("click", (event) => {
@@ -99,7 +103,7 @@ class Panel {
     const list = make("div", { class: "cv-tabs", role: "tablist", "aria-label": "what to show" });
     const { panes } = this.store;
     this.tabs = panes.map((pane) => {
-      const label = pane[0].toUpperCase() + pane.slice(1);
+      const label = this.store.label(pane);
       const tab = make("button", { id: `${this.id}-${pane}-tab`, class: "cv-tab", role: "tab", type: "button" }, label);
       tab.setAttribute("aria-controls", `${this.id}-${pane}`);
       tab.pane = pane;
@@ -126,20 +130,29 @@ class Panel {
   seek() {
     this.set({ filter: this.filter.value });
     clearTimeout(this.seeking);
-    const { window } = this.store;
-    if (window && (window.total > window.count || window.found !== undefined)) {
+    const shown = this.store[this.store.ui.pane];
+    if (shown && (this.store.ui.pane === "partitions" || shown.total > shown.count || shown.found !== undefined)) {
       this.seeking = setTimeout(() => this.store.show(), 250);
     }
   }
+  // How a column is sorted: "" if not by it.
+  sorting(pane, name) {
+    const { by, down } = this.store.ui.sort[pane] ?? {};
+    return by !== name ? "" : down ? "descending" : "ascending";
+  }
   open(pane) {
+    // What is looked for among partitions is not what is looked for among rows.
+    if ((pane === "partitions") !== (this.store.ui.pane === "partitions")) this.filter.value = this.store.ui.filter = "";
     this.set({ pane });
     this.store.show();
   }
   choose(id) {
     const { ui, info } = this.store;
-    const pane = ui.pane === "waiting" || (info.waits && !info.keeps) ? "waiting" : "window";
-    this.set({ partition: id, pane });
-    this.store.window = this.store.waiting = null;
+    const own = info.waits && !info.keeps ? "waiting" : "window";
+    const pane = ["window", "events", "waiting"].includes(ui.pane) ? ui.pane : own;
+    this.open(pane);
+    this.set({ partition: id });
+    this.store.window = this.store.events = this.store.waiting = null;
     this.store.show();
   }
   // What a click on row `index` of a pane does, or Enter: open and close, or choose a partition.
@@ -150,7 +163,10 @@ class Panel {
       else if (entry) this.choose(this.store.partitions.cells[0][entry.row]);
     } else if (entry && entry.key !== undefined) {
       const { opened } = this.store.ui;
-      if (!opened.delete(entry.key)) opened.add(entry.key);
+      if (!opened.delete(entry.key)) {
+        opened.add(entry.key);
+        this.reveal = { pane, key: entry.key };
+      }
       if (entry.delivery !== undefined) {
         this.set({ follow: false });
         this.store.expand(entry.delivery);
@@ -221,8 +237,15 @@ class Panel {
     for (const [pane, table] of Object.entries(this.tables)) {
       if (table.node.parentNode.hidden === (pane === ui.pane)) table.node.parentNode.hidden = pane !== ui.pane;
     }
-    const draw = { stream: "drawStream", window: "drawWindow", partitions: "drawPartitions", waiting: "drawWaiting" };
-    const note = this[draw[ui.pane]]();
+    const draw = {
+      stream: () => this.drawStream(),
+      window: () => this.drawRows("window", store.columns, store.info.nothing),
+      events: () => this.drawRows("events", store.events?.shown ?? [], "The window is empty, or keeps groups in place of events."),
+      partitions: () => this.drawPartitions(),
+      waiting: () => this.drawWaiting(),
+    };
+    const note = draw[ui.pane]();
+    this.bringIntoSight();
     setText(this.footer, store.problem || note);
     // The picture was made and escaped by Python.
     if (this.picture !== store.still) this.still.innerHTML = this.picture = store.still;
@@ -254,9 +277,10 @@ class Panel {
     setText(this.rate, store.state === "live" && store.rate >= 0.5 ? `${compact.format(store.rate)} rows/s` : "");
     setAttribute(this.follow, "aria-pressed", String(ui.follow));
     this.follow.hidden = ui.pane !== "stream";
-    this.chosen.hidden = ui.partition === null || (ui.pane !== "window" && ui.pane !== "waiting");
+    this.chosen.hidden = ui.partition === null || !["window", "events", "waiting"].includes(ui.pane);
     if (!this.chosen.hidden) setText(this.chosen, `${this.partitionName(ui.partition)} ×`);
-    this.filter.hidden = ui.pane === "partitions" || ui.pane === "waiting";
+    this.filter.hidden = ui.pane === "waiting";
+    setAttribute(this.filter, "placeholder", ui.pane === "partitions" ? "Filter partitions" : "Filter rows");
     for (const chip of [this.plus, this.minus]) chip.disabled = ui.pane !== "stream";
   }
   partitionName(id) {
@@ -264,15 +288,15 @@ class Panel {
     const at = partitions ? partitions.cells[0].indexOf(id) : -1;
     if (at < 0) return `partition ${id}`;
     if (this.store.tree) return `${partitions.levels.at(-1).name} ${this.store.tree.text(partitions.levels.length - 1, at)}`;
-    const named = partitions.columns.slice(1, -partitions.sizes);
+    const named = partitions.columns.slice(1, partitions.columns.length - partitions.sizes);
     return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
   }
   words() {
     return this.store.ui.filter.toLowerCase().split(/\s+/).filter(Boolean);
   }
   // The indices of the rows that pass filter and signs; null for all.
-  passing(count, cells, insert) {
-    const { ui, columns } = this.store;
+  passing(count, cells, insert, columns = this.store.columns) {
+    const { ui } = this.store;
     const words = this.words();
     if (!words.length && (!insert || (ui.plus && ui.minus))) return null;
     const found = [];
@@ -376,26 +400,46 @@ class Panel {
     if (waiting.total > waiting.count) parts.push(`the first ${numbers.format(waiting.count)} are shown`);
     return parts.join(" · ");
   }
-  drawWindow() {
+  // The rows of the iterator, or the events of the window; both are read, searched and sorted by the kernel.
+  drawRows(pane, shown, empty) {
     const { store } = this;
-    const { window } = store;
-    const passing = window ? this.passing(window.count, window.cells, null) : null;
+    const window = store[pane];
+    const passing = window && window.found === undefined ? this.passing(window.count, window.cells, null, shown) : null;
     const count = window ? (passing ? passing.length : window.count) : 0;
-    const columns = store.columns.map((c, i) => ({ ...c, extra: 4 + (i === 0 ? 1 : 0) }));
+    const columns = shown.map((c, i) => ({ ...c, sorted: this.sorting(pane, c.name), extra: 4 + (i === 0 ? 1 : 0) }));
     const flash = window && performance.now() - window.at < FLASH;
     const fill = (i, row, cells) => {
       const r = passing ? passing[i] : i;
       setClass(row, flash && window.entered.has(r) ? `cv-row cv-flash-${window.generation % 2}` : "cv-row");
-      store.columns.forEach((column, c) => fillCell(cells[c], column, window.cells[c][r]));
+      shown.forEach((column, c) => fillCell(cells[c], column, window.cells[c][r]));
     };
-    const nothing = !window ? "Reading …" : passing ? "No row passes the filter." : store.info.nothing;
-    this.tables.window.draw(columns, count, fill, nothing);
+    const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : empty;
+    this.tables[pane].draw(columns, count, fill, nothing);
     if (!window) return "";
-    const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, "row")}` : plural(window.total, "row")];
+    const [noun, sorted] = [pane === "events" ? "event" : "row", Boolean(store.ui.sort[pane])];
+    const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, noun)}` : plural(window.total, noun)];
     const found = window.found ?? window.total;
-    if (window.found !== undefined) parts[0] = `${numbers.format(found)} of ${plural(window.total, "row")}`;
-    if (found > window.count) parts.push(`the last ${numbers.format(window.count)} are shown`);
+    if (window.found !== undefined && this.words().length) parts[0] = `${numbers.format(found)} of ${plural(window.total, noun)}`;
+    if (found > window.count) parts.push(`the ${sorted ? "first" : "last"} ${numbers.format(window.count)} are shown`);
+    if (pane === "events" && count) parts.push("with the properties that the statement still needs");
     return parts.join(" · ");
+  }
+  // An opened row and what stands below it are shown as far as there is room.
+  bringIntoSight() {
+    const { reveal } = this;
+    const entries = reveal && this.entries[reveal.pane];
+    if (!entries || this.store.ui.pane !== reveal.pane) return;
+    const first = entries.findIndex((entry) => entry.key === reveal.key);
+    if (first < 0) return;
+    let last = first;
+    while (entries[last + 1]?.line !== undefined) last += 1;
+    if (entries[last].line === "Reading …") return;
+    this.reveal = null;
+    const { node } = this.tables[reveal.pane];
+    const bottom = (last + 1) * ROW + HEAD - node.clientHeight;
+    const to = Math.min(first * ROW, Math.max(node.scrollTop, bottom));
+    if (to !== node.scrollTop) node.scrollTop = to;
+    this.schedule();
   }
   drawPartitions() {
     const { store } = this;
@@ -412,20 +456,29 @@ class Panel {
     this.cursors.partitions = Math.min(this.cursors.partitions, Math.max(0, entries.length - 1));
     draw();
     if (entries.length) setAttribute(node, "aria-activedescendant", `${this.id}-p${this.cursors.partitions}`);
-    const shown = partitions.total > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
-    const counted = store.tree && partitions.count ? store.tree.summary() : plural(partitions.total, "partition");
+    const found = partitions.found ?? partitions.total;
+    const shown = found > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
+    const all = partitions.found === undefined ? plural(found, "partition") : `${numbers.format(found)} of ${plural(partitions.total, "partition")}`;
+    const counted = store.tree && partitions.count && !shown ? store.tree.summary() : all;
     return `${counted}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
   }
   drawFlat() {
     const { partitions } = this.store;
-    const last = partitions.columns.length - 1;
-    const columns = partitions.columns.map((c, i) => ({ ...c, extra: i === last ? 14 : 4 }));
+    const columns = partitions.columns.map((c, i) => this.partitionColumn(c, i));
     const fill = (i, row, cells) => {
       this.choice(i, row, partitions.cells[0][i]);
-      partitions.columns.forEach((column, c) => fillCell(cells[c], column, partitions.cells[c][i]));
-      this.share(cells[last], partitions.cells[last][i], partitions.most);
+      partitions.columns.forEach((column, c) => {
+        const none = c >= partitions.columns.length - partitions.sizes && partitions.cells[c][i] === null;
+        fillCell(cells[c], none ? PLAIN : column, none ? "" : partitions.cells[c][i]);
+        this.share(cells[c], c === partitions.bar ? partitions.cells[c][i] : null, partitions.most);
+      });
     };
-    this.tables.partitions.draw(columns, partitions.count, fill, "No partition exists yet.");
+    this.tables.partitions.draw(columns, partitions.count, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
+  }
+  partitionColumn(c, i) {
+    const title = RISING[c.name];
+    const more = title ? { title } : {};
+    return { ...c, ...more, sorted: this.sorting("partitions", c.name), extra: i === this.store.partitions.bar ? 14 : 4 };
   }
   drawTree() {
     const { store } = this;
@@ -433,13 +486,15 @@ class Panel {
     const entries = this.entries.partitions;
     const label = (node) => `${partitions.levels[node.level].name}${node.text ? ` ${node.text}` : ""}`;
     const widest = Math.max(24, ...entries.slice(0, 300).map((node) => 3 * node.level + 3 + label(node).length));
-    const most = Math.max(1, ...entries.map((node) => node.sizes.at(-1)));
-    const names = partitions.columns.slice(-partitions.sizes);
+    const names = partitions.sizes ? partitions.columns.slice(-partitions.sizes) : [];
+    const behind = partitions.columns.length - names.length;
+    const bar = partitions.bar === null ? -1 : partitions.bar - behind;
+    const most = Math.max(1, ...entries.map((node) => node.sizes[bar] ?? 0));
     const columns = [
       { name: "partition", chars: Math.min(70, widest), extra: 4 },
       { name: "id", right: true, chars: 5, extra: 4 },
       { name: "partitions", right: true, chars: 10, extra: 4 },
-      ...names.map((c, i) => ({ ...c, extra: i === names.length - 1 ? 14 : 4 })),
+      ...names.map((c, i) => this.partitionColumn(c, behind + i)),
     ];
     const fill = (i, row, cells) => {
       const node = entries[i];
@@ -456,10 +511,12 @@ class Panel {
       cells[0].classList.add("cv-node");
       fillCell(cells[1], PLAIN, branch ? "" : String(partitions.cells[0][node.row]));
       fillCell(cells[2], PLAIN, branch ? numbers.format(node.leaves) : "");
-      node.sizes.forEach((size, c) => fillCell(cells[3 + c], PLAIN, numbers.format(size)));
-      this.share(cells.at(-1), node.sizes.at(-1), most);
+      node.sizes.forEach((size, c) => {
+        fillCell(cells[3 + c], size === null ? PLAIN : names[c], size ?? "");
+        this.share(cells[3 + c], c === bar ? size : null, most);
+      });
     };
-    this.tables.partitions.draw(columns, entries.length, fill, "No partition exists yet.");
+    this.tables.partitions.draw(columns, entries.length, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
   }
   choice(i, row, id) {
     const chosen = id !== undefined && id === this.store.ui.partition;
@@ -468,9 +525,9 @@ class Panel {
     setAttribute(row, "aria-selected", String(chosen));
   }
   share(cell, size, most) {
-    const share = `${((100 * size) / most).toFixed(1)}%`;
+    const share = `${((100 * (size ?? 0)) / most).toFixed(1)}%`;
     if (cell.style.getPropertyValue("--cv-share") !== share) cell.style.setProperty("--cv-share", share);
-    cell.classList.add("cv-size");
+    cell.classList.toggle("cv-size", size !== null);
   }
   dispose() {
     this.observer.disconnect();

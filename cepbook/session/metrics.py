@@ -1,0 +1,108 @@
+"""What every statement has taken and delivered, what it holds, and how much of the processor it uses.
+
+Events are counted by type, once for each slice of a replay. Processor time is sampled: a thread looks every `PERIOD`
+seconds which statement's code runs, while somebody measures; nothing is paid otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from cepbook.engine.runtime import Runtime, Statement
+from cepbook.feeds import Feed
+from cepbook.lang.types import DOUBLE, LONG, STRING
+from cepbook.session.tables import frame_of
+
+PERIOD = 0.01  # seconds between two samples
+DEPTH = 60  # frames of a stack that are looked at
+
+
+class Sampler:
+    """Counts for each statement how often its code was found running. `start` and `stop` nest."""
+
+    def __init__(self, statements: Callable[[], Mapping[str, Statement]]) -> None:
+        self._statements = statements
+        self._users = 0
+        self._end = threading.Event()
+        self.samples: Counter[str] = Counter()
+        self.measured = False
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._users += 1
+        if self._users == 1:
+            self.measured = True
+            self._end = threading.Event()
+            threading.Thread(target=self._run, args=(self._end,), name="cepbook sampler", daemon=True).start()
+
+    def stop(self) -> None:
+        """End it; what was measured stays."""
+        if self._users:
+            self._users -= 1
+            if not self._users:
+                self._end.set()
+
+    def _run(self, end: threading.Event) -> None:
+        own = threading.get_ident()
+        while not end.wait(PERIOD):
+            known = {id(each.program.namespace): name for name, each in list(self._statements().items())}
+            for thread, frame in sys._current_frames().items():
+                name = None if thread == own else _running(frame, known)
+                if name is not None:
+                    self.samples[name] += 1
+
+    def seconds(self, name: str) -> float | None:
+        """How long the statement ran, about; None when nobody has measured."""
+        return self.samples[name] * PERIOD if self.measured else None
+
+
+def _running(frame: Any, known: Mapping[int, str]) -> str | None:
+    for _ in range(DEPTH):
+        name = known.get(id(frame.f_globals))
+        if name is not None:
+            return name
+        frame = frame.f_back
+        if frame is None:
+            return None
+    return None
+
+
+def events_in(runtime: Runtime, statement: Statement, counts: Mapping[str, int]) -> int:
+    """How many events of the types that a statement reads have come, whatever its filters said."""
+    return sum(n for type_name, n in counts.items() if statement.reads(type_name))
+
+
+def held_by(runtime: Runtime, name: str) -> int:
+    """How many events, groups and partial matches the states of a statement hold."""
+    return sum(
+        state["retained"] + (state["groups"] or 0) + (state["partials"]["total"] if "partials" in state else 0)
+        for state in runtime.state(name, partials=0)
+    )
+
+
+def metrics_of(
+    runtime: Runtime, feed_of: Callable[[str], Feed], counts: Mapping[str, int], sampler: Sampler, errors: Mapping[str, int]
+) -> pd.DataFrame:
+    """One line per statement: name, events (in), rows (out), state, cpu (seconds, null if not measured), errors."""
+    lines = []
+    for name, statement in runtime.statements.items():
+        feed = feed_of(name)
+        lines.append(
+            {
+                "name": name,
+                "events": events_in(runtime, statement, counts),
+                "rows": feed.total_insert + feed.total_remove,
+                "state": held_by(runtime, name),
+                "cpu": sampler.seconds(name),
+                "errors": errors.get(name, 0),
+            }
+        )
+    return frame_of(
+        lines, {"name": STRING, "events": LONG, "rows": LONG, "state": LONG, "cpu": DOUBLE, "errors": LONG}
+    )

@@ -1,0 +1,121 @@
+"""How things are shown to people, everywhere: a time, a table as HTML and as plain text, a heading over it.
+
+All is the same for the same content: no ids, no wall clock. The HTML needs no style sheet to be understood; texts are
+escaped.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+INSERT = "rgba(46,160,67,.14)"
+REMOVE = "rgba(218,54,51,.13)"
+LINE = "1px solid rgba(128,128,128,.25)"
+WIDTH_LIMIT = 32
+LINE_LIMIT = 60  # characters of a cell that is not broken
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text, with the alignment of each column and the sign (``+``, ``−`` or empty) of each row."""
+
+    headings: tuple[str, ...]
+    right: tuple[bool, ...]
+    cells: tuple[tuple[str, ...], ...]
+    signs: tuple[str, ...] = ()
+    prose: bool = False  # in HTML, what stands in backticks is set as code
+
+
+def table_html(table: Table) -> str:
+    """The table; rows with a sign are tinted."""
+    head = "".join(
+        f'<th style="text-align:{_side(right)};padding:2px 10px;border-bottom:{LINE}">{escape(name)}</th>'
+        for name, right in zip(table.headings, table.right, strict=True)
+    )
+    body = []
+    write = prose if table.prose else escape
+    for index, cells in enumerate(table.cells):
+        sign = table.signs[index] if table.signs else ""
+        tint = {"+": f"background:{INSERT}", "−": f"background:{REMOVE}"}.get(sign, "background:none")
+        tds = "".join(
+            f'<td style="text-align:{_side(right)};padding:1px 10px;{_space(cell)}">{write(cell)}</td>'
+            for cell, right in zip(cells, table.right, strict=True)
+        )
+        body.append(f'<tr style="{tint}">{tds}</tr>')
+    style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:2px 0 8px"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+
+
+def prose(text: str) -> str:
+    """A sentence as HTML: what stands in backticks is code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+
+
+def _space(cell: str) -> str:
+    """Values stay on one line, sentences may take several."""
+    if "\n" not in cell and len(cell) <= LINE_LIMIT:
+        return "white-space:nowrap"
+    return "white-space:pre-wrap;overflow-wrap:anywhere;min-width:20ch"
+
+
+def _side(right: bool) -> str:
+    return "right" if right else "left"
+
+
+def table_text(table: Table, limit: int | None = WIDTH_LIMIT) -> str:
+    """The table with columns of fixed width, at most `limit` characters each (None: as wide as it takes)."""
+    lines = [[cell.replace("\n", " ") for cell in line] for line in (table.headings, *table.cells)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
+    widths = [width if limit is None else min(limit, width) for width in widths]
+    shown = []
+    for line in lines:
+        parts = []
+        for cell, width, right in zip(line, widths, table.right, strict=True):
+            cut = cell if len(cell) <= width else cell[: width - 1] + "…"
+            parts.append(cut.rjust(width) if right else cut.ljust(width))
+        shown.append(("  " + "  ".join(parts)).rstrip())
+    return "\n".join(shown)
+
+
+def heading_html(text: str, note: str = "") -> str:
+    """A small heading over a table."""
+    dim = f' <span style="opacity:.7;font-weight:normal">{escape(note)}</span>' if note else ""
+    return f'<div style="font-weight:600;margin-top:4px">{escape(text)}{dim}</div>'
+
+
+def captioned(caption: str, table: Table, notes: Sequence[str] = ()) -> str:
+    """A table as HTML below its caption, notes behind it; without rows only these."""
+    below = "".join(f'<div style="opacity:.75">{escape(note)}</div>' for note in notes)
+    heading = heading_html(caption) if caption else ""
+    return f"<div>{heading}{table_html(table) if table.cells else ''}{below}</div>"
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """``1 row``, ``2,345 rows``; `plural` where it is not the noun with an ``s``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> str:
+    """Engine time as text: a UTC date and time, or ``hh:mm:ss.mmm`` since 0 while that is below one year.
+
+    A date shows milliseconds with `millis`, by default when it has any. A clock that starts at 0 counts from nowhere
+    in particular, and a date in 1970 would only mislead. `second` is how many units of the time a second has; of finer
+    ones than milliseconds the rest stands behind those, where there is any.
+    """
+    ms, rest = divmod(time, second // 1000)
+    if rest:
+        return f"{time_text(ms, millis=True)}{rest:03d}"
+    if abs(ms) < 365 * 86_400_000:
+        sign, rest = ("-", -ms) if ms < 0 else ("", ms)
+        days, rest = divmod(rest, 86_400_000)
+        clock = f"{rest // 3_600_000:02d}:{rest // 60_000 % 60:02d}:{rest // 1000 % 60:02d}.{rest % 1000:03d}"
+        return f"{sign}{days}d {clock}" if days else sign + clock
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
+    except OverflowError:
+        return f"{ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")

@@ -1,0 +1,100 @@
+// The bar under a replay: drag to a past instant, hop from delivery to delivery, run until something fires.
+// Python puts this text between table.js and progress.js.
+
+const SPEEDS = [1, 10, 60, 600, 3600, 86400, null]; // times real time; null: as fast as it goes
+const speedText = (factor) => (factor === null ? "full speed" : `${numbers.format(factor)} × real time`);
+const HINT = "replay(…, keep=10_000) keeps snapshots: then the past can be looked at";
+
+class Scrub {
+  constructor(control, button) {
+    this.control = control;
+    this.busy = false; // the kernel has an instant to show; the last one asked for meanwhile follows
+    this.wanted = undefined;
+    this.back = button("‹", "the delivery before this instant", () => this.hop(true));
+    this.next = button("›", "the delivery after this instant", () => this.hop(false));
+    for (const node of [this.back, this.next]) node.classList.add("cp-hop");
+    this.statement = make("select", { "aria-label": "statement whose deliveries the arrows find" });
+    this.range = make("input", { type: "range", class: "cp-range", min: "0", max: "0", step: "1", "aria-label": "instant to look at" });
+    this.range.oninput = () => this.seek(Number(this.range.value));
+    this.marks = make("div", { class: "cp-marks" });
+    this.now = button("Now", "look at the present again", () => this.seek(null));
+    this.mark = button("☆", "bookmark this instant", () => control.order("mark"));
+    this.at = make("span", { class: "cp-at", role: "status" });
+    this.speed = make("input", { type: "range", class: "cp-speed", min: "0", max: String(SPEEDS.length - 1), step: "1", "aria-label": "speed" });
+    this.speed.oninput = () => control.order("speed", { factor: SPEEDS[Number(this.speed.value)] });
+    this.speedText = make("span", { class: "cp-rate" });
+    this.second = button("+1 s", "run what comes within the next second of engine time, then pause", () => control.order("clock", { by: 1000 }));
+    this.due = button("Next due", "run to the time at which something is due next, then pause", () => control.order("clock", { due: true }));
+    this.until = make("input", { type: "text", class: "cp-until", placeholder: "statement, or Tick(price > 100)", "aria-label": "run until this fires" });
+    this.go = button("Run until", "run event by event until this fires, then pause", () => control.order("until", { text: this.until.value }));
+    this.until.onkeydown = (event) => event.key === "Enter" && this.go.click();
+    this.note = make("div", { class: "cp-note", role: "status" });
+    this.bar = make("div", { class: "cp-line cp-scrub" }, this.back, make("div", { class: "cp-track" }, this.range, this.marks), this.next, this.statement, this.now, this.mark);
+    this.more = make("div", { class: "cp-line" }, this.at, make("span", { class: "cp-space" }), this.speed, this.speedText, this.second, this.due, this.until, this.go);
+    this.nodes = [this.bar, this.more, this.note];
+  }
+  hop(back) {
+    this.control.order("hop", { statement: this.statement.value, back });
+  }
+  seek(time) {
+    this.wanted = time;
+    if (this.busy) return;
+    this.busy = true;
+    this.wanted = undefined;
+    this.control.order("seek", { time });
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.answered(), 3000); // the answer was lost, or nothing changed
+  }
+  answered() {
+    clearTimeout(this.timer);
+    this.busy = false;
+    if (this.wanted !== undefined) this.seek(this.wanted);
+  }
+  draw(frame, ended) {
+    const { scrub } = frame;
+    for (const node of this.nodes) node.hidden = !scrub;
+    if (!scrub) return;
+    if (this.busy) this.answered();
+    const kept = scrub.span !== null && scrub.span[1] > scrub.span[0];
+    for (const node of [this.range, this.back, this.next, this.now, this.mark]) node.disabled = !kept;
+    const names = scrub.statements.join("\u0001");
+    if (this.names !== names) {
+      this.names = names;
+      const chosen = this.statement.value;
+      this.statement.replaceChildren(...scrub.statements.map((name) => make("option", { value: name }, name)));
+      if (scrub.statements.includes(chosen)) this.statement.value = chosen;
+    }
+    if (kept) {
+      const [from, to] = scrub.span;
+      setAttribute(this.range, "min", String(from));
+      setAttribute(this.range, "max", String(to));
+      if (document.activeElement !== this.range || !this.range.matches(":active")) this.range.value = String(scrub.past ?? to);
+      setAttribute(this.range, "aria-valuetext", timeText(scrub.past ?? to, true));
+      this.drawMarks(scrub.marks, from, to);
+    }
+    this.now.disabled = scrub.past === null;
+    setText(this.at, !kept ? (scrub.span ? "" : HINT) : scrub.past === null ? "showing the present" : `showing ${timeText(scrub.past, scrub.past % 1000 !== 0)}`);
+    this.at.classList.toggle("cp-past", scrub.past !== null);
+    const at = SPEEDS.findIndex((factor) => factor === scrub.speed);
+    if (document.activeElement !== this.speed) this.speed.value = String(at < 0 ? SPEEDS.length - 1 : at);
+    setText(this.speedText, speedText(scrub.speed));
+    for (const node of [this.speed, this.until, this.go]) node.disabled = ended;
+    this.due.disabled = !scrub.due;
+    setText(this.note, scrub.note);
+    this.note.hidden = !scrub.note;
+  }
+  drawMarks(marks, from, to) {
+    const key = [marks, from, to].join();
+    if (this.marked === key) return;
+    this.marked = key;
+    this.marks.replaceChildren(
+      ...marks.map((time) => {
+        const text = timeText(time, time % 1000 !== 0);
+        const node = make("button", { type: "button", class: "cp-mark", title: `bookmark ${text}; Shift-click removes it`, "aria-label": `bookmark ${text}` });
+        node.style.left = `${(100 * (time - from)) / Math.max(1, to - from)}%`;
+        node.onclick = (event) => (event.shiftKey ? this.control.order("unmark", { time }) : this.seek(time));
+        return node;
+      }),
+    );
+  }
+}

@@ -1,0 +1,81 @@
+"""The bar under a replay: dragging shows a past instant in all views, without disturbing the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.lab import HEIGHT, WIDTH, write_notebook
+from tests.browser.test_large_views import RUN_CELL
+from tests.browser.test_themes import change_theme
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+CELLS = [
+    "%load_ext cepbook",
+    "%%epl\n"
+    "create schema Tick(symbol string, price double);\n"
+    "create context PerSymbol partition by symbol from Tick;\n"
+    "@name('sums') context PerSymbol select symbol, sum(price) as total from Tick#time(1 sec);\n"
+    "@name('" + HOSTILE + "') select * from Tick(price % 500 = 0)",
+    f"names = ['A', '{HOSTILE}', '\\u202ertl\\u0007' + 'x' * 1_000_000]\n"
+    "ticks = [{'time': i * 100, 'symbol': names[i % 3], 'price': float(i)} for i in range(3000)]\n"
+    "replay = cep.replay(ticks, type='Tick', time='time', keep=100)\n"
+    "live = %view sums\ndisplay(replay, live)\nawait replay",
+    "again = cep.replay([{'time': 300_000 + i * 100, 'symbol': 'A', 'price': 1.0 * i} for i in range(1000)],\n"
+    "    type='Tick', time='time', keep=100, paused=True)\nagain",
+]
+DRAG = "(node, at) => { node.value = at; node.dispatchEvent(new Event('input')); }"
+INSIDE = """node => [...node.querySelectorAll('button, input, select')]
+    .every(each => each.getBoundingClientRect().right <= innerWidth)"""
+
+
+def drag(control: Locator, time: int) -> None:
+    control.locator(".cp-range").evaluate(DRAG, time)
+
+
+def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+    write_notebook(lab_root / "scrub.ipynb", CELLS)
+    with open_lab("scrub.ipynb") as notebook:
+        page = notebook.page
+        dialogs: list[str] = []
+        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+        for number in range(3):
+            page.evaluate(RUN_CELL, number)
+        control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
+        expect(control).to_have_attribute("data-state", "finished", timeout=20_000)
+        view.get_by_role("tab", name="Partitions").click()
+        drag(control, 123_450)
+        expect(view.locator(".cv-state")).to_have_text("past")
+        expect(view.locator(".cv-clock")).to_have_text("00:02:03.450")
+        expect(control.locator(".cp-at")).to_have_text("showing 00:02:03.450")
+        control.get_by_role("button", name="☆").click()
+        control.locator("select").select_option(HOSTILE)
+        control.get_by_role("button", name="›").click()
+        expect(view.locator(".cv-clock")).to_have_text("00:02:30.000")
+        control.locator(".cp-mark").click()
+        expect(view.locator(".cv-clock")).to_have_text("00:02:03.450")
+        for theme in ("JupyterLab Dark", "JupyterLab Light"):
+            change_theme(notebook, theme)
+            notebook.cell(2).screenshot(path=screenshot_dir / f"scrub-{theme.split()[1].lower()}.png")
+        page.set_viewport_size({"width": 640, "height": 1000})
+        assert control.evaluate(INSIDE)
+        notebook.cell(2).screenshot(path=screenshot_dir / "scrub-640.png")
+        page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        control.get_by_role("button", name="Now").click()
+        expect(view.locator(".cv-clock")).to_have_text("00:04:59.900")
+
+        page.evaluate(RUN_CELL, 3)
+        second = notebook.cell(3).locator(".cepbook-progress")
+        second.locator(".cp-until").fill("Tick(price > 700)")
+        second.get_by_role("button", name="Run until").click()
+        expect(second.locator(".cp-note")).to_have_text("fired: Tick(price > 700)")
+        expect(second.locator(".cp-count")).to_have_text("702 of 1,000 events")
+        second.get_by_role("button", name="+1 s").click()
+        expect(second.locator(".cp-count")).to_have_text("712 of 1,000 events")
+        second.locator(".cp-until").fill("Tock")
+        second.get_by_role("button", name="Run until").click()
+        expect(second.locator(".cp-note")).to_contain_text("Tock")
+        assert notebook.errors() == [] and dialogs == []
+        assert (notebook.external, notebook.page_errors) == ([], [])
