@@ -87,7 +87,11 @@ def held_by(runtime: Runtime, name: str) -> int:
 
 
 def metrics_of(
-    runtime: Runtime, feed_of: Callable[[str], Feed], counts: Mapping[str, int], sampler: Sampler, errors: Mapping[str, int]
+    runtime: Runtime,
+    feed_of: Callable[[str], Feed],
+    counts: Mapping[str, int],
+    sampler: Sampler,
+    errors: Mapping[str, int],
 ) -> pd.DataFrame:
     """One line per statement: name, events (in), rows (out), state, cpu (seconds, null if not measured), errors."""
     lines = []
