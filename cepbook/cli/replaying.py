@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
@@ -80,9 +80,7 @@ def run(options: argparse.Namespace) -> int:
     given = _given(workbench, texts, sources, times)
     _deploy(workbench, texts, {name: value_of(value) for name, value in options.values})
     _assign(workbench, texts, options.values)
-    unknown = [name for name in sources if name not in workbench.runtime.catalog.event_types]
-    if unknown:
-        raise UsageError(f"there is no event type `{unknown[0]}`")
+    _read(workbench, sources)
     out = sys.stderr if any(path == PIPE for _, path in options.sinks) else sys.stdout
     interrupted = False
     with ExitStack() as stack:
@@ -184,6 +182,17 @@ def _deploy(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping
             workbench.run(text, cell=str(path), parameters=values)
         except CompileError as error:
             raise error.counted_from(1, str(path)) from None
+
+
+def _read(workbench: Workbench, sources: Iterable[str]) -> None:
+    """Refuse events that go nowhere: a name that was misspelt is made into a type, too."""
+    types = workbench.runtime.catalog.event_types
+    read = {name for names in workbench.statements()["reads"].dropna() for name in names.split(", ")}
+    for name in sources:
+        if name not in types:
+            raise UsageError(f"there is no event type `{name}`{hint_line(name, types)}")
+        if read.isdisjoint((name, *types[name].supertypes, "java.lang.Object")):
+            raise UsageError(f"--in: no statement reads `{name}`{hint_line(name, read - {name})}")
 
 
 def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: list[tuple[str, str]]) -> None:

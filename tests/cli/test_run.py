@@ -88,6 +88,7 @@ def test_types_that_no_module_declares_and_a_pipe(
         (["m.epl"], "nothing to replay"),
         (["none.epl", "--in", "Tick=ticks.csv"], "'none.epl' cannot be read"),
         (["m.epl", "--in", "Tick=none.csv", "--time", "ts"], "there is no file 'none.csv'"),
+        (["m.epl", "--in", "Tck=ticks.csv", "--time", "ts"], "no statement reads `Tck`\n  hint: did you mean `Tick`?"),
         (["m.epl", "--in", "Tick=ticks.csv"], "the event time of `Tick` is not known"),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "r=o.csv"], "`r`"),
         (["m.epl", "--in", "Tick=ticks.csv", "--time", "ts", "--out", "q=o.xls"], "the kinds of files are"),
