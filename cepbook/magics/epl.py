@@ -195,7 +195,8 @@ def list_statements(host: Host, rest: list[str]) -> object:
     stores = host.workbench.stores().astype(object).drop(columns="columns").dropna(axis="columns", how="all")
     if stores.empty:
         return listed
-    held = [["" if is_missing(value) else str(value) for value in row] for row in stores.itertuples(index=False)]
+    shown = stores.replace(to_replace=r"\n", value="; ", regex=True)
+    held = [["" if is_missing(value) else str(value) for value in row] for row in shown.itertuples(index=False)]
     below = table("named windows and tables", list(stores.columns), held, right=("rows", "partitions"))
     return Frozen(listed.html + below.html, f"{listed.text}\n\n{below.text}")
 

@@ -187,7 +187,8 @@ def _select(epl: str, values: Mapping[str, Any] | None) -> ast.Select:
     tree = _parsed(epl)
     statements = (tree if values is None else with_values(tree, values, epl)).statements
     if len(statements) != 1 or not isinstance(statements[0], ast.Select):
-        raise UsageError("a query is one select statement")
+        hint = "statements that stay are deployed: Workbench.run, %%epl"
+        raise UsageError(f"a query is one select, insert, update or delete\n  hint: {hint}")
     select = statements[0]
     for given, what in (
         (select.insert_into, "insert into"),

@@ -105,3 +105,23 @@ def test_what_others_need_stays_and_they_are_named() -> None:
         assert all(f"`{user}`" in str(failure.value) for user in users)
         assert name in cep.runtime.stores
     assert set(cep.drop("W", cascade=True)) == {"W", "reader", "asks"}
+
+
+def test_a_query_inserts_into_partitions_that_there_are() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema A(id string, n int); create context ById partition by id from A;"
+        "context ById create window W#keepall as A; context ById insert into W select * from A;"
+        "create unique index U on W(id, n); context ById create table T(k string primary key, n count(*))"
+    )
+    with pytest.raises(UsageError, match="no live partition of the context `ById` takes the row"):
+        cep.query("insert into T(k) values ('z')")
+    cep.send("A", id="a", n=1)
+    cep.send("A", id="b", n=1)
+    with pytest.raises(UsageError, match="unique index `U`: `W` has a row with id = 'b', n = 1 already"):
+        cep.query("insert into W values ('a', 2), ('b', 1)")
+    assert cep.query("select id, n from W").to_dict("list") == {"id": ["a", "b"], "n": [1, 1]}
+    cep.query("context ById insert into T(k) values ('z')", lambda partition: partition["key1"] == "b")
+    assert cep.query("context ById select context.key1 as p from T").to_dict("list") == {"p": ["b"]}
+    with pytest.raises(UsageError, match="a query is one select, insert, update or delete"):
+        cep.query("on A delete from W")

@@ -163,6 +163,8 @@ def test_named_windows_and_tables_are_listed_with_what_they_hold(cep: Workbench)
 def test_statements_of_stores_can_be_explained(cep: Workbench) -> None:
     cep.run("create table T(k string primary key, n count(*))")
     assert "create window `W`" in cep.explain("W")
+    shown = cep.explain("T", "steps")
+    assert "a row for each k" in shown and "n = count(*)" in shown and "rows by key" in shown
     assert "create table `T` by k" in cep.explain("T")
     assert cep.explain("W", "steps").startswith("W\n")
 

@@ -41,7 +41,7 @@ from cepbook.lang.explain_plan import (
 from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
-from cepbook.lang.plan import Column, source_of
+from cepbook.lang.plan import AggregateCall, Column, source_of
 from cepbook.lang.windows import WINDOWS
 
 _WIDTH = 9
@@ -91,9 +91,13 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
         case Scan(source):
             with reading(streams=()):
                 where = "" if source.filter is None else f" where {show_expr(source.filter)}"
-            head = source.event_type or "nothing: one row for each context partition"
+            nothing = "nothing: one row for each context partition" if steps.context else "nothing"
+            head = source.event_type or ("nothing: other statements fill the table" if steps.table else nothing)
             head = head if source.store is None else f"what enters and leaves {source.store.kind} {source.store.name}"
             yield head + where
+            if steps.table is not None:
+                yield f"a row for each {', '.join(steps.table.keys)}" if steps.table.keys else "one row"
+                yield from (f"{name} = {show_call(call)}" for name, call in _calls(steps.table))
             if steps.stages and steps.properties:
                 yield f"reads {', '.join(steps.properties)}"
         case Match(_, pattern):
@@ -149,10 +153,17 @@ def _shown(step: Step, steps: Steps) -> Iterator[str]:
         case Apply(selector, insert, assigned):
             into = "" if insert is None else f", {insert.selector} into {insert.target}"
             sets = "" if not assigned else f", sets {', '.join(sorted(assigned))}"
-            yield f"delivers {selector}{into}{sets}"
+            yield "nobody is told of its changes" if steps.table else f"delivers {selector}{into}{sets}"
         case Lookup(subquery):
             yield show_subquery(subquery)
             yield from _read(step, steps)
+
+
+def _calls(table: StoreType) -> Iterator[tuple[str, AggregateCall]]:
+    """The aggregation columns of a table."""
+    for name, call in table.calls.items():
+        assert isinstance(call, AggregateCall)
+        yield name, call
 
 
 def _joined(join: Join, steps: Steps) -> Iterator[str]:
@@ -211,6 +222,7 @@ def _column(column: Column, steps: Steps, calls: list[str]) -> str:
 
 def _state(steps: Steps) -> str:
     parts = ["the partition"] * (steps.context is not None)
+    parts += ["rows by key"] * (steps.table is not None)
     parts += ["the matcher of the pattern"] * isinstance(steps.scan, Match)
     if steps.cycles is not None:
         return "what waits, a window for each key of a stage, a relation for each partition"

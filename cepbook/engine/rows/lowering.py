@@ -46,7 +46,7 @@ def lowered(plan: p.StatementPlan) -> Steps:
         applied = Apply("istream", None, plan.assigned, plan.drop, plan.branches)
         return Steps(plan.span, plan.context, _scan(plan.source), applied)
     if isinstance(plan, p.CreateTableStatement):
-        return Steps(plan.span, plan.context, Scan(p.Source("", None, None)), Apply("irstream"))
+        return Steps(plan.span, plan.context, Scan(p.Source("", None, None)), Apply("irstream"), table=plan.store)
     if isinstance(plan, p.CycleStatement):
         inputs = [Steps(each.span, None, Scan(each), Apply("istream")) for each in plan.sources]
         scan, inner = Scan(plan.source), tuple(inputs)

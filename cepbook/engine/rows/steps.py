@@ -170,6 +170,7 @@ class Steps:
     pace: Pace | None = None
     priors: tuple[x.Prior, ...] = ()  # the calls of ``prior``
     owns: StoreType | None = None  # the named window whose rows its views keep
+    table: StoreType | None = None  # the table that it is, which others fill
     fill: p.Fill | None = None  # what it begins with
     into: p.IntoTable | None = None  # where its aggregates are kept
     selects: p.OnSelectStatement | None = None  # events are joined with what a store holds, once each
@@ -200,8 +201,7 @@ class Steps:
     @property
     def event_types(self) -> tuple[str, ...]:
         """The types of the events that it reads, each once; their subtypes are read, too."""
-        sources = [scan.source for scan in self.scans if not scan.source.lot]
-        return tuple(dict.fromkeys(name for source in sources for name in source.event_types))
+        return tuple(dict.fromkeys(n for s in self.scans if not s.source.lot for n in s.source.event_types))
 
     @property
     def waits(self) -> bool:
