@@ -3,7 +3,8 @@
 ``access`` looks through the parts of a condition for those that tie the relation's own values to what is known when it
 is read: the events of other inputs, constants, variables. Equalities together make the key of a hash index; without
 any, ``x in (a, b)`` is looked up once for each of the options; without these, comparisons and ranges over one value
-make a range. What is left must be tested of each item that is found. ``of_store`` does the same for named windows and
+make a range; beside equalities they are the band of a composite index. What is left must be tested of each item that
+is found. ``of_store`` does the same for named windows and
 tables, whose readers share indexes: those on plain columns come first, and the primary key of a table is one.
 """
 
@@ -62,7 +63,8 @@ class Range:
 class Access:
     """How items of `input` are found: by `keys`, else by `range`, else by looking at all. `rest` must be tested.
 
-    `unique`: the keys are the primary key of a table.
+    `unique`: the keys are the primary key of a table. `band`: a range in which the items of many with these keys must
+    be; its conditions are tested, too.
     """
 
     input: int
@@ -70,6 +72,7 @@ class Access:
     range: Range | None = None
     rest: tuple[x.Expr, ...] = ()
     unique: bool = False
+    band: Range | None = None
 
     @property
     def scans(self) -> bool:
@@ -78,7 +81,9 @@ class Access:
 
     @property
     def index(self) -> tuple[str, tuple[x.Expr, ...]] | None:
-        """The index that it needs: its kind, ``hash`` or ``sorted``, and its key; None for a scan."""
+        """The index that it needs: its kind, ``hash``, ``composite`` or ``sorted``, and its key; None for a scan."""
+        if self.band is not None:
+            return "composite", (*(equal.own for equal in self.keys), self.band.own)
         if self.keys:
             return "hash", tuple(equal.own for equal in self.keys)
         return None if self.range is None else ("sorted", (self.range.own,))
@@ -87,7 +92,8 @@ class Access:
     def known(self) -> list[x.Expr]:
         """What is known, and looked up."""
         keys = [e for equal in self.keys for e in (equal.other, *equal.more)]
-        return keys if self.range is None else [e for e in (self.range.low, self.range.high) if e is not None]
+        within = self.range or self.band
+        return keys if within is None else [*keys, *(e for e in (within.low, within.high) if e is not None)]
 
 
 def inputs_of(e: x.Expr) -> set[int]:
@@ -112,10 +118,13 @@ def access(conditions: Sequence[x.Expr], target: int, known: Container[int]) -> 
             ranges.setdefault(found.own, []).append((condition, found))
     if not keys and several:
         keys = dict([next(iter(several.items()))])
-    if keys or not ranges:
-        return Access(target, tuple(keys.values()), None, tuple(e for e in conditions if e not in keys))
-    own, parts = max(ranges.items(), key=lambda item: len(item[1]))
-    merged, left = _merged(own, parts)
+    merged, left, parts = None, list[x.Expr](), list[tuple[x.Expr, Range]]()
+    if ranges:
+        own, parts = max(ranges.items(), key=lambda item: len(item[1]))
+        merged, left = _merged(own, parts)
+    if keys or merged is None:
+        band = None if any(equal.more for equal in keys.values()) else merged
+        return Access(target, tuple(keys.values()), None, tuple(e for e in conditions if e not in keys), band=band)
     held = [condition for condition, _ in parts if condition not in left]
     return Access(target, (), merged, tuple(e for e in conditions if e not in held))
 
@@ -143,9 +152,9 @@ def of_store(
         used = [e for e, _ in primary]
         return Access(target, tuple(key for _, key in primary), None, _without(conditions, used), unique=True)
     usable = [e for e in lasting if _on_columns(access([e], target, known))]
-    found = access(usable, target, known)
+    found = replace(access(usable, target, known), band=None)  # stores have no composite indexes
     if found.scans:
-        usable, found = lasting, access(lasting, target, known)
+        usable, found = lasting, replace(access(lasting, target, known), band=None)
     rest = tuple(e for e in conditions if e in found.rest or e not in usable)
     return replace(found, rest=rest, unique=len(found.keys) == 1 and store.keys == (column_of(found.keys[0].own),))
 

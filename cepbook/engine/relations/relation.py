@@ -115,6 +115,64 @@ class SortedIndex(Index):
             yield self.items[ordinal][1]
 
 
+class CompositeIndex(HashIndex):
+    """Items by a key and, where there are many of one, by an ordered value; ``key(item)`` gives the parts of both.
+
+    Null and NaN are in no range. Sorting pays for keys of more than `MANY` items only; of others all are found.
+    """
+
+    __slots__ = ("bands",)
+    MANY = 32
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(key)
+        self.bands: dict[Any, Any] = {}  # by key: SortedList of (value, ordinal)
+
+    def enter(self, item: Item) -> None:
+        *parts, value = self.key(item)
+        key = parts[0] if len(parts) == 1 else tuple(parts)
+        same = self.table.setdefault(key, {})
+        same[item[0]] = item
+        if key in self.bands:
+            if value is not None and value == value:
+                self.bands[key].add((value, item[0]))
+        elif len(same) > self.MANY:
+            values = ((self.key(each)[-1], ordinal) for ordinal, each in same.items())
+            self.bands[key] = SortedList(pair for pair in values if pair[0] is not None and pair[0] == pair[0])
+
+    def leave(self, item: Item) -> None:
+        *parts, value = self.key(item)
+        key = parts[0] if len(parts) == 1 else tuple(parts)
+        same = self.table.get(key, {})
+        if same.pop(item[0], None) is None:
+            return
+        if key in self.bands:
+            if value is not None and value == value:
+                self.bands[key].discard((value, item[0]))
+            if len(same) <= self.MANY // 2:
+                del self.bands[key]
+        if not same:
+            del self.table[key]
+
+    def replace(self, old: Item, new: Item) -> None:
+        self.leave(old)
+        self.enter(new)
+
+    def within(self, key: Any, low: Any, high: Any) -> Iterable[Item]:
+        """The items of `key` by arrival; of many those between `low` and `high` (None: no bound), where these are few."""
+        same = self.table.get(key)
+        if same is None:
+            return ()
+        band = self.bands.get(key)
+        if band is None:
+            return same.values()
+        begin = 0 if low is None else band.bisect_left((low,))
+        end = len(band) if high is None else band.bisect_right((high, inf))
+        if 4 * (end - begin) > len(same):  # to look through all costs less than to sort these by arrival
+            return same.values()
+        return [same[ordinal] for ordinal in sorted([ordinal for _, ordinal in band.islice(begin, end)])]
+
+
 class Relation(State):
     """Items by ordinal, in order of arrival, with `indexes`."""
 

@@ -11,7 +11,7 @@ from functools import partial
 from operator import itemgetter
 
 from cepbook.engine.relations.access import Access, Range, column_of
-from cepbook.engine.relations.relation import HashIndex, SortedIndex
+from cepbook.engine.relations.relation import CompositeIndex, HashIndex, SortedIndex
 from cepbook.engine.relations.shared import Want, by_arrival, several, several_rows
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
@@ -20,7 +20,7 @@ from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 
-_INDEXES = {"hash": HashIndex, "sorted": SortedIndex}
+_INDEXES = {"hash": HashIndex, "composite": CompositeIndex, "sorted": SortedIndex}
 _NOTHING: Mapping[int, object] = {}
 
 
@@ -31,7 +31,7 @@ def looked_into(path: Access, relation: str, index: int) -> str:
     """
     if path.scans:
         return f"{relation}.rows"
-    return f"{relation}.indexes[{index}]{'.table' if path.keys else ''}"
+    return f"{relation}.indexes[{index}]{'.table' if path.keys and path.band is None else ''}"
 
 
 def loop_head(path: Access, within: str, item: str, scope: Scope, *, by_age: bool = False) -> str:
@@ -51,6 +51,11 @@ def loop_head(path: Access, within: str, item: str, scope: Scope, *, by_age: boo
         if path.unique:
             tests = " and ".join([*checks, f"({item} := {within}.get({key})) is not None"])
             return f"for {item} in (({item},) if {tests} else ()):"
+        if path.band is not None:
+            bounds, more = _bounds(path.band, scope)
+            tests = " and ".join([*checks, *more])
+            found = f"{within}.within({key}, {bounds})"
+            return f"for {item} in ({found} if {tests} else ()):" if tests else f"for {item} in {found}:"
         source.bind("_NOTHING", _NOTHING)
         found = f"{within}.get({key}, _NOTHING).values()"
     elif path.range is not None:

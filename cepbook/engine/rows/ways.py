@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cepbook.engine.relations.access import Access, Equal, inputs_of
+from cepbook.engine.relations.access import Access, Equal, Range, inputs_of
 from cepbook.lang import expr as x
 from cepbook.lang.catalog import StoreType
 from cepbook.lang.explain_plan import show_expr
@@ -15,9 +15,14 @@ def show_way(path: Access, store: StoreType | None) -> Iterator[str]:
     shared = "" if store is None else f" of {store.kind} {store.name}, shared by its readers"
     if path.keys:
         kind = f"by the primary key of table {store.name}" if path.unique and store else f"by a hash index{shared}"
-        yield f"found {kind}: {', '.join(_pair(equal.own, equal) for equal in path.keys)}"
+        pairs = ", ".join(_pair(equal.own, equal) for equal in path.keys)
+        if path.band is not None:
+            among = f"of many of one key those with {show_expr(path.band.own)}{_bounds(path.band)}"
+            yield f"found by a composite index: {pairs}; {among}"
+        else:
+            yield f"found {kind}: {pairs}"
     elif path.range is not None:
-        yield f"found by a sorted index{shared}, on {show_expr(path.range.own)}{_bounds(path)}"
+        yield f"found by a sorted index{shared}, on {show_expr(path.range.own)}{_bounds(path.range)}"
     else:
         what = "all events" if store is None else f"all rows of {store.kind} {store.name}"
         yield f"{what} are looked at{_remedy(path, store)}"
@@ -31,9 +36,7 @@ def _pair(own: x.Expr, equal: Equal) -> str:
     return f"{show_expr(own)} {'is' if equal.nulls else '='} {show_expr(equal.other)}"
 
 
-def _bounds(path: Access) -> str:
-    assert path.range is not None
-    within = path.range
+def _bounds(within: Range) -> str:
     low = "" if within.low is None else f" {'>=' if within.with_low else '>'} {show_expr(within.low)}"
     high = "" if within.high is None else f" {'<=' if within.with_high else '<'} {show_expr(within.high)}"
     return f":{' and'.join(filter(None, (low, high)))}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from operator import itemgetter
 
+import pytest
+
 from cepbook.engine.relations.access import access
-from cepbook.engine.relations.relation import HashIndex, Relation, SortedIndex
+from cepbook.engine.relations.relation import CompositeIndex, HashIndex, Relation, SortedIndex
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
 
@@ -62,7 +65,8 @@ def test_access_takes_equalities_before_ranges():
     equal = x.Compare(t.BOOLEAN, "=", _prop(0, "k"), _prop(1, "k"))
     above = x.Compare(t.BOOLEAN, "<", _prop(0, "lo"), _prop(1, "v"))
     found = access([above, equal], 1, {0})
-    assert found.index == ("hash", (_prop(1, "k"),)) and found.rest == (above,)
+    assert found.index == ("composite", (_prop(1, "k"), _prop(1, "v"))) and found.rest == (above,)
+    assert access([equal], 1, {0}).index == ("hash", (_prop(1, "k"),))
     ranged = access([above, x.Compare(t.BOOLEAN, "<=", _prop(1, "v"), _prop(0, "hi"))], 1, {0})
     assert ranged.range is not None and ranged.index == ("sorted", (_prop(1, "v"),)) and ranged.rest == ()
     assert (ranged.range.with_low, ranged.range.with_high) == (False, True)
@@ -74,3 +78,21 @@ def test_what_changes_from_time_to_time_is_no_key():
     assert access([later], 1, {0}).scans
     known = x.Compare(t.BOOLEAN, "=", _prop(1, "k"), x.Variable(t.INT, "v"))
     assert not access([known], 1, ()).scans, "a variable is read when the index is looked into"
+
+
+def test_a_composite_index_finds_what_is_in_the_range_and_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CompositeIndex, "MANY", 4)
+    draw, index, held = random.Random(1), CompositeIndex(itemgetter(1, 2)), dict[int, tuple]()
+    for ordinal in range(400):
+        held[ordinal] = (ordinal, draw.choice("ab"), draw.choice([None, math.nan, 0, 1, 2, 3]))
+        index.enter(held[ordinal])
+        while len(held) > draw.choice([0, 5, 30, 30]):
+            index.leave(held.pop(draw.choice(list(held))))
+        low, high = draw.choice([None, 0, 2]), draw.choice([1, 3])
+        for key in "ab":
+            same = [item for item in held.values() if item[1] == key]
+            within = [item for item in same if item[2] in range(4) and (low or 0) <= item[2] <= high]
+            few = key in index.bands and 4 * len(within) <= len(same)
+            assert list(index.within(key, low, high)) == (within if few else same)
+        assert all(len(index.table[key]) > 2 for key in index.bands) and all(index.table.values())
+    assert index.within("c", None, 1) == ()
