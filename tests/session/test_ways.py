@@ -29,6 +29,13 @@ SHARED = "of window W, shared by its readers"
             ],
         ),
         (
+            "select a.i from B#length(3) as e, A#length(9) as a where a.k = e.k and a.x between e.x and e.x + 3",
+            [
+                "a found by a composite index: a.k = e.k; of many of one key those with a.x: >= e.x and <= e.x + 3",
+                "a then tested: a.x",
+            ],
+        ),
+        (
             "select t.n from B#length(3) as e, T as t where t.k = e.k",
             ["t found by the primary key of table T: t.k = e.k"],
         ),

@@ -159,7 +159,7 @@ class CompositeIndex(HashIndex):
         self.enter(new)
 
     def within(self, key: Any, low: Any, high: Any) -> Iterable[Item]:
-        """The items of `key` by arrival; of many those between `low` and `high` (None: no bound), where these are few."""
+        """The items of `key` by arrival; of many those between `low` and `high` (None: no bound), if these are few."""
         same = self.table.get(key)
         if same is None:
             return ()
