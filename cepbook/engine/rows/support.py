@@ -148,12 +148,17 @@ def element(target: Any, index: Any) -> Any:
         return None
     if isinstance(target, dict):
         return target.get(index)
+    if isinstance(target, (str, bytes)) or not hasattr(target, "__getitem__") or not isinstance(index, int):
+        return None  # a dynamic property turned out to be something else
     return target[index] if 0 <= index < len(target) else None
 
 
 def member(target: Any, name: str) -> Any:
     """``target.name`` of a nested event; null when the target is null or has no such property."""
-    return target.get(name) if isinstance(target, dict) else getattr(target, name, None)
+    if isinstance(target, dict):
+        return target.get(name)
+    found = None if name.startswith("_") else getattr(target, name, None)
+    return None if callable(found) else found
 
 
 def convert(value: Any, to: Type) -> Any:

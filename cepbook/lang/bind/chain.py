@@ -24,6 +24,7 @@ Binder = Callable[[ast.Expr, Scope], x.Expr]
 
 def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     """The value of a chain; raises Refused (reported) when a name in it is unknown."""
+    node = _dynamic(node)
     first, *rest = _without_package(node.steps, scope)
     found = declared(first, rest, scope, bind)
     if found is not None:
@@ -54,6 +55,15 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
         if static is not None:
             return apply_steps(static, rest[1:], scope, bind)
     return apply_steps(_first_name(first, scope, bind, rest), rest, scope, bind)
+
+
+def _dynamic(node: ast.Chain) -> ast.Chain:
+    """What follows a dynamic property is dynamic, too (Esper reference, section "Dynamic Event Properties")."""
+    start = next((number for number, step in enumerate(node.steps) if step.optional), len(node.steps))
+    if all(step.optional for step in node.steps[start:]):
+        return node
+    steps = (*node.steps[: start + 1], *(replace(s, optional=True) for s in node.steps[start + 1 :]))
+    return replace(node, steps=steps)
 
 
 def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
@@ -137,6 +147,9 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     found = _property(step, scope)
     if found is not None and found.type == t.MAP and step.args is not None and len(step.args) == 1:
         return _map_entry(found, step.args[0], scope, bind)
+    if found is None and step.optional and scope.streams and len(step.args or ()) == 1:
+        dynamic = _unknown(step, scope)
+        return x.Index(t.OBJECT, dynamic, bind(step.args[0], scope), span=step.span) if step.args else dynamic
     if step.name.lower() == "current_timestamp":
         if step.args:
             scope.problems.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
@@ -193,8 +206,7 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if variable is not None:
         return _indexed(_variable(variable, step, scope), step, scope, bind)
     if step.optional and scope.streams:
-        target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
-        return _indexed(x.Member(t.OBJECT, target, step.name, span=step.span), step, scope, bind)
+        return _indexed(_unknown(step, scope), step, scope, bind)
     if scope.open_ or step.name in scope.module.dropped or any(s.event_type is None for s in scope.streams):
         return error_at(step.span)
     _refuse_java_call(step, rest, scope)
@@ -213,6 +225,12 @@ def _first_name(step: ast.NameStep, scope: Scope, bind: Binder, rest: Sequence[a
     if hint is None and scope.no_aggregates == SOURCELESS:
         hint = "write from and an event type behind the select list"
     scope.problems.fail("unknown-property", f"no {what} `{step.name}`{_where(scope)}", step.span, hint)
+
+
+def _unknown(step: ast.NameStep, scope: Scope) -> x.Expr:
+    """A dynamic property that the event type does not declare."""
+    target = x.EventOf(_event_type_of(scope.streams[0]), 0, span=step.span)
+    return x.Member(t.OBJECT, target, step.name, span=step.span)
 
 
 def _inside(name: str, scope: Scope) -> str | None:
@@ -399,7 +417,7 @@ def _indexed(target: x.Expr, step: ast.NameStep, scope: Scope, bind: Binder) -> 
     if index.type == ERROR:
         return index
     span = target.span.to(step.index.span)
-    if target.type == t.MAP and index.type == t.STRING:
+    if (target.type == t.MAP and index.type == t.STRING) or (step.optional and target.type == t.OBJECT):
         return x.Index(t.OBJECT, target, index, span=span)
     if target.type.of is None:
         scope.problems.fail("type-mismatch", f"`{step.name}` is {describe(target.type)}, not an array", step.span)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from cepbook.lang import types as t
 from cepbook.lang.functions.row import FunctionRow, ParameterKind, ResultRule, always
+from cepbook.lang.java import text as shown
+from cepbook.lang.regular import regular
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
@@ -27,9 +32,36 @@ def _method(
     example: str,
     py: str | object,
     at_least: int = -1,
+    fails: bool = False,
 ) -> FunctionRow:
     assert isinstance(py, str) or callable(py)
-    return FunctionRow(f"string.{name}", ("string", *parameters), result, "propagate", doc, example, py, at_least)
+    given: tuple[ParameterKind, ...] = ("string", *parameters)
+    return FunctionRow(f"string.{name}", given, result, "propagate", doc, example, py, at_least, fails=fails)
+
+
+def _whole(bits: int) -> Callable[[str], int]:
+    """What reads a whole number of so many bits. Errors: ValueError."""
+
+    def read(text: str) -> int:
+        found = int(text) if re.fullmatch(r"[+-]?\d{1,40}", text) else None
+        if found is None or not -1 << (bits - 1) <= found < 1 << (bits - 1):
+            raise ValueError(f"{text!r} is not a whole number of {bits} bits")
+        return found
+
+    return read
+
+
+def _double(text: str) -> float:
+    """A number as Java reads it. Errors: ValueError."""
+    found = re.fullmatch(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[dDfF]?\s*", text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a number")
+    return float(found[1])
+
+
+def _parsed(name: str, type_: t.Type, example: str, read: Callable[[str], object]) -> FunctionRow:
+    doc, shown_example = f"text to {type_.name}", f"{name}({example})"
+    return FunctionRow(name, ("string",), always(type_), "propagate", doc, shown_example, read, fails=True)
 
 
 _INT = always(t.INT)
@@ -92,18 +124,38 @@ TEXT = (
         "symbol.replace('a', 'b')",
         "{0}.replace({1}, {2})",
     ),
-    FunctionRow("Integer.parseInt", ("string",), _INT, "propagate", "text to int", "Integer.parseInt('5')", "int({0})"),
+    _method(
+        "matches",
+        ("string",),
+        _BOOLEAN,
+        "whether all of it matches a regular expression",
+        "symbol.matches('[A-Z]+')",
+        lambda text, pattern: regular(pattern).matches(text),
+        fails=True,
+    ),
+    _parsed("Integer.parseInt", t.INT, "'5'", _whole(32)),
+    _parsed("Integer.valueOf", t.INT, "'5'", _whole(32)),
+    _parsed("Long.parseLong", t.LONG, "'5'", _whole(64)),
+    _parsed("Long.valueOf", t.LONG, "'5'", _whole(64)),
+    _parsed("Double.parseDouble", t.DOUBLE, "'5.5'", _double),
+    _parsed("Double.valueOf", t.DOUBLE, "'5.5'", _double),
     FunctionRow(
-        "Long.parseLong", ("string",), always(t.LONG), "propagate", "text to long", "Long.parseLong('5')", "int({0})"
+        "Boolean.parseBoolean",
+        ("string",),
+        _BOOLEAN,
+        "handled",
+        "whether a text is true, in whatever case",
+        "Boolean.parseBoolean(symbol)",
+        lambda text: text is not None and text.lower() == "true",
     ),
     FunctionRow(
-        "Double.parseDouble",
-        ("string",),
-        always(t.DOUBLE),
-        "propagate",
-        "text to double",
-        "Double.parseDouble('5.5')",
-        "float({0})",
+        "String.valueOf",
+        ("any",),
+        _STRING,
+        "handled",
+        "a value as text, null as null",
+        "String.valueOf(price)",
+        lambda value: "null" if value is None else shown(value),
     ),
     FunctionRow(
         "cast of a date",
