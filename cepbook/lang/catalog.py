@@ -101,7 +101,8 @@ class FunctionType:
     Without `parameters` it takes any number of any values; the last `optional` ones may be left out. A parameter that
     is not `nullable` never gets null: the call is null then, and an aggregate passes over the event. An ``aggregate``
     is a class whose objects take in values one by one, a ``collector`` a function of arrays: the values of all events.
-    A ``window`` is a function of such arrays that tells which events stay.
+    A ``window`` is a function of such arrays that tells which events stay; one that is `clocked` may ask to be called
+    at a time.
     """
 
     returns: Type
@@ -109,6 +110,7 @@ class FunctionType:
     nullable: tuple[bool, ...] = ()
     kind: Literal["function", "aggregate", "collector", "window"] = "function"
     optional: int = 0
+    clocked: bool = False
 
     def __str__(self) -> str:
         given = "…" if self.parameters is None else ", ".join(map(str, self.parameters))

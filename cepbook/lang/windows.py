@@ -6,7 +6,7 @@ of seconds. `EXAMPLE_SCHEMA` declares what the examples of this and the other re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 EXAMPLE_SCHEMA = "create schema Tick(symbol string, price double, volume int, ts long, flags int[], info Map)"
@@ -454,12 +454,16 @@ SUPPLIED = WindowRow(
 )
 
 
+CLOCKED = replace(SUPPLIED, name="supplied with a clock", timed=True, keeps_time=True)
+
+
 class _Rows(dict[str, WindowRow]):
-    """The rows by name; windows from Python share one, which is not listed."""
+    """The rows by name; windows from Python share two, which are not listed."""
 
     def __missing__(self, name: str) -> WindowRow:
-        if name == SUPPLIED.name:
-            return SUPPLIED
+        for row in (SUPPLIED, CLOCKED):
+            if name == row.name:
+                return row
         raise KeyError(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cepbook.engine.rows.windows.supplied import WindowClock
 from cepbook.session.clock import ClockTime
 from cepbook.session.marble import Marble
 from cepbook.session.replay import Replay
@@ -24,5 +25,6 @@ __all__ = [
     "ReplayResult",
     "RunResult",
     "Timeline",
+    "WindowClock",
     "Workbench",
 ]

@@ -43,6 +43,7 @@ from cepbook.session.reference import Rows, replaced_rows
 from cepbook.session.stage import Stage
 from cepbook.session.validate import EventTypes
 
+_CLOCK = "clock"  # the keyword-only parameter of a window's function that gets its `WindowClock`
 Functions = dict[str, tuple[Callable[..., Any], FunctionType]]
 Code = TypeVar("Code", bound=Callable[..., Any])
 
@@ -145,7 +146,9 @@ class FromPython:
 
         It is called as an event arrives, with the values of all events in the window, the newest last, as a list for
         each parameter that is one; another parameter gets the value of the newest event. It gives a list of truth
-        values, one for each event, or the number of newest events that stay, or None for all. An event with a null that
+        values, one for each event, or the number of newest events that stay, or None for all. A keyword-only parameter
+        `clock` gets a `WindowClock`: the present time, those at which the events arrived, and ``clock.call_at(time)``,
+        after which the function is called at that time, too, without a new event. An event with a null that
         a parameter does not allow is not held. What it raises is told of as an error of the statement, and the event is
         not held.
         """
@@ -159,11 +162,12 @@ class FromPython:
         if name in WINDOWS:
             raise UsageError(f"a data window cannot be called `{name}`: EPL has a window of this name")
         types = self.runtime.catalog.event_types
+        clocked = _clocked(code)
         found = _typed(name, code, types, "window")
         if not any(of.of is not None for of in found.parameters or ()):
             raise UsageError(f"the window `{name}` needs a parameter that is a list, such as `prices: list[float]`")
         loose = _loose(name, code, types)
-        self._register(name, code, FunctionType(OBJECT, found.parameters, loose, "window"))
+        self._register(name, code, FunctionType(OBJECT, found.parameters, loose, "window", clocked=clocked))
         return code
 
     def _register(self, name: str, code: Callable[..., Any], type_: FunctionType) -> None:
@@ -172,11 +176,22 @@ class FromPython:
             self._functions[name] = (code, type_)
 
 
+def _clocked(code: Any) -> bool:
+    """Whether a window's function has a parameter for its clock."""
+    try:
+        found = inspect.signature(code).parameters.get(_CLOCK)
+    except (TypeError, ValueError):
+        return False
+    return found is not None and found.kind is found.KEYWORD_ONLY
+
+
 def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = False) -> FunctionType:
     """What the annotations of a function tell; parameters without one take any value, null included."""
     try:
         hints = typing.get_type_hints(code)
         parameters = list(inspect.signature(code).parameters.values())[bound:]
+        if kind == "window" and _clocked(code):
+            parameters = [p for p in parameters if p.name != _CLOCK]
     except (NameError, TypeError, ValueError) as error:
         if isinstance(error, NameError):
             raise UsageError(f"an annotation of `{name}` cannot be resolved: {error}") from None
@@ -207,7 +222,9 @@ def _loose(name: str, code: Any, types: EventTypes) -> tuple[bool, ...]:
     """Whether None is allowed, parameter by parameter: in a list that is one, else as the value."""
     hints = typing.get_type_hints(code)
     found: list[bool] = []
-    for each in inspect.signature(code).parameters:
+    for each, parameter in inspect.signature(code).parameters.items():
+        if each == _CLOCK and parameter.kind is parameter.KEYWORD_ONLY:
+            continue
         given = hints.get(each, Any)
         of, loose = of_annotation(name, given, types)
         if of.of is not None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cepbook import Workbench
 from cepbook.errors import BindError, CepbookError, EventError, SnapshotError, StatementError, UsageError
+from cepbook.session import WindowClock
 
 SCHEMA = "create schema Tick(symbol string, price double, volume int);"
 
@@ -397,3 +399,86 @@ def test_a_window_that_fails_is_told_and_holds_what_it_held(cep: Workbench) -> N
         cep.window(name="length")(usual)
     with pytest.raises(UsageError, match="needs a parameter that is a list"):
         cep.window(lambda x: x)
+
+
+# ---------------------------------------------------------------- data windows with a clock
+def lasting(prices: list[float], *, clock: WindowClock) -> list[bool]:
+    """Each event for as many seconds as its price says."""
+    ends = [time + round(price * 1000) for time, price in zip(clock.times, prices, strict=True)]
+    later = [end for end in ends if end > clock.now]
+    if later:
+        clock.call_at(min(later))
+    return [end > clock.now for end in ends]
+
+
+def test_a_window_is_called_at_the_time_that_it_asked_for(cep: Workbench, tmp_path: Path) -> None:
+    cep.window(lasting)
+    cep.run(
+        "@name('s') select irstream price from Tick#lasting(price);"
+        "@name('g') select symbol, count(*) as n from Tick#groupwin(symbol)#lasting(price) group by symbol"
+    )
+    told: list[Any] = []
+    cep.on("s", lambda delta: told.append((delta.time, [r["price"] for r in delta.remove or ()])))
+    for at, price in ((0, 3.0), (500, 1.0), (600, 9.0)):
+        cep.advance(at)
+        cep.send("Tick", symbol="ab"[price > 2], price=price)
+    cep.save(tmp_path / "saved")
+    cep.advance(1499)
+    assert told[3:] == []
+    cep.advance(10_000)
+    assert told[3:] == [(10_000, [3.0, 1.0, 9.0])], "a jump calls once"
+    other = Workbench()
+    other.window(lasting)
+    other.load(tmp_path / "saved")
+    left: list[Any] = []
+    other.on("s", lambda delta: left.append((delta.time, [r["price"] for r in delta.remove or ()])))
+    for at in range(700, 10_000, 100):
+        other.advance(at)
+    assert left == [(1500, [1.0]), (3000, [3.0]), (9600, [9.0])]
+    assert {r["symbol"]: r["n"] for r in other.iterate("g")} == {}
+
+
+def test_a_window_with_a_clock_is_replayed_as_it_is_sent(cep: Workbench) -> None:
+    frame = pd.DataFrame({"at": range(0, 9000, 300), "price": [number % 5 + 0.25 for number in range(30)]})
+    benches = [Workbench(), Workbench()]
+    found: list[list[Any]] = [[], []]
+    for bench, told in zip(benches, found, strict=True):
+        bench.window(lasting)
+        bench.define("T", frame, time="at")
+        bench.run("@name('s') select irstream price, count(*) as n from T#lasting(price)")
+        bench.on("s", lambda delta, told=told: told.append((delta.time, delta.insert, delta.remove)))
+    benches[0].replay({"T": frame}, until=20_000).run()
+    for row in frame.to_dict("records"):
+        benches[1].advance(row["at"])
+        benches[1].send("T", **row)
+    benches[1].advance(20_000)
+    assert [delta for delta in found[0] if delta[2]] and found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("time", "message"), [(0, r"call_at\(0\) is not after now, 0"), (1.5, "as a whole number, found 1.5")]
+)
+def test_a_wrong_time_is_told(cep: Workbench, time: Any, message: str) -> None:
+    @cep.window
+    def wrong(prices: list[float], *, clock: WindowClock) -> None:
+        clock.call_at(time)
+
+    cep.run("@name('s') select price from Tick#wrong(price)")
+    with pytest.raises(CepbookError, match=message):
+        cep.send("Tick", price=1.0)
+    assert cep.iterate("s") == []
+
+
+def test_what_fails_at_its_time_is_told_and_holds_what_it_held(cep: Workbench) -> None:
+    @cep.window
+    def late(prices: list[float], *, clock: WindowClock) -> None:
+        if clock.now:
+            raise ZeroDivisionError("late")
+        clock.call_at(1000)
+
+    cep.run("@name('s') select price from Tick#late(price)")
+    cep.send("Tick", price=1.0)
+    with pytest.raises(CepbookError, match="late"):
+        cep.advance(1000)
+    cep.advance(5000)
+    assert [row["price"] for row in cep.iterate("s")] == [1.0]

@@ -27,14 +27,15 @@ def type_of(data: Any) -> Type:
 def function_data(function: FunctionType) -> Any:
     """The type of a function as a list."""
     parameters = None if function.parameters is None else [type_data(each) for each in function.parameters]
-    return [type_data(function.returns), parameters, list(function.nullable), function.kind, function.optional]
+    flags = [function.kind, function.optional, function.clocked]
+    return [type_data(function.returns), parameters, list(function.nullable), *flags]
 
 
 def function_of(data: Any) -> FunctionType:
     """What `function_data` was made of."""
-    returns, parameters, nullable, kind, optional = data
+    returns, parameters, nullable, kind, optional, clocked = data
     found = None if parameters is None else tuple(map(type_of, parameters))
-    return FunctionType(type_of(returns), found, tuple(nullable), kind, optional)
+    return FunctionType(type_of(returns), found, tuple(nullable), kind, optional, clocked)
 
 
 def event_type_data(event_type: EventType) -> dict[str, Any]:

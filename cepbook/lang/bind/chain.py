@@ -94,7 +94,6 @@ CLASSES = frozenset(name.partition(".")[0] for name in FUNCTIONS if "." in name 
 IN_EPL = {
     "System.currentTimeMillis": "the time of the engine is current_timestamp",
     "System.nanoTime": "the time of the engine is current_timestamp",
-    "String.valueOf": "write cast(value, string)",
     "String.format": "join texts with ||, or register a Python function",
 }
 
@@ -134,7 +133,8 @@ def _static_call(first: ast.NameStep, method: ast.NameStep, scope: Scope, bind: 
         return call.bind_function(row, method, scope, bind)
     names = [name for name in FUNCTIONS if name.startswith(f"{first.name}.")]
     shown = f"{first.name}.{method.name}"
-    scope.problems.fail("unknown-function", f"no function `{shown}`", method.span, did_you_mean(shown, names))
+    hint = IN_EPL.get(shown) or did_you_mean(shown, names)
+    scope.problems.fail("unknown-function", f"no function `{shown}`", first.span.to(method.span), hint)
 
 
 def _stream_named(name: str, scope: Scope) -> int | None:

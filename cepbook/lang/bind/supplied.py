@@ -15,6 +15,7 @@ from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.catalog import FunctionType
 from cepbook.lang.plan import AggregateCall, WindowSpec
+from cepbook.lang.windows import CLOCKED
 from cepbook.lang.windows import SUPPLIED as WINDOW
 
 
@@ -74,7 +75,8 @@ def bind_supplied_window(
     letters = ("v" if each.of is None else "l" for each in parameters)
     shape = "".join(s.upper() if loose else s for s, loose in zip(letters, function.nullable, strict=True))
     code = x.UserClass(t.OBJECT, node.name, len(args), shape)
-    return WindowSpec(WINDOW.name, (*args, code), span=node.span)
+    row = CLOCKED if function.clocked else WINDOW
+    return WindowSpec(row.name, (*args, code), span=node.span)
 
 
 # ---------------------------------------------------------------- aggregates

@@ -8,8 +8,9 @@ from importlib import import_module
 
 from cepbook.engine.rows.windows.derived import Statistic
 from cepbook.engine.rows.windows.form import Window
+from cepbook.engine.rows.windows.supplied import CLOCKED_WINDOW
 from cepbook.engine.rows.windows.supplied import WINDOW as SUPPLIED_WINDOW
-from cepbook.lang.windows import SUPPLIED, WINDOWS
+from cepbook.lang.windows import CLOCKED, SUPPLIED, WINDOWS
 
 
 def _found(name: str, *kinds: str) -> dict[str, object]:
@@ -19,4 +20,5 @@ def _found(name: str, *kinds: str) -> dict[str, object]:
 
 WINDOW_FORMS: dict[str, Window] = _found("WINDOW", "window", "batch")  # type: ignore[assignment]
 WINDOW_FORMS[SUPPLIED.name] = SUPPLIED_WINDOW
+WINDOW_FORMS[CLOCKED.name] = CLOCKED_WINDOW
 STATISTICS: dict[str, Callable[[], Statistic]] = _found("STATISTIC", "derived")  # type: ignore[assignment]

@@ -1,5 +1,7 @@
 """Data windows from Python: a function of the values of all events held, the newest last, tells which of them stay.
 
+One with a clock is also called at the time that it asked for, without a new event.
+
 ::
 
     shorter(price)        keeps the newest events as long as their prices add up to 10
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cepbook.engine.clock import NEVER
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.support import copied
@@ -35,24 +38,30 @@ class SuppliedWindow(View):
         self.items: list[Item] = []
 
     def arrive(self, item: Item, now: int) -> Change:
-        values = item[self.at]
-        if any(value is None and letter.islower() for value, letter in zip(values, self.shape, strict=True)):
+        if any(value is None and letter.islower() for value, letter in zip(item[self.at], self.shape, strict=True)):
             return (item,), (item,)
-        held = [*self.items, item]
-        stays = self._asked([each[self.at] for each in held], values)
-        self.items = [each for each, stay in zip(held, stays, strict=True) if stay]
-        return (item,), [each for each, stay in zip(held, stays, strict=True) if not stay]
+        return (item,), self._kept([*self.items, item], now)
 
-    def _asked(self, held: list[Any], newest: tuple[Any, ...]) -> list[Any]:
+    def _kept(self, held: list[Item], now: int) -> list[Item]:
+        """Hold what stays of the items `held`; gives what leaves."""
+        stays = self._asked(held, now)
+        self.items = [each for each, stay in zip(held, stays, strict=True) if stay]
+        return [each for each, stay in zip(held, stays, strict=True) if not stay]
+
+    def _call(self, given: list[Any], held: list[Item], now: int) -> Any:
+        return self.code(*given)
+
+    def _asked(self, held: list[Item], now: int) -> list[Any]:
         """What the function says of each item held.
 
         Errors: whatever it raises; TypeError for an answer of another kind.
         """
+        rows = [each[self.at] for each in held]
         given = [
-            copied([values[place] for values in held] if letter in "lL" else newest[place])
+            copied([values[place] for values in rows] if letter in "lL" else rows[-1][place])
             for place, letter in enumerate(self.shape)
         ]
-        answer = self.code(*given)
+        answer = self._call(given, held, now)
         if type(answer).__module__ == "numpy":
             answer = answer.tolist()
         count = len(held)
@@ -77,11 +86,63 @@ class SuppliedWindow(View):
         return len(self.items)
 
 
+class WindowClock:
+    """What a data window from Python has as `clock`: the time `now` and the `times` at which the events held arrived,
+    in units of the clock (milliseconds, unless configured otherwise), and when it is to be called again.
+    """
+
+    __slots__ = ("due", "now", "times")
+
+    def __init__(self, now: int, times: list[int]) -> None:
+        self.now = now
+        self.times = times
+        self.due = NEVER
+
+    def call_at(self, time: int) -> None:
+        """Call the window at `time`, if no event comes before; the earliest of several times counts.
+
+        Errors: ValueError for a time that is not after `now`, TypeError for no whole number.
+        """
+        if not isinstance(time, int) or isinstance(time, bool):
+            raise TypeError(f"call_at takes a time as a whole number, found {time!r:.40}")
+        if time <= self.now:
+            raise ValueError(f"call_at({time}) is not after now, {self.now}")
+        self.due = min(self.due, time)
+
+
+class ClockedWindow(SuppliedWindow):
+    """The view of a function with a clock; `time` is where the time of arrival stands in items."""
+
+    __slots__ = ("time",)
+
+    def __init__(self, code: Callable[..., Any], shape: str, at: int, time: int) -> None:
+        super().__init__(code, shape, at)
+        self.time = time
+
+    def _call(self, given: list[Any], held: list[Item], now: int) -> Any:
+        clock = WindowClock(now, [each[self.time] for each in held])
+        answer = self.code(*given, clock=clock)
+        self.due = clock.due
+        return answer
+
+    def advance(self, now: int) -> Change | None:
+        self.due = NEVER
+        left = self._kept(self.items, now) if self.items else []
+        return ((), left) if left else None
+
+
 def _made(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_SuppliedWindow', SuppliedWindow)}({_given(code, spec)}, {at})"
+
+
+def _clocked(code: Code, spec: WindowSpec, at: int) -> str:
+    return f"{code.source.bind('_ClockedWindow', ClockedWindow)}({_given(code, spec)}, {at}, {code.items.time})"
+
+
+def _given(code: Code, spec: WindowSpec) -> str:
     function = spec.args[-1]
     assert isinstance(function, x.UserClass)
-    shape = code.source.const(function.shape)
-    return f"{code.source.bind('_SuppliedWindow', SuppliedWindow)}({lower.value(code.base, function)}, {shape}, {at})"
+    return f"{lower.value(code.base, function)}, {code.source.const(function.shape)}"
 
 
 def _values(code: Code, spec: WindowSpec) -> list[str]:
@@ -91,3 +152,4 @@ def _values(code: Code, spec: WindowSpec) -> list[str]:
 
 
 WINDOW = Window(_made, _values)
+CLOCKED_WINDOW = Window(_clocked, _values)
