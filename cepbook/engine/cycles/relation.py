@@ -22,13 +22,15 @@ from cepbook.engine.relations.shared import ColumnKey
 from cepbook.engine.state import State
 from cepbook.lang.cycles import DEAD, HELD, NEW, STATUS
 
+_FEW = 64
+
 _by_id = itemgetter(0)
 
 
 class Versioned(State):
     """The rows after a cycle. Each has its status among its values."""
 
-    __slots__ = ("_indexes", "_ordered", "dead", "new", "rows")
+    __slots__ = ("_gone", "_indexes", "_ordered", "dead", "new", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
@@ -36,6 +38,7 @@ class Versioned(State):
         self.dead: list[Row] = []
         self._indexes: dict[str, HashIndex] = {}  # by the column that rows are looked up by
         self._ordered = True  # whether `rows` stand in the order of their ids
+        self._gone = 0  # rows taken out of `rows` since it was made
 
     def turn(self, new: Iterable[Row], dead: Iterable[Row]) -> None:
         """A cycle has put rows in and taken others out."""
@@ -48,6 +51,10 @@ class Versioned(State):
             row = rows.pop(id_)
             for index in self._indexes.values():
                 index.leave(row)
+        self._gone += len(self.dead)
+        if self._gone > len(rows) + _FEW:  # the gaps in a dict cost as much to read as what is there
+            rows = self.rows = dict(rows)
+            self._gone = 0
         last = next(reversed(rows), 0)
         self.new = sorted(new, key=_by_id)
         for row in self.new:

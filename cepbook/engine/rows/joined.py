@@ -51,6 +51,7 @@ class JoinForm:
     tables: tuple[tuple[int, Callable[[Any], Sequence[Item]]], ...] = ()
     passing: tuple[int, ...] = ()
     layout: tuple[Side, ...] = ()
+    out_of_order: bool = False
     told: list[Callable[[Mapping[str, Any]], object]] = field(default_factory=list)
 
     def tell(self, combinations: Iterable[Item]) -> None:
@@ -179,7 +180,8 @@ class Joined(View):
     # -------------------------------------------------------------- reading
     def contents(self) -> Iterable[Item]:
         self.look_at_tables()
-        return self.form.contents(self.relations)
+        found = self.form.contents(self.relations)
+        return sorted(found, key=self._place) if self.form.out_of_order else found
 
     def retained(self) -> int:
         return sum(state[1].retained() for state in self.states)

@@ -203,6 +203,7 @@ class JoinPipeline(Pipeline):
             tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
             tuple(n for n in numbers if self.steps.inputs[n].passing),
             tuple(self._side(n, name) for n, name in enumerate(sides_of(self.join.node))),
+            self.join.inner and _out_of_order(self.join.reached(0)),
         )
 
     def _keeps(self, number: int) -> bool:
@@ -539,3 +540,9 @@ def sides_of(join: plan.Join) -> list[str]:
     sources = [plan.source_of(each.stream) for each in join.inputs]
     names = [source.alias or source.event_type or "pattern" for source in sources]
     return [name if names.count(name) == 1 else f"{name} {number}" for number, name in enumerate(names)]
+
+
+def _out_of_order(accesses: Sequence[Access]) -> bool:
+    """Whether loops from the first input on give others than in order: of another input first, or by a sorted index."""
+    inputs = [each.input for each in accesses]
+    return inputs != sorted(inputs) or any(a.range is not None or any(key.more for key in a.keys) for a in accesses)
