@@ -55,4 +55,6 @@ def stores_changed(reader: plan.Reader, catalog: Catalog) -> set[str]:
         found.add(reader.target.name)
     if isinstance(reader, plan.SelectStatement) and reader.into is not None:
         found.add(reader.into.store.name)
+    if isinstance(reader, plan.CycleStatement):  # which comes with rows of tables
+        found.update(name for name, _, _ in reader.tables)
     return found

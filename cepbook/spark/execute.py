@@ -18,7 +18,7 @@ from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
-from cepbook.spark.placement import Pipeline, Placement, pipeline, place, properties_read
+from cepbook.spark.placement import Pipeline, Placement, Query, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
 
@@ -137,7 +137,7 @@ def _check_frames(
 
 
 def _targets(plans: Sequence[plan.StatementPlan], wanted: Sequence[str] | None) -> list[str]:
-    selects = [p.name for p in plans if isinstance(p, plan.SelectStatement)]
+    selects = [p.name for p in plans if isinstance(p, Query)]
     if wanted is None:
         if not selects:
             raise UsageError("no select statement is deployed, so there is nothing to run")
@@ -182,7 +182,7 @@ def _program(
         for tag, name in enumerate(frames)
         if name in used
     )
-    selects = [p for p in chosen if isinstance(p, plan.SelectStatement)]
+    selects = [p for p in chosen if isinstance(p, Query)]
     outputs = tuple((p.name, p.output_type) for p in selects if p.name in targets)
     functions = _functions(runtime)
     nested: dict[str, EventType] = dict(known)

@@ -25,6 +25,7 @@ KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolea
 _MOST_KEYS_TRIED = 4096
 ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
+Query = plan.SelectStatement | plan.CycleStatement  # what has rows of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Pipeline:
     """
 
     target: str
-    selects: tuple[plan.SelectStatement, ...]
+    selects: tuple[Query, ...]
     contexts: tuple[Context, ...]
     inputs: tuple[str, ...]
     triggers: tuple[plan.Reader, ...] = ()
@@ -70,7 +71,7 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
 
     and so on, and their contexts.
     """
-    selects = {s.name: s for s in statements if isinstance(s, plan.SelectStatement)}
+    selects = {s.name: s for s in statements if isinstance(s, Query)}
     triggers = {s.name: s for s in statements if isinstance(s, plan.Reader) and s.name not in selects}
     declared = {s.context.name: s for s in statements if isinstance(s, Context)}
     needed = {target}
@@ -130,7 +131,8 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     if line.triggers:
         names = ", ".join(s.name for s in line.triggers)
         return Placement("ordered", (), ticks, f"it reads what {names} inserts or changes event by event")
-    if line.stores:
+    cycles = next((s for s in line.selects if isinstance(s, plan.CycleStatement)), None)
+    if line.stores and cycles is None:
         names = ", ".join(dict.fromkeys(str(_store_of(s)) for s in line.stores))
         return Placement("ordered", (), ticks, f"it reads or changes {names}, which holds the rows of all keys")
     needs: dict[str, _Need] = {}
@@ -155,7 +157,7 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
 
 def _timed(statement: plan.Reader) -> bool:
     """Whether times alone may make the statement deliver or forget events."""
-    if statement.source.pattern is not None:
+    if statement.source.pattern is not None or isinstance(statement, plan.CycleStatement):
         return True
     if not isinstance(statement, plan.SelectStatement):
         return False
@@ -192,6 +194,8 @@ def _sources(statement: plan.Reader) -> tuple[plan.Source, ...]:
 
 
 def _sees_all(statement: plan.Reader) -> bool:
+    if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
+        return True
     sources = statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
     if any(source.pattern is not None for source in sources):  # tags hold the events
         return True
@@ -225,7 +229,9 @@ class _Need:
     sides: tuple[tuple[frozenset[str], ...], ...] = ()
 
 
-def _need(statement: plan.SelectStatement, line: Pipeline, catalog: Catalog) -> _Need | str:
+def _need(statement: Query, line: Pipeline, catalog: Catalog) -> _Need | str:
+    if isinstance(statement, plan.CycleStatement):
+        return "it is run in cycles, each of which takes what waits of all keys"
     if statement.drop:
         return "it may hide events from others (@Drop)"
     if statement.lots:
@@ -435,7 +441,8 @@ def _common_keys(
 def _divides(choice: Mapping[str, str], line: Pipeline, needs: Mapping[str, _Need], catalog: Catalog) -> bool:
     """Whether dividing each input type by its property in `choice` keeps every statement's state whole."""
     carried: dict[str, frozenset[str]] = {name: frozenset({p}) for name, p in choice.items()}
-    inserts = [(s, s.insert.target) for s in line.selects if s.insert is not None]
+    selects = [s for s in line.selects if isinstance(s, plan.SelectStatement)]
+    inserts = [(s, s.insert.target) for s in selects if s.insert is not None]
     for _, target in inserts:
         carried.setdefault(target, frozenset(catalog.event_types[target].properties))
     settled = False
