@@ -75,8 +75,24 @@ def _hint(tokens: tuple[Raw, ...], at: int, accepted: frozenset[str], spelled: d
         return _MISSING[before]
     if before in _NEED_A_VALUE and (at >= len(tokens) or here in RESERVED or here in _CLOSED.values()):
         return f"write a value behind {before}"
-    if before == ")" and here in _BEHIND_FROM and "NAME" in accepted:
+    if before == ")" and (here in _BEHIND_FROM or at >= len(tokens)) and {"NAME", "AS"} <= accepted:
         return "name the partition: (partition …) as w"
+    if here in UNITS and _word(tokens, at - 2) in ("latest", "random"):
+        return "windows by time are written last 5 seconds"
+    if here == "max" and "UNIT" in accepted:
+        return "max stands behind a time: last 5 seconds max 3"
+    if here == "update" and "UPDATE_GROUP" in accepted:
+        return "write with update group and the columns"
+    if here == "*" and before == "(" and _word(tokens, at - 2) == "count":
+        return "aggregates of partitions take a column, such as count(id)"
+    if before == ROW_STATUS and "IS" in accepted:
+        return f"write {ROW_STATUS} is new, is dead or is not dead"
+    if _word(tokens, at - 2) == ROW_STATUS[1:] and here in ("new", "dead"):
+        return f"did you mean `{ROW_STATUS}`?"
+    if here == "or" and _word(tokens, at - 2) in ("(", "and", "not") and "AND" in accepted and "OR" not in accepted:
+        return "or stands between patterns: present(a) or present(b)"
+    if here == "having":
+        return "having stands behind group by"
     if here in ("outer", "left", "right", "full", "join", "union", "minus", "intersect"):
         return "streams are joined by commas, with conditions in where"
     if here and tokens[at].kind == "word":

@@ -102,7 +102,11 @@ def _in_its_words(found: Diagnostic) -> Diagnostic:
     message = found.message
     for word, own in _WORDS.items():
         message = message.replace(f"no {word} ", f"no {own} ")
-    return replace(found, message=message)
+    hint = found.hint
+    if found.code == "ambiguous-property":
+        message = message.replace("a property of several streams", "a column of several sources")
+        hint = f"write {message.partition('`')[2].partition('`')[0]} with its source before it, as in w.column"
+    return replace(found, message=message, hint=hint)
 
 
 def declared(text: str) -> frozenset[str]:

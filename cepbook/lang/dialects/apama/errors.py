@@ -99,7 +99,7 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
             "`every` without `within` or `retain` before it",
             "write within seconds every seconds, or retain n every m",
         )
-    if found == "with" and clause == "in":
+    if found == "with" and clause in ("in", "all"):
         return "`with unique` without a window before it", "write within seconds or retain n first"
     if found == "with" and before[-2:] == ["retain", "all"]:
         return "`retain all` takes no `with unique`", None
@@ -115,7 +115,58 @@ def _known(found: str, before: list[str], after: str) -> tuple[str | None, str |
         return "strings stand in double quotes", None
     if found == "=" and last == "=":
         return "`==` is no operator", "equality is written ="
+    return _of_habit(found, before, clause)
+
+
+_SIGNS = {"&": ("&&", "and"), "|": ("||", "or"), "!": ("!", "not")}
+_UNITS = tuple("ms msec s sec secs second seconds min minute minutes hour hours day days".split())
+_BEHIND = ("select", "where", "group", "having")
+
+
+def _of_habit(found: str, before: list[str], clause: str) -> tuple[str | None, str | None]:
+    """What other languages have."""
+    last = before[-1] if before else ""
+    begun = before[_begin(before) :]
+    if found in _SIGNS:
+        sign, word = _SIGNS[found]
+        return f"`{sign}` is no operator", f"write {word}"
+    if found in _UNITS and clause in ("within", "every"):
+        return "durations have no unit, they are seconds", "such as within 1.5"
+    if found in _UNITS and clause == "retain":
+        return "`retain` takes a number of items", "write within 1.5 for items of the last seconds"
+    if begun[:1] == ["select"] and len(begun) < 3:
+        return "a query does not begin with `select`", "write from item in all Type() select expression"
+    if begun and len(begun) < 3 and begun[0] not in KEYWORDS and begun[0].lower() in KEYWORDS:
+        return f"`{begun[0]}` is no keyword", f"keywords are in lower case: {begun[0].lower()}"
+    if found == "*" and clause in ("select", "rstream"):
+        return "`*` is no expression", "write the name of the item for all that it has"
+    if found == "," and clause in ("select", "rstream", "as"):
+        return "a query selects one expression", "put several values into a new event: select Name(a, b)"
+    if found not in ("(", ".") and before[-2:-1] == ["all"] and before[-3:-2] in (["in"], [":="]):
+        return f"an event template without brackets: `{last}`", f"write all {last}()"
+    if found == "in" and "all" in before and ")" not in before[before.index("all") :]:
+        return "`in` inside a template", f"a range is written {last} = [low : high]"
+    if last == "order" and found == "by":
+        return "a query has no `order by`", "items are in the order of arrival"
+    if found == "=" and begun[:1] == ["stream"]:
+        return "found `=`, expected `:=`", "write stream<type> name := query;"
+    if begun == ["stream"]:
+        return f"found `{found}`, expected `<`", "say of what: stream<float> name := query;"
+    if not found and begun[:1] == ["stream"]:
+        return "the text ends here, but no query reads the stream", "write ; and from x in name select x"
+    if found == "}" and begun[:1] == ["event"]:
+        return "found `}`, expected `;`", "each field ends with ;"
+    if clause == "on" and "equals" not in before and found in _BEHIND:
+        return "the keys of a join are compared with `equals`", "write on left key equals right key"
+    if clause == "by" and before[_last(before, "by") - 1] == "partition" and found in _BEHIND:
+        return "`partition by` without a window", "write within or retain behind it"
+    if found in ("retain", "within") and clause == found:
+        return f"`{found}` twice", _WINDOW
     return None, None
+
+
+def _last(words: list[str], word: str) -> int:
+    return len(words) - 1 - words[::-1].index(word)
 
 
 def _begin(words: list[str]) -> int:

@@ -122,7 +122,8 @@ def _name(node: a.Name, scope: Scope) -> x.Expr:
         known = [*scope.items, *AGGREGATES]
         if not scope.items:
             fact = f"{scope.place or 'this'} must be a constant, found `{node.name}`"
-            scope.problems.fail("unknown-name", fact, node.span)
+            hint = "conditions on several fields are separated by commas" if scope.place == "a template" else None
+            scope.problems.fail("unknown-name", fact, node.span, hint)
         fields = [f"{n}.{node.name}" for n, i in scope.items.items() if i.scalar is None and _has(i, node.name)]
         hint = f"did you mean `{fields[0]}`?" if fields else did_you_mean(node.name, known)
         scope.problems.fail("unknown-name", f"no item `{node.name}`", node.span, hint)
@@ -257,7 +258,8 @@ def _call(node: a.Call, scope: Scope) -> x.Expr:
         if node.name in scope.catalog.event_types:
             fact = f"a new `{node.name}` stands inside an expression"
             scope.problems.fail("wrong-event", fact, node.span, "a new event is what a query selects")
-        hint = did_you_mean(node.name, (*AGGREGATES, *scope.catalog.event_types))
+        known = (*AGGREGATES, *scope.catalog.event_types)
+        hint = did_you_mean(node.name, known) or f"there are {', '.join(AGGREGATES)}"
         scope.problems.fail("unknown-name", f"no aggregate or event type `{node.name}`", node.span, hint)
     if scope.place is not None:
         scope.problems.fail("aggregate-not-allowed", f"the aggregate `{node.name}` in {scope.place}", node.span)

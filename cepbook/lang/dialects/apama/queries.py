@@ -164,7 +164,8 @@ class _Binder:
         if node.name in ("decimal", "location", "sequence", "dictionary", "chunk", "any", "optional", "context"):
             hint = f"there are {', '.join(SCALARS)}"
             self.problems.fail("unknown-type", f"fields of type {node.name} are no part of this", node.span, hint)
-        self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, did_you_mean(node.name, SCALARS))
+        hint = did_you_mean(node.name, SCALARS) or f"there are {', '.join(SCALARS)}"
+        self.problems.fail("unknown-type", f"no type `{node.name}`", node.span, hint)
 
     def _variable(self, node: a.StreamDeclaration) -> None:
         if node.name in self.streams:
