@@ -35,6 +35,12 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "epl gated_length": ("epl", "@name('s') select sum(price) as v from Tick#gated_length({n}, {gate})"),
     "epl length newest": ("epl", "@name('s') select sum(price) as v from Tick#length({n})#newest(k)"),
+    "epl random": ("epl", "@name('s') select sum(price) as v from Tick#random({n})"),
+    "epl five aggregates": (
+        "epl",
+        "@name('s') select variance(price) as v, geomean(price) as g, sumsq(price) as q, skewness(price) as s,"
+        " kurtosis(price) as k from Tick#length({n})",
+    ),
     "epl lot": ("epl", "@name('s') select sum(price) as v from Tick#lot"),
     "retain": ("apama", "from t in all Tick() retain {n} select sum(t.price)"),
     "within": ("apama", "from t in all Tick() within {sec} select sum(t.price)"),

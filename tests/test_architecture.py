@@ -93,22 +93,23 @@ def test_property_tests_are_no_part_of_the_quick_stage(request: pytest.FixtureRe
 
 
 def test_only_the_dialects_know_their_names() -> None:
-    """Names of dialects and of their magics: no name, no text in code elsewhere; docstrings may give sources."""
+    """Names of dialects and of their magics stand in no text of code elsewhere; docstrings may give sources."""
     own = {word for row in DIALECTS.values() if row.name != EPL for word in (row.name, row.magic)}
     assert own
-    known = re.compile("|".join(map(re.escape, own)), re.IGNORECASE)
+    known = re.compile(rf"\b(?:{'|'.join(map(re.escape, own))})\b", re.IGNORECASE)
     found = []
     for path in SOURCES:
         if path.is_relative_to(ROOT / "cepbook" / "lang" / "dialects"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        docs = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, documented) and n.body
-                and isinstance(n.body[0], ast.Expr)}  # fmt: skip
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
-            words = [value for _, value in ast.iter_fields(node) if isinstance(value, str)]
-            if id(node) not in docs and any(known.search(word) for word in words):
-                found.append(f"{relative(path)}:{getattr(node, 'lineno', 0)}: {words}")
+            words: list[str] = []
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+                words = [node.value]
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                words = [getattr(node, "module", None) or "", *(each.name for each in node.names)]
+            found += [f"{relative(path)}:{getattr(node, 'lineno', 0)}: {word}" for word in words if known.search(word)]
     assert not found, "\n".join(found)
 
 

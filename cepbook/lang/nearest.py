@@ -13,21 +13,22 @@ from cepbook.lang import plan
 from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.nearest_cycles import nearest_cycle
+from cepbook.lang.text import EPL, dialect_of
 from cepbook.lang.windows import WINDOWS
 
 
 def nearest_epl(module: plan.ModulePlan) -> str:
     """The statements of a module as EPL, with what EPL cannot say."""
-    return ";\n\n".join(_statement(each) for each in module.statements)
+    return ";\n\n".join(_statement(each, dialect_of(module.source) == EPL) for each in module.statements)
 
 
-def _statement(statement: plan.StatementPlan) -> str:
+def _statement(statement: plan.StatementPlan, is_epl: bool) -> str:
     if isinstance(statement, plan.CreateSchemaStatement):
         columns = ", ".join(f"{_name(name)} {of}" for name, of in statement.event_type.properties.items())
         return f"create schema {_name(statement.event_type.name)}({columns})"
     if isinstance(statement, plan.CycleStatement):
         return nearest_cycle(statement)
-    if not isinstance(statement, plan.SelectStatement) or not statement.lots:
+    if not isinstance(statement, plan.SelectStatement) or (is_epl and not statement.lots):
         return statement.epl
     return _Text(statement).text()
 

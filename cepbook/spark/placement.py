@@ -140,10 +140,16 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
         need = _need(statement, line, catalog)
         if isinstance(need, str):
             who = "" if statement.name == line.target else f"{statement.name}, which feeds it: "
-            advice = "" if line.contexts else ADVICE
+            together = isinstance(statement, plan.CycleStatement) or statement.lots  # which have no contexts
+            advice = "" if line.contexts or together else ADVICE
             return Placement("ordered", (), ticks, f"{who}{need}", advice)
         needs[statement.name] = need
-    if len(line.inputs) == len(line.selects) == 1 and is_native(line.selects[0], catalog.event_types):
+    only = line.selects[0]
+    if len(line.inputs) == len(line.selects) == 1 and isinstance(only, plan.SelectStatement):
+        native = is_native(only, catalog.event_types)
+    else:
+        native = False
+    if native:
         return Placement("native", (), False, "a filter and columns, which Spark expresses itself")
     if all(need.anywhere for need in needs.values()):
         return Placement("row by row", (), False, "no state that can be seen: every event is judged by itself")
