@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from cepbook.errors import UsageError
 from cepbook.lang.formatting import formatted
-from cepbook.magics import marble, partitions, topics, tune
+from cepbook.magics import marble, partitions, stories, topics, tune
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
@@ -330,6 +330,8 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "set": set_variable,
     "rewind": rewind,
     "reset": reset,
+    "record": stories.record,
+    "report": stories.report,
     "save": save,
     "load": load,
     "spark": on_spark,
@@ -364,6 +366,8 @@ COMMAND = Command(
         "%epl export STATEMENT FILE [--changes]",
         "%epl rewind",
         "%epl reset",
+        "%epl record FILE [--title TITLE]",
+        "%epl report FILE [STATEMENT …]",
         "%epl save [--feeds] FILE",
         "%epl load FILE",
         "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,… [--time COLUMN] [--into VARIABLE]",

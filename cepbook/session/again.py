@@ -29,9 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What happened, oldest first; `complete`: nothing that is known of has been forgotten."""
+    """What happened from clock time `start` to `now`, oldest first; `complete`: nothing has been forgotten.
+
+    `assignments` are the values that variables were given from outside.
+    """
 
     happenings: tuple[Happening, ...]
+    assignments: tuple[Happening, ...]
+    start: int
     now: int
     complete: bool
 
@@ -40,11 +45,12 @@ class Past:
         return sum(each.type_name is not None for each in self.happenings)
 
 
-def past_of(stage: Stage) -> Past:
+def past_of(stage: Stage, start: int) -> Past:
     """What is known of the past of a workbench."""
     types = stage.runtime.catalog.event_types
     happenings = stage.arrivals.since((0, 0), set(types), types)
-    return Past(tuple(happenings), stage.now, stage.arrivals.lost(set(types)) is None)
+    complete = stage.arrivals.lost(set(types)) is None
+    return Past(tuple(happenings), tuple(stage.arrivals.assignments), start, stage.now, complete)
 
 
 def relive(twin: Workbench, stage: Stage, past: Past) -> None:

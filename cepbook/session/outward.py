@@ -25,6 +25,7 @@ class Outward:
 
     _lock: RLock
     _stage: Stage
+    _start: int
 
     @overload
     def to_frame(self, name: str, selector: Selector | None = None) -> pd.DataFrame: ...
@@ -52,7 +53,7 @@ class Outward:
     def past(self) -> Past:
         """The latest events and stops of the clock, for `again`."""
         with self._lock:
-            return past_of(self._stage)
+            return past_of(self._stage, self._start)
 
     def again(
         self,
@@ -68,7 +69,7 @@ class Outward:
         happens, by default what is known now. Raises UsageError for an unknown variable, and as `run`.
         """
         with self._lock:
-            past = past or past_of(self._stage)
+            past = past or past_of(self._stage, self._start)
             twin = self.rehearsal()
         with_values(twin, values or {})
         if epl is not None:
