@@ -1,0 +1,166 @@
+"""Writes docs/reference: the language as the registries have it, each example run over a few events.
+
+``python tools/reference.py`` writes the pages, and with ``--pictures`` also the marble diagrams of the data windows
+(SVG, by vl-convert). A test compares the pages.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cepbook.errors import CepbookError
+from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.clauses import CLAUSES
+from cepbook.lang.formatting import formatted
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.methods import METHODS
+from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
+from cepbook.magics import COMMANDS
+from cepbook.magics.topics import window_signature
+from cepbook.session import Workbench
+from cepbook.widgets.encode import text_of
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+HEAD = "<!-- Written by tools/reference.py from the registries; a test compares it. -->\n\n"
+# time in seconds, symbol, price, volume
+EVENTS = ((1, "A", 10.0, 100), (2, "B", 7.0, 50), (3, "A", 14.0, 300), (5, "C", 3.0, 100), (6, "B", 8.0, 20),
+          (8, "A", 12.0, 200), (9, "C", 5.0, 80), (12, "B", 9.0, 150))  # fmt: skip
+UNTIL = 16
+
+
+def played(statement: str) -> Workbench:
+    """A workbench in which the example has seen the events."""
+    cep = Workbench()
+    cep.run(EXAMPLE_SCHEMA)
+    cep.run(f"@name('example') {statement}")
+    for second, symbol, price, volume in EVENTS:
+        time = second * 1000
+        cep.advance(time, stepping=True)
+        flags = [second % 2, volume // 100]
+        cep.send("Tick", symbol=symbol, price=price, volume=volume, ts=time, flags=flags, info={"source": "lit"})
+    cep.advance(UNTIL * 1000, stepping=True)
+    return cep
+
+
+def is_statement(example: str) -> bool:
+    return re.match(r"(select|insert|create|on|@|context)\b", example) is not None
+
+
+def value_of(example: str) -> str:
+    """What an expression is for the last event, as text; empty where the example is a statement of another kind."""
+    statement = example if is_statement(example) else f"select {example} as v from Tick#length(5)"
+    try:
+        deliveries = played(statement).feed("example").snapshot()
+    except CepbookError as error:
+        return f"({str(error).splitlines()[0]})"
+    rows = deliveries[-1].insert if deliveries else None
+    value: Any = rows[-1].get("v") if rows and not is_statement(example) else ""
+    return "" if isinstance(value, dict) or value == "" else _cell(text_of(value))
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"([|*<>`\\])", r"\\\1", " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    return "`" + " ".join(text.split()).replace("|", "\\|") + "`"
+
+
+def windows() -> Iterator[str]:
+    yield "# Data windows and derived values\n"
+    yield (
+        "Each picture shows what arrived, how long each event was in the window, and what was delivered when it "
+        "entered and left, for the same eight events.\n"
+    )
+    for row in WINDOWS.values():
+        yield f"## {row.name}\n\n`{window_signature(row)}`\n\n{row.doc}\n"
+        statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
+        yield f"```epl\n{formatted(statement).rstrip()}\n```\n"
+        if row.supported and (FOLDER / f"{row.name}.svg").exists():
+            yield f"![{row.name}, drawn]({row.name}.svg)\n"
+
+
+def table(title: str, intro: str, rows: dict[str, Any]) -> Iterator[str]:
+    yield f"# {title}\n\n{intro}\n"
+    yield "| name | what it is | example | value |\n|---|---|---|---|"
+    for row in rows.values():
+        yield f"| `{row.name}` | {_cell(row.doc)} | {_code(row.example)} | {value_of(row.example)} |"
+    yield ""
+
+
+OVER = "Values are those of the example over the last five of eight ticks: " + ", ".join(
+    f"{symbol} {price}" for _, symbol, price, _ in EVENTS[-5:]
+)
+
+
+def clauses() -> Iterator[str]:
+    yield "# Clauses and operators\n"
+    for row in CLAUSES.values():
+        yield f"## {row.name}\n\n{row.doc}\n\n```epl\n{formatted(row.example).rstrip()}\n```\n"
+
+
+def magics() -> Iterator[str]:
+    yield "# Magics\n"
+    for command in COMMANDS:
+        forms = "\n".join(command.usage)
+        yield f"## {command.name}\n\n{command.summary}\n\n```text\n{forms}\n```\n"
+        if command.details:
+            yield f"```text\n{command.details.strip()}\n```\n"
+
+
+def pages() -> dict[str, str]:
+    """Name of each page and its text."""
+    made = {
+        "windows": windows(),
+        "aggregates": table("Aggregation functions", OVER, AGGREGATES),
+        "functions": table("Functions", OVER, FUNCTIONS),
+        "methods": table("Methods of values", OVER, METHODS),
+        "clauses": clauses(),
+        "magics": magics(),
+    }
+    texts = {f"{name}.md": HEAD + "\n".join(parts).rstrip() + "\n" for name, parts in made.items()}
+    links = "\n".join(f"- [{texts[name].split('# ', 1)[1].splitlines()[0]}]({name})" for name in texts)
+    return {"README.md": f"{HEAD}# Language reference\n\n{links}\n", **texts}
+
+
+def pictures() -> Iterator[tuple[str, str]]:
+    """The marble diagram of every data window, as SVG."""
+    import vl_convert
+
+    from cepbook.widgets.charts import _drawable, render
+    from cepbook.widgets.marble import chart
+    from cepbook.widgets.theme import printed
+
+    for row in WINDOWS.values():
+        if row.supported:
+            statement = row.example if is_statement(row.example) else f"select * from Tick{row.example}"
+            statement = re.sub(r"^select (?!irstream)", "select irstream ", statement)
+            try:
+                spec = chart(played(statement).marble("example", label=["symbol", "price"])).to_dict()
+            except CepbookError:
+                continue
+            shown = next(value for key, value in render(spec).items() if "vegalite" in key)
+            yield row.name, vl_convert.vegalite_to_svg(_drawable(printed(shown)), vl_version="5.21")
+
+
+def _rounded(svg: str) -> str:
+    """A tenth of a pixel is enough."""
+    return re.sub(r"(\d\.\d)\d+", r"\1", svg)
+
+
+def main(words: list[str]) -> int:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if "--pictures" in words:
+        for name, svg in pictures():
+            (FOLDER / f"{name}.svg").write_text(_rounded(svg) + "\n", encoding="utf-8")
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
