@@ -14,11 +14,11 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import text
 from cepbook.session import Workbench
+from cepbook.shown import counted
 from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart
 from cepbook.widgets.freeze import freeze
 from cepbook.widgets.marble import chart as marble_chart
-from cepbook.widgets.render import counted
 from cepbook.widgets.source import WorkbenchSource
 
 RECORD_OPTIONS = (
