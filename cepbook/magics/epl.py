@@ -18,6 +18,7 @@ from cepbook.session import RunResult, Workbench
 from cepbook.session.results import kind_of
 from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
+from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.render import Frozen
 
 STAGES = ("ast", "plan", "rewritten", "epl", "steps", "python", "coverage")
@@ -245,6 +246,12 @@ def export(host: Host, rest: list[str]) -> object:
     return text(f"{count:,} row{'' if count == 1 else 's'} of {options.statement} written to {options.file}")
 
 
+def draw_map(host: Host, rest: list[str]) -> FlowMap:
+    """What feeds what, live; a click on a statement, a named window or a table opens its view."""
+    _no_more("map", rest)
+    return FlowMap(host.workbench)
+
+
 def show_variables(host: Host, rest: list[str]) -> object:
     _no_more("variables", rest)
     frame = host.workbench.variables()
@@ -317,6 +324,7 @@ def _no_more(name: str, rest: list[str]) -> None:
 SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "list": list_statements,
     "show": show_stage,
+    "map": draw_map,
     "marble": marble.draw,
     "partitions": partitions.list_partitions,
     "end": partitions.end,
@@ -350,6 +358,7 @@ COMMAND = Command(
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
         "%epl show WINDOW_OR_TABLE",
+        "%epl map",
         "%epl marble NAME [--events N] [--label PROPERTY] [--rows]",
         "%epl partitions [CONTEXT]",
         "%epl end CONTEXT ID …",

@@ -109,10 +109,11 @@ class Arrivals:
     def recorder(self, type_name: str) -> Recorder:
         """The function that notes an event of the type, sent at a time. The dict is kept, not copied."""
         append = self._sent.setdefault(type_name, deque(maxlen=KEPT)).append
-        number = self._number
+        number, counts = self._number, self.counts
 
         def record(time: int, event: Event, place: Place | None = None, /) -> None:
             append(((number(), 0) if place is None else place, time, event, place is not None))
+            counts[type_name] += 1
 
         return record
 

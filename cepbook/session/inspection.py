@@ -154,3 +154,7 @@ class Inspection:
         """Which event types, statements, streams, named windows and tables feed which."""
         with self._lock:
             return graph_of(self._stage.runtime)
+
+    def event_counts(self) -> dict[str, int]:
+        """Events by type since the workbench began: sent, replayed, and inserted by statements."""
+        return self._stage.event_counts()

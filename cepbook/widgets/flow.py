@@ -1,0 +1,194 @@
+"""FlowMap: what feeds what, as a live picture: event types, statements, streams, named windows and tables.
+
+The picture is made here once for each change of what is deployed, as SVG, and is the saved one, too; frames carry the
+figures alone. A click on a statement or store opens its live view below the picture.
+"""
+
+from __future__ import annotations
+
+import time as wall
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import traitlets
+
+from cepbook.errors import CepbookError
+from cepbook.session import Workbench
+from cepbook.session.graph import Graph, Node
+from cepbook.session.metrics import events_in, held_by
+from cepbook.shown import Table, captioned, counted, table_text
+from cepbook.widgets.encode import text_of
+from cepbook.widgets.live import LiveWidget, asset
+from cepbook.widgets.render import Frozen
+from cepbook.widgets.view import StatementView, view
+
+INTERVAL = 0.5  # seconds between two looks at the figures, at least
+SHARE = 50  # and one that took t seconds is followed by a rest of SHARE * t: at most 2 % of the time
+BOX, ROW, GAP, MARGIN = 190, 64, 60, 8  # px: width of a node, height of a line of them, between columns, around all
+LABEL = 22  # characters of a name that fit into a node
+_FILL = {"type": "rgba(128,128,128,.12)", "statement": "rgba(25,118,210,.14)", "store": "rgba(217,154,27,.18)"}
+
+
+class FlowMap(LiveWidget):
+    """The map of one workbench. Processor time is measured while a page shows it."""
+
+    _esm = asset("table.js", "flow.js")
+    _css = asset("flow.css")
+    opened = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+        self._drawn: Graph | None = None
+        self._wanted: str | None = None
+        self._views: dict[str, StatementView] = {}
+        self._measuring = False
+        super().__init__(rate=4.0)
+
+    def freeze(self) -> Frozen:
+        """The picture with its figures, and a table of them as text; processor time and rates are left out."""
+        graph = self._workbench.graph()
+        if not graph.nodes:
+            nothing = "nothing is deployed"
+            return Frozen(captioned(nothing, Table((), (), ())), nothing)
+        figures = self._figures(graph)
+        fed: dict[str, list[str]] = {}
+        names = {node.id: node.name for node in graph.nodes}
+        for source, target in graph.edges:
+            fed.setdefault(target, []).append(names[source])
+        rows = tuple((n.name, n.kind, ", ".join(fed.get(n.id, ())), _words(n, figures[n.id])) for n in graph.nodes)
+        table = Table(("name", "kind", "fed by", "figures"), (False,) * 4, rows)
+        return Frozen(svg_of(graph, {n.id: _words(n, figures[n.id]) for n in graph.nodes}), table_text(table, None))
+
+    def _mark(self) -> object:
+        runtime = self._workbench.runtime
+        return runtime.now, runtime.version, sum(self._workbench.feed(name).deliveries for name in runtime.statements)
+
+    def close(self) -> None:
+        """End the map and the views that it opened."""
+        self._measure(False)
+        for each in self._views.values():
+            each.close()
+        super().close()
+
+    def _figures(self, graph: Graph) -> dict[str, tuple[int, int, int]]:
+        """By node: events or rows, what is held, errors."""
+        workbench = self._workbench
+        runtime, failures = workbench.runtime, workbench.failures
+        counts = workbench.event_counts()
+        found = {}
+        for node in graph.nodes:
+            if node.kind == "type":
+                found[node.id] = counts.get(node.name, 0), 0, 0
+            elif node.opens is not None:
+                statement = runtime.statement(node.opens)
+                came = events_in(runtime, statement, counts) if node.kind == "statement" else 0
+                found[node.id] = came, held_by(runtime, node.opens), failures.get(node.opens, 0)
+        return found
+
+    def _build(self, number: int) -> bool:
+        began = wall.perf_counter()
+        self._measure(True)
+        graph = self._workbench.graph()
+        figures = self._figures(graph)
+        sampler = self._workbench.sampler
+        frame: dict[str, object] = {
+            "kind": "frame",
+            "n": number,
+            "figures": {
+                node.id: {
+                    "words": _words(node, figures[node.id]),
+                    "count": self._rows(node) if node.kind == "statement" else figures[node.id][0],
+                    "cpu": sampler.seconds(node.opens) if node.opens else None,
+                    "failed": figures[node.id][2] > 0,
+                }
+                for node in graph.nodes
+            },
+        }
+        if graph != self._drawn:
+            self._drawn = graph
+            frame["svg"] = svg_of(graph, {node.id: _words(node, figures[node.id]) for node in graph.nodes})
+        self.send(frame)
+        self._pump.remind(max(INTERVAL, SHARE * (wall.perf_counter() - began)))
+        return True
+
+    def _rows(self, node: Node) -> int:
+        feed = self._workbench.feed(node.name)
+        return feed.total_insert + feed.total_remove
+
+    def _measure(self, looking: bool) -> None:
+        if looking != self._measuring:
+            self._measuring = looking
+            (self._workbench.sampler.start if looking else self._workbench.sampler.stop)()
+
+    def _receive(self, content: dict[str, Any]) -> None:
+        match content:
+            case {"kind": "hello"}:
+                self._drawn = None
+            case {"kind": "open", "name": str(name)}:
+                self._wanted = name
+                self._pump.soon(self._open)
+            case {"kind": "bye"}:
+                self._pump.soon(lambda: None if self._pump.is_open else self._measure(False))
+
+    def _open(self) -> None:
+        name, self._wanted = self._wanted, None
+        if name is None:
+            return
+        try:
+            shown = self._views.get(name) or view(self._workbench, name)
+        except CepbookError:
+            return  # it was dropped in the meantime: the next frame has it no more
+        self._views[name] = shown
+        self.opened = str(shown.model_id)
+
+
+def _words(node: Node, figures: tuple[int, int, int]) -> str:
+    came, held, failed = figures
+    parts = [] if node.kind == "store" else [counted(came, "event")]
+    if held or node.kind == "store":
+        parts.append(f"holds {held:,}")
+    if failed:
+        parts.append(counted(failed, "error"))
+    return ", ".join(parts)
+
+
+def svg_of(graph: Graph, words: Mapping[str, str]) -> str:
+    """The picture; names are escaped, and control characters are none of them."""
+    places = {node.id: (MARGIN + node.layer * (BOX + GAP), MARGIN + node.place * ROW) for node in graph.nodes}
+    width = max((x for x, _ in places.values()), default=0) + BOX + MARGIN
+    height = max((y for _, y in places.values()), default=0) + ROW
+    lines = []
+    for source, target in graph.edges:
+        (x, y), (u, v) = places[source], places[target]
+        middle, other = y + ROW // 2 - MARGIN, v + ROW // 2 - MARGIN
+        bend = max(GAP // 2, abs(u - x - BOX) // 2)
+        path = f"M{x + BOX},{middle} C{x + BOX + bend},{middle} {u - bend},{other} {u},{other}"
+        lines.append(f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".4"/>')
+    boxes = [_box(node, *places[node.id], words[node.id]) for node in graph.nodes]
+    style = "max-width:none;font:12px var(--jp-ui-font-family,sans-serif);color:var(--jp-ui-font-color1,inherit)"
+    return (
+        f'<div style="overflow-x:auto"><svg role="group" aria-label="flow of data" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" style="{style}">{"".join(lines)}{"".join(boxes)}</svg></div>'
+    )
+
+
+def _box(node: Node, x: int, y: int, words: str) -> str:
+    name = _clean(node.name)
+    short = name if len(name) <= LABEL else name[: LABEL - 1] + "…"
+    title = escape(f"{node.kind} {text_of(name)}: {_clean(node.detail)}"[:300], quote=True)
+    opens = "" if node.opens is None else f' data-opens="{escape(_clean(node.opens), quote=True)}"'
+    radius = 14 if node.kind == "type" else 4
+    return (
+        f'<g data-node="{escape(_clean(node.id), quote=True)}"{opens} transform="translate({x},{y})">'
+        f"<title>{title}</title>"
+        f'<rect width="{BOX}" height="{ROW - 2 * MARGIN}" rx="{radius}" fill="{_FILL[node.kind]}" '
+        f'stroke="currentColor" stroke-opacity=".35"/>'
+        f'<text x="10" y="19" fill="currentColor" font-weight="600">{escape(short)}</text>'
+        f'<text x="10" y="38" fill="currentColor" fill-opacity=".75" data-figures="">{escape(words)}</text></g>'
+    )
+
+
+def _clean(text: str) -> str:
+    """Control characters and marks of direction would break the markup, or turn what stands beside them."""
+    return "".join(c if c.isprintable() else "�" for c in text)

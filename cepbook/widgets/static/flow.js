@@ -1,0 +1,68 @@
+// The browser half of cepbook.widgets.flow: the picture is Python's, escaped there; frames change its figures.
+// Uses table.js, which Python puts before this text.
+
+function showFlow(model, el) {
+  const client = Math.random().toString(36).slice(2);
+  const root = make("section", { class: "cepbook-flow", "aria-label": "map of what is deployed" });
+  root.setAttribute("data-lm-suppress-shortcuts", "true");
+  const picture = make("div", { class: "cf-picture" });
+  const below = make("div", { class: "cf-below" });
+  root.append(picture, below);
+  el.append(root);
+  const before = new Map(); // by node: count and time of the last frame, the rate
+  const tell = (message) => {
+    try {
+      model.send(message);
+    } catch (error) {
+      console.debug("cepbook: no kernel to talk to", error);
+    }
+  };
+  const open = (node) => node && tell({ kind: "open", name: node.dataset.opens });
+  picture.onclick = (event) => open(event.target.closest("[data-opens]"));
+  picture.onkeydown = (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      open(event.target.closest("[data-opens]"));
+    }
+  };
+  const onMessage = (frame) => {
+    if (frame?.kind !== "frame") return;
+    if (frame.svg) {
+      picture.innerHTML = frame.svg;
+      for (const node of picture.querySelectorAll("[data-opens]")) {
+        node.setAttribute("tabindex", "0");
+        node.setAttribute("role", "button");
+      }
+    }
+    const now = performance.now();
+    for (const node of picture.querySelectorAll("[data-node]")) {
+      const figures = frame.figures[node.dataset.node];
+      if (!figures) continue;
+      const last = before.get(node.dataset.node);
+      const rate = last && now > last.at ? (1000 * (figures.count - last.count)) / (now - last.at) : 0;
+      before.set(node.dataset.node, { count: figures.count, at: now });
+      const more = [rate >= 0.5 ? `${compact.format(rate)}/s` : "", figures.cpu ? `${compact.format(figures.cpu)} s cpu` : ""];
+      setText(node.querySelector("[data-figures]"), [figures.words, ...more.filter(Boolean)].join(", "));
+      node.classList.toggle("cf-failed", figures.failed);
+      node.classList.toggle("cf-busy", rate >= 0.5);
+    }
+    tell({ kind: "ack", n: frame.n });
+  };
+  const onOpened = async () => {
+    const id = model.get("opened");
+    if (!id) return;
+    const child = await model.widget_manager.get_model(id);
+    const made = await model.widget_manager.create_view(child, {});
+    below.replaceChildren(made.el);
+  };
+  model.on("msg:custom", onMessage);
+  model.on("change:opened", onOpened);
+  tell({ kind: "hello", client });
+  return () => {
+    model.off("msg:custom", onMessage);
+    model.off("change:opened", onOpened);
+    tell({ kind: "bye", client });
+  };
+}
+
+export default { render: ({ model, el }) => showFlow(model, el) };

@@ -1,0 +1,85 @@
+"""The map: what feeds what, its figures, and what a click opens; names of any content do no harm."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from cepbook.session import Workbench
+from cepbook.widgets.flow import FlowMap
+from tests.widgets.fakes import FakeBrowser
+
+HOSTILE = "<script>alert(1)</script>\u202e\x07&\"'"
+MODULE = """
+create schema Tick(symbol string, price double);
+create window Latest#unique(symbol) as Tick;
+create table Totals(symbol string primary key, n count(*));
+@name('fill') insert into Latest select * from Tick;
+@name('count') into table Totals select count(*) as n from Tick group by symbol;
+@name('high') insert into High select symbol from Tick(price > 10);
+@name('seen') select h.symbol as s, l.price as p from High as h unidirectional, Latest as l where h.symbol = l.symbol;
+@name('again') insert into Again select symbol as s from Again2;
+@name('back') insert into Again2 select s as symbol from Again
+"""
+
+
+def bench() -> Workbench:
+    cep = Workbench()
+    cep.run("create schema Again2(symbol string); create schema Again(s string)")
+    cep.run(MODULE)
+    for i, symbol in enumerate("ABAB"):
+        cep.send("Tick", symbol=symbol, price=8.0 + i)
+    return cep
+
+
+def test_what_feeds_what() -> None:
+    graph = bench().graph()
+    kinds = {node.name: (node.kind, node.layer) for node in graph.nodes}
+    assert kinds["Tick"] == ("type", 0) and kinds["fill"] == ("statement", 1) and kinds["Latest"] == ("store", 2)
+    assert kinds["high"][1] == 1 and kinds["High"] == ("type", 2) and kinds["seen"][1] == 3
+    edges = {tuple(each.partition(" ")[2] for each in edge) for edge in graph.edges}
+    assert edges >= {("Tick", "fill"), ("fill", "Latest"), ("Latest", "seen"), ("High", "seen"), ("count", "Totals")}
+    assert ("Again", "back") in edges and ("back", "Again2") in edges  # in a circle
+    places = [(node.layer, node.place) for node in graph.nodes]
+    assert len(set(places)) == len(places)
+
+
+def test_metrics_as_a_frame() -> None:
+    cep = bench()
+    frame = cep.metrics().set_index("name")
+    assert frame.loc["high", ["events", "rows", "state", "errors"]].tolist() == [4, 1, 0, 0]
+    assert frame.loc["seen", ["events", "rows"]].tolist() == [1, 1]
+    assert frame.loc["Latest", "state"] == 2 and frame["cpu"].isna().all()
+    cep.sampler.start()
+    cep.sampler.stop()
+    assert (cep.metrics()["cpu"] == 0).all()
+
+
+def test_frames_carry_figures_and_the_picture_once() -> None:
+    cep = bench()
+    shown = FlowMap(cep)
+    browser = FakeBrowser(shown)
+    browser.hello()
+    shown.flush(urgent=True)
+    first = browser.frames[-1]
+    assert first["figures"]["statement high"]["words"] == "4 events" and "<svg" in first["svg"]
+    browser.ack()
+    cep.send("Tick", symbol="C", price=99.0)
+    shown.flush(urgent=True)
+    assert "svg" not in browser.frames[-1] and browser.frames[-1]["figures"]["store Latest"]["words"] == "holds 3"
+    browser.ack()
+    cep.drop("seen")
+    shown.flush(urgent=True)
+    assert "seen" not in browser.frames[-1]["svg"]
+    shown.close()
+
+
+def test_a_saved_map_is_well_formed_whatever_names_hold() -> None:
+    cep = bench()
+    cep.run(f"@name('{HOSTILE.replace(chr(39), '')}') select * from Tick")
+    frozen = FlowMap(cep).freeze()
+    tree = ElementTree.fromstring(frozen.html)
+    texts = [text for node in tree.iter() if (text := (node.text or "").strip())]
+    assert "Latest" in texts and "holds 2" in texts
+    assert "<script" not in frozen.html and "\u202e" not in frozen.html and "\x07" not in frozen.html
+    assert FlowMap(cep).freeze() == frozen
+    assert str(FlowMap(Workbench()).freeze()) == "nothing is deployed"
