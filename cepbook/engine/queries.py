@@ -6,7 +6,7 @@ ever sees, and its iterator has the answer (Esper reference, section "Fire-and-F
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -64,16 +64,23 @@ class Query:
         """The keys of its parameters, in the order of the text: names, and numbers from 1 of those without."""
         return tuple(dict.fromkeys(key for _, key in self._uses))
 
-    def ask(self, values: Mapping[str, Any] | None = None, selector: Selector | None = None) -> Answer:
+    def ask(
+        self,
+        values: Mapping[str, Any] | None = None,
+        selector: Selector | None = None,
+        acts: Callable[[], object] = lambda: None,
+    ) -> Answer:
         """The answer with `values` for its parameters, plain data as in `lang.dialects.parameters`.
 
-        Of the context partitions that `selector` means, of all without one. Errors: BindError; StatementError where
-        an expression fails on a row.
+        Of the context partitions that `selector` means, of all without one. `acts` is called before a store is changed.
+        Errors: BindError; StatementError where an expression fails on a row.
         """
         runtime = self._runtime
         runtime.rounds.check()
         plan, compiled = self._compiled(values)
         (query,) = plan.statements
+        if not isinstance(query, SelectStatement) or query.insert is not None:
+            acts()
         if isinstance(query, SelectStatement):
             answer = _select(runtime, query, compiled, selector)
             if query.insert is not None:

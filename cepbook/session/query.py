@@ -102,9 +102,12 @@ def query(
     functions: Functions,
     selector: Selector | None = None,
     parameters: Given | None = None,
+    *,
+    acted: Callable[[], object],
 ) -> pd.DataFrame:
     """The rows of a query over the stores or the statements of `runtime`, of the partitions that `selector` names.
 
+    `acted` is called before a store is changed.
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
@@ -114,7 +117,7 @@ def query(
     context, stores = _stores(epl, runtime)
     if stores is not None:
         read = asked.within(runtime) if isinstance(asked, Prepared) else Query(runtime, epl)
-        answer = read.ask(values, _of_context(context, stores, runtime, selector))
+        answer = read.ask(values, _of_context(context, stores, runtime, selector), acted)
         return frame_of(answer.rows, answer.properties)
     select = _select(epl, values)
     names = _tables(select, runtime)

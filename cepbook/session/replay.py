@@ -183,13 +183,15 @@ class Replay:
     def at(self, t: Moment) -> Workbench:
         """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
 
-        It begins with the last snapshot before `t` and replays what came since, so what was done by hand meanwhile is
-        in it only if a snapshot followed. Its feeds are empty. Raises UsageError for a replay without ``keep``, for an
+        It begins with the last snapshot before `t` and replays what came since; after what was done by hand there is
+        one. Its feeds are empty. Raises UsageError for a replay without ``keep``, for an
         instant at which it was not, and for events that can be read only once.
         """
         if self._travel is None:
             raise UsageError('this replay keeps no snapshots\n  hint: replay(…, keep=10_000), or keep="1 day"')
-        time, kept = self._travel.before(t)
+        with self._stage.lock:
+            self._travel.catch_up(self._taken, self._events, self._stage.now)
+            time, kept = self._travel.before(t)
         workbench, stage = self._travel.load(kept.data)
         rest = Replay(
             stage,
@@ -441,6 +443,8 @@ class Replay:
 
     def _some(self, steps: int | None) -> tuple[int, float]:
         """One call of the engine: events taken, seconds to wait before the next."""
+        if self._travel is not None:
+            self._travel.catch_up(self._taken, self._events, self._stage.now)
         most = self._piece
         if steps is not None:
             most = min(most, steps)

@@ -51,6 +51,7 @@ class Stage:
         self.lock = lock
         self.version = 0
         self.failures = 0
+        self.acts = 0  # what was done by hand, beside replays
         self.failed: Counter[str] = Counter()
         self.arrivals = Arrivals()
         self.lives = Lives()
@@ -85,8 +86,13 @@ class Stage:
         self.runtime.rounds.halt = on
 
     def undisturbed(self) -> Undisturbed:
-        """Within, Ctrl-C waits until the engine is done, and asks it to hurry."""
+        """Within, somebody acts by hand: Ctrl-C waits until the engine is done, and asks it to hurry."""
+        self.act()
         return Undisturbed(self)
+
+    def act(self) -> None:
+        """Somebody does something by hand."""
+        self.acts += 1
 
     def due_after(self, time: int) -> int | None:
         """When the next timer behind `time` is due."""

@@ -18,19 +18,24 @@ MOST = 32  # snapshots; beyond that every second one is dropped, and they are ta
 
 
 class Kept(NamedTuple):
-    """A snapshot: how many events had been taken from the sources and how many sent, the clock, the file."""
+    """A snapshot: how many events had been taken from the sources and how many sent, the clock, the file.
+
+    `by_hand`: it follows something that was done by hand, which no replay of events would do again.
+    """
 
     taken: int
     events: int
     time: int
     data: bytes
+    by_hand: bool = False
 
 
 class Travel:
     """The snapshots of one replay: one at its start, then every so many events or every period of event time.
 
-    `open_sources` opens the sources afresh, up to an instant; `save` and `load` are those of the workbench; `moment`
-    reads what the user gives as a time. Errors: UsageError for a `keep` that is neither.
+    After what was done by hand one more is taken before the next event, and stays. `open_sources` opens the sources
+    afresh, up to an instant; `save` and `load` are those of the workbench; `moment` reads what the user gives as time;
+    `acts` counts what was done by hand. Errors: UsageError for a `keep` that is neither.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class Travel:
         load: Callable[[bytes], tuple[Workbench, Stage]],
         moment: Callable[[Moment], int],
         second: int,
+        acts: Callable[[], int],
     ) -> None:
         self._events = isinstance(keep, int) and not isinstance(keep, bool)
         self._every = keep if isinstance(keep, int) else duration(keep, second)
@@ -51,6 +57,8 @@ class Travel:
         self._save = save
         self._moment = moment
         self._second = second
+        self._acts = acts
+        self._acted = acts()
         self._kept: list[Kept] = []
         self._reached = 0
 
@@ -65,9 +73,21 @@ class Travel:
             last = self._kept[-1]
             if (taken - last.taken if self._events else now - last.time) < self._every:
                 return
-        self._kept.append(Kept(taken, events, now, self._save()))
-        if len(self._kept) > MOST:
-            self._kept = self._kept[::2]
+        self._keep(taken, events, now, by_hand=False)
+
+    def catch_up(self, taken: int, events: int, now: int) -> None:
+        """Take a snapshot if something was done by hand since the last look."""
+        if self._acted != self._acts():
+            self._reached = now
+            self._keep(taken, events, now, by_hand=True)
+
+    def _keep(self, taken: int, events: int, now: int, *, by_hand: bool) -> None:
+        self._acted = self._acts()
+        self._kept.append(Kept(taken, events, now, self._save(), by_hand))
+        regular = [kept for kept in self._kept if not kept.by_hand]
+        if len(regular) > MOST:
+            gone = set(map(id, regular[1::2]))
+            self._kept = [kept for kept in self._kept if id(kept) not in gone]
             self._every *= 2
 
     @property

@@ -347,7 +347,10 @@ class Workbench(FromPython, Inspection, Inward, Outward):
             given = Given(by_type(events, type), time, sequence, types, sort, late, second)
             travel = None
             if keep is not None:
-                travel = Travel(keep, given.again, self._snapshot, self._travelled, self._moment, second)
+                stage = self._stage
+                travel = Travel(
+                    keep, given.again, self._snapshot, self._travelled, self._moment, second, lambda: stage.acts
+                )
             self._replay = Replay(
                 self._stage,
                 given.open(end),
@@ -386,7 +389,8 @@ class Workbench(FromPython, Inspection, Inward, Outward):
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
         with self._lock, not_too_deep(), self._stage.raising():
-            return query(epl, self.runtime, self._config, self._functions, selector, parameters)
+            stage = self._stage
+            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=stage.act)
 
     def prepare(self, epl: str) -> Prepared:
         """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then

@@ -88,6 +88,31 @@ def test_while_it_is_paused_and_with_a_limit() -> None:
     assert replay.at(cep.clock.ms).clock == cep.clock
 
 
+def test_what_was_done_by_hand_stays_done() -> None:
+    frames = history(6)
+    cep = bench(frames)
+    cep.run("create variable int level = 0; create window Kept#keepall as A; @name('high') select * from A(x > level)")
+    replay = cep.replay(frames, keep=1, paused=True)
+    replay.step(100)
+    first = cep.clock.ms
+    cep.set("level", 8)
+    cep.query("insert into Kept select 'a' as k, 7L as x, 0L as t")
+    replay.step(1)
+    cep.send("A", k="b", x=3)
+    now = replay.at(cep.clock.ms)  # while it is paused, before another snapshot
+    assert seen(now) == seen(cep) and now.get("level") == 8
+    replay.step(100)
+    second = cep.clock.ms
+    cep.drop("every")
+    replay.run()
+    assert replay.at(first - 1).get("level") == 0 and replay.at(first - 1).query("select * from Kept").empty
+    for at in (first + 1, second - 1, cep.clock.ms):
+        then = replay.at(at)
+        assert then.get("level") == 8 and len(then.query("select * from Kept")) == 1, at
+        assert ("every" in then.runtime.statements) == (at < second)
+    assert seen(replay.at(cep.clock.ms)) == seen(cep)
+
+
 def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = history(4)
     cep = bench(frames)
