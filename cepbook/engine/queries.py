@@ -330,7 +330,9 @@ def _states(
         items = {number: _held(runtime, store, partition, selector, picking) for number, store in stores.items()}
         program.namespace["stored"] = partial(_of_input, items)
         state = statement.new_state(partition)
-        program["prefill"](state, now)
+        steps = program.steps
+        if steps.kind != "unaggregated" or steps.inputs or steps.windows or steps.recognize is not None:
+            program["prefill"](state, now)  # else there is nothing to be kept, and rows are made once
         yield program["rows"](state, now)
 
 

@@ -8,6 +8,7 @@ from cepbook import Workbench
 from cepbook.engine import queries
 from cepbook.engine.compiler import compile_plan
 from cepbook.engine.config import Config
+from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError, ParseError, UsageError
 from cepbook.session.query import tables_of
 
@@ -186,3 +187,19 @@ def test_periods_of_a_clock_of_microseconds() -> None:
     cep.run("create schema A(id string, n int)")
     assert "time(1 day)" in cep.explain("select * from A#time(1 day)")
     assert "time(1 sec 2 msec 3 microseconds)" in cep.explain("select * from A#time(1.002003)")
+
+
+def test_a_query_asks_each_row_once() -> None:
+    asked: list[int] = []
+
+    def noted(value: int) -> int:
+        asked.append(value)
+        return value
+
+    runtime = Runtime()
+    runtime.register_function("noted", noted)
+    runtime.deploy("create schema A(x int); create window W#keepall as A; insert into W select * from A;")
+    for value in range(5):
+        runtime.send("A", {"x": value})
+    assert runtime.query("select noted(x) as y from W where noted(x) > 2") == [{"y": 3}, {"y": 4}]
+    assert sorted(asked) == [0, 1, 2, 3, 3, 4, 4]
