@@ -34,7 +34,8 @@ def components(plans: Sequence[p.StatementPlan], catalog: Catalog) -> list[list[
     _by_streams(running, contexts, catalog, links)
     if catalog.stores:
         for each in running:
-            links.join(each.name, [("store", name) for name in stores_in(each)])
+            changed = {i.target for i in each.inserts} & catalog.stores.keys() if isinstance(each, p.Reader) else set()
+            links.join(each.name, [("store", name) for name in stores_in(each) | changed])
     found: dict[Hashable, list[str]] = {}
     for each in running:
         found.setdefault(links.root(each.name), []).append(each.name)

@@ -246,7 +246,8 @@ class Task:
             to_array(column, shape, f"{name}.{own}")
             for own, column, shape in zip(event_type.properties, columns, self._shapes[number], strict=True)
         ]
-        own = pa.StructArray.from_arrays(values, fields=list(_struct_type(self._shapes[number])))
+        of = _struct_type(self._shapes[number])
+        own = pa.StructArray.from_arrays(values, fields=list(of)) if values else pa.array([{}] * len(meta[0]), of)
         return _assembled(self._shapes, meta, {number: own})
 
     def _failed(self, error: StatementError) -> None:

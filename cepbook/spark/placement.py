@@ -122,7 +122,8 @@ def _feeds(other: plan.Reader, reader: plan.Reader, context: Context | None, cat
 
 def place(line: Pipeline, catalog: Catalog) -> Placement:
     """How to run `line` so that the result is the one of the ordered run."""
-    ticks = any(_timed(s) for s in line.readers) or any(
+    created = (s for s in line.stores if isinstance(s, plan.CreateWindowStatement))
+    ticks = any(_timed(s) for s in (*line.readers, *created)) or any(
         isinstance(c, plan.CreateContextTreeStatement) for c in line.contexts
     )
     if any(s.assigned for s in line.readers):
@@ -171,7 +172,9 @@ def _timed(statement: plan.Reader) -> bool:
         return True
     recognize = _recognize_of(statement.root)
     held = recognize is not None and recognize.interval is not None
-    return held or statement.output is not None or any(WINDOWS[w.name].timed for w in statement.windows)
+    follows = any(isinstance(e, expr.Variable) for e in expressions(tuple(w.args for w in statement.windows)))
+    timed = follows or any(WINDOWS[w.name].timed for w in statement.windows)
+    return held or statement.output is not None or timed
 
 
 def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:
@@ -214,7 +217,7 @@ def _sees_all(statement: plan.Reader) -> bool:
         return True
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
-    return any(isinstance(e, expr.EventOf) for e in expressions(statement))
+    return any(isinstance(e, expr.EventOf | expr.WindowValue) for e in expressions(statement))
 
 
 def _props(node: plan.PlanNode) -> set[str]:

@@ -1,0 +1,203 @@
+"""The corpus as Spark's tasks would run it, without Spark: by key, row by row, ordered; the rows are the recorded ones.
+
+Each case that passes in the kernel is replayed by the task's function, its events divided as the placement says.
+``CEPBOOK_CASES=all`` takes all cases; without it some, others at each run; ``CEPBOOK_CASES=SEED`` the same ones again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cepbook.errors import EventError
+from cepbook.lang.plan import SelectStatement
+from cepbook.spark.execute import _program, _read_by_any
+from cepbook.spark.hosted import Program, Task
+from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.placement import Placement, pipeline, place
+from cepbook.spark.schema import shape_of, to_array
+from cepbook.testing.engines import RowsEngine
+from cepbook.testing.runner import Outcome, run
+from cepbook.testing.scenario import case_sections, parse_case
+from cepbook.testing.sweep import scenario_files
+
+pytestmark = pytest.mark.histories
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+GIVEN = os.environ.get("CEPBOOK_CASES", "")
+SEED = int(GIVEN) if GIVEN.isdigit() else random.SystemRandom().randrange(1_000_000)
+FEW, TASKS = 200, 3
+
+
+class Recorded(RowsEngine):
+    """The engine of a case, with what it was given and what its statements delivered."""
+
+    def __init__(self, start: int, options: Mapping[str, Any]) -> None:
+        super().__init__(start, options)
+        self.start = start
+        self.events: list[tuple[str, int, dict[str, Any]]] = []
+        self.stops: list[int] = []
+        self.rows: dict[str, list[tuple[Any, ...]]] = {}
+        self.odd = ""  # why this is more than a history of events
+
+    def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
+        names = super().deploy(epl, deployment_id)
+        self.odd = self.odd or ("deployed later" if self.events or self.stops else "")
+        for name in names:
+            rows = self.rows[name] = []
+            if name in self.runtime.statements:
+                self.runtime.statements[name].add_listener(lambda delta, rows=rows: rows.extend(_flat(delta)))
+        return names
+
+    def deploy_query(self, dialect: str, name: str, text: str) -> None:
+        self.odd = "another dialect"
+        super().deploy_query(dialect, name, text)
+
+    def send(self, event_type: str, event: dict[str, Any]) -> None:
+        known = self.properties(event_type) or {}
+        if not known.keys() >= event.keys():
+            self.odd = "properties that are not declared"
+        self.events.append((event_type, self.runtime.now, dict(event)))
+        super().send(event_type, event)
+
+    def advance(self, time: int, *, stepping: bool) -> None:
+        if stepping or time <= self.runtime.now:
+            self.odd = "a clock that steps, goes back or is told the same time again"
+        self.stops.append(time)
+        super().advance(time, stepping=stepping)
+
+    def _change(self, *_: Any) -> None:
+        self.odd = "changed from outside"
+
+    def undeploy(self, deployment_id: str) -> None:
+        self._change()
+        super().undeploy(deployment_id)
+
+    def send_together(self, events: Any) -> None:
+        self._change()
+        super().send_together(events)
+
+    def query(self, epl: str) -> Any:
+        self._change()
+        return super().query(epl)
+
+    def set_variable(self, name: str, value: Any) -> None:
+        self._change()
+        super().set_variable(name, value)
+
+    def replace_table(self, name: str, rows: Any) -> None:
+        self._change()
+        super().replace_table(name, rows)
+
+
+def _flat(delta: Any) -> list[tuple[int, str, dict[str, Any]]]:
+    sides = (("insert", delta.insert), ("remove", delta.remove))
+    return [(delta.time, kind, row) for kind, rows in sides for row in rows or ()]
+
+
+def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]]:
+    """The numbers of the events that each task gets."""
+    tags = {name: tag for tag, name, _, _ in program.inputs}
+    keys, found = dict(at.keys), [[] for _ in range(1 if at.path == "ordered" else TASKS)]  # type: ignore[var-annotated]
+    for number, (name, _, event) in enumerate(engine.events):
+        if name in tags:
+            own = tuple(str(event.get(p)) for p in keys.get(name, ()))
+            found[(hash(own) if at.path == "by key" else number) % len(found)].append(number)
+    return found
+
+
+def batch(program: Program, at: Placement, engine: Recorded, numbers: Sequence[int]) -> pa.RecordBatch:
+    """What a task is given: its events, and where the clock stops if it must know."""
+    types = engine.runtime.catalog.event_types
+    tags = {name: tag for tag, name, _, _ in program.inputs}
+    chosen = [(tags[n], t, number, e) for number in numbers for n, t, e in [engine.events[number]]]
+    columns: dict[str, list[Any]] = {TAG: [], TIME: [], SEQ: [], STOPS: []}
+    times = sorted({*engine.stops, *(t for _, t, _ in engine.events)})
+    if at.ticks and times:
+        chosen.insert(0, (TICK, times[0], -1, {}))
+    columns = {name: [row[i] for row in chosen] for i, name in enumerate((TAG, TIME, SEQ))}
+    columns[STOPS] = [[(t, -1) for t in times] if tag == TICK else None for tag, *_ in chosen]
+    kinds = [pa.int32(), pa.int64(), pa.int64(), pa.list_(pa.struct([("t", pa.int64()), ("s", pa.int64())]))]
+    columns[STOPS] = [None if stops is None else [{"t": t, "s": s} for t, s in stops] for stops in columns[STOPS]]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
+    names = list(columns)
+    for tag, name, properties, read in program.inputs:
+        for p, column in zip(properties, read, strict=True):
+            shape = shape_of(types[name].properties[p], types)
+            of = types[name].properties[p]
+            if shape.json or of.event or of.name in ("zoneddatetime", "localtime"):  # these would be structs and texts
+                raise EventError("no fixed shape")
+            arrays.append(to_array([e.get(p) if t == tag else None for t, _, _, e in chosen], shape, p))
+            names.append(column)
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def shown(rows: Sequence[Any], of: Any, types: Any) -> Counter[str]:
+    """Rows as their arrays show them."""
+    columns = []
+    for p, t in of.properties.items():
+        columns.append(to_array([row.get(p) for _, _, row in rows], shape_of(t, types), p).to_pylist())
+    values = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+    return Counter(repr((t, k, v)) for (t, k, _), v in zip(rows, values, strict=True))
+
+
+def differences(engine: Recorded) -> tuple[list[str], Counter[str]]:
+    """Where tasks deliver something else than the kernel; how many statements ran on each path."""
+    runtime, paths, wrong = engine.runtime, Counter[str](), []
+    types = runtime.catalog.event_types
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    frames = dict.fromkeys(dict.fromkeys(name for name, _, _ in engine.events))
+    for each in plans:
+        if type(each) is not SelectStatement or each.name not in runtime.statements:
+            continue
+        line = pipeline(each.name, plans, runtime.catalog, frames)
+        at = place(line, runtime.catalog)
+        read = _read_by_any([line], frames, runtime.catalog)
+        program = _program([line], runtime, frames, read, engine.start)
+        program = Program(**{f: getattr(program, f) for f in program.__slots__} | {"stops": at.ticks})
+        found: Counter[str] = Counter()
+        try:
+            for numbers in divided(program, at, engine):
+                task = Task(program)
+                for out in [*task.take(batch(program, at, engine, numbers)), *task.finish()]:
+                    rows = [r for r in out.to_pylist() if r["error"] is None]
+                    found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows)
+            expected = shown(engine.rows[each.name], each.output_type, types)
+        except EventError:  # values without a shape that tasks could be given
+            paths["no fixed shape"] += 1
+            continue
+        paths[at.path] += 1
+        if found != expected:
+            wrong.append(f"{each.name} {at.path}: lacks {expected - found}, has {found - expected}"[:600])
+    return wrong, paths
+
+
+def test_tasks_deliver_what_was_recorded() -> None:
+    cases = [(path, s) for path in scenario_files(CORPUS) for s in case_sections(path.read_text("utf-8"))]
+    if GIVEN != "all":
+        cases = random.Random(SEED).sample(cases, FEW)
+    wrong, paths = [], Counter[str]()
+    for path, section in cases:
+        engines: list[Recorded] = []
+
+        def opened(start: int, options: Mapping[str, Any], engines: list[Recorded] = engines) -> Recorded:
+            engines.append(Recorded(start, options))
+            return engines[-1]
+
+        result = run(parse_case(section, path), opened)
+        if result.outcome is not Outcome.PASSED or len(engines) != 1 or engines[0].odd or not engines[0].events:
+            paths["other cases"] += 1
+            continue
+        found, ran = differences(engines[0])
+        paths += ran
+        wrong += [f"{path.name}: {section.title}: {text}" for text in found]
+    print(f"seed {SEED}: {dict(paths)}")
+    assert not wrong, "\n".join([f"seed {SEED}, {len(wrong)} wrong", *wrong])
+    assert paths["by key"] and paths["ordered"]
