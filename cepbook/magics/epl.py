@@ -12,9 +12,10 @@ from cepbook.lang.formatting import formatted
 from cepbook.magics import marble, partitions, stories, topics, tune
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
-from cepbook.magics.options import Options, clean, did_you_mean, pairs, variable_name, words
+from cepbook.magics.on_spark import GIVEN, compare, kept, on_spark, run_over, with_spark
+from cepbook.magics.options import Options, clean, did_you_mean, variable_name, words
 from cepbook.magics.show import table, text
-from cepbook.session import RunResult, Workbench
+from cepbook.session import RunResult
 from cepbook.session.results import kind_of
 from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
@@ -24,20 +25,7 @@ from cepbook.widgets.render import Frozen
 STAGES = ("ast", "plan", "rewritten", "epl", "steps", "python", "coverage")
 
 
-def _with_spark(options: Options) -> Options:
-    return (
-        options.add("--frames", help="Spark DataFrames by event type: Flight=flights,Weather=weather")
-        .add(
-            "--time",
-            help="column of the event time, or one per type (Flight=departure,…); default: the type's own",
-        )
-        .add("--sequence", help="the column that orders events of the same time")
-        .add("--until", help="where the clock stops after the last event")
-        .add("--into", type=variable_name, help="put the result into this variable instead of showing it")
-    )
-
-
-CELL_OPTIONS = _with_spark(
+CELL_OPTIONS = with_spark(
     Options("%%epl")
     .add("--name", help="name of the cell, in place of its id: running a cell of this name again replaces it")
     .add("--quiet", action="store_true", help="show nothing unless there is an error")
@@ -65,7 +53,6 @@ EXPORT_OPTIONS = (
     .add("file", help="a Parquet, CSV, JSON-lines or SQLite file")
     .add("--changes", action="store_true", help="all rows that its feed holds, in place of those that it shows now")
 )
-SPARK_OPTIONS = _with_spark(Options("%epl spark").add("statements", nargs="*", help="statements; default: all"))
 
 
 def run_cell(host: Host, line: str, cell: str) -> object:
@@ -90,14 +77,14 @@ def run_cell(host: Host, line: str, cell: str) -> object:
     if options.on is None:
         _refuse_spark_options(options)
     else:
-        run_on_spark = _on_spark(host, options, "%%epl --on spark")
+        run_on_spark = run_over(host, options, "%%epl --on spark")
         rehearsal = host.workbench.rehearsal()
         tried = rehearsal.run(cell, cell=key, parameters=host.shell.user_ns)
         found = run_on_spark(rehearsal, [s.name for s in tried.statements if s.kind == "select"])
     result = host.workbench.run(cell, cell=key, parameters=host.shell.user_ns)
     if not options.quiet:
         host.show(shown_result(result, host))
-    return _kept(host, options, found) if options.on is not None else None
+    return kept(host, options, found) if options.on is not None else None
 
 
 _ASKED = re.compile(r"(?:^|\s)>>\s*(\S*)\s*$")
@@ -140,36 +127,9 @@ def _columns_text(properties: Mapping[str, object]) -> str:
 
 
 def _refuse_spark_options(options: argparse.Namespace) -> None:
-    for name in ("frames", "time", "sequence", "until", "into"):
+    for name in GIVEN:
         if getattr(options, name) is not None:
             raise UsageError(f"%%epl: --{name} needs `--on spark`")
-
-
-def _on_spark(host: Host, options: argparse.Namespace, magic: str) -> Callable[[Workbench, list[str]], object]:
-    """The run that the options ask for; they are all checked now, before anything is deployed."""
-    if options.frames is None:
-        raise UsageError(f"{magic}: --frames is missing, as in `--frames Flight=flights`")
-    frames = {kind: host.variable(name) for kind, name in pairs(options.frames, magic, "--frames").items()}
-    time, sequence = _columns(options.time, magic, "--time"), _columns(options.sequence, magic, "--sequence")
-    until = int(options.until) if (options.until or "").isdigit() else options.until
-
-    def run(workbench: Workbench, statements: list[str]) -> object:
-        return workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
-
-    return run
-
-
-def _kept(host: Host, options: argparse.Namespace, found: object) -> object:
-    """What the magic returns: the result, unless a variable takes it."""
-    if options.into is None:
-        return found
-    host.assign(options.into, found)
-    return None
-
-
-def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
-    """A column name for all event types, or one per type."""
-    return pairs(text, magic, option) if text is not None and "=" in text else text
 
 
 def run_line(host: Host, line: str) -> object:
@@ -307,11 +267,6 @@ def load(host: Host, rest: list[str]) -> object:
     return text(f"loaded {names}; the clock is at {host.workbench.clock}")
 
 
-def on_spark(host: Host, rest: list[str]) -> object:
-    options = SPARK_OPTIONS.parse_words(rest)
-    return _kept(host, options, _on_spark(host, options, "%epl spark")(host.workbench, options.statements))
-
-
 def show_help(host: Host, rest: list[str]) -> Frozen:
     return topics.help_text(host.commands, " ".join(rest))
 
@@ -343,6 +298,7 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "save": save,
     "load": load,
     "spark": on_spark,
+    "compare": compare,
     "help": show_help,
 }
 
@@ -355,6 +311,7 @@ COMMAND = Command(
     (
         "%%epl [--name CELL] [--quiet]",
         "%%epl --on spark --frames TYPE=VARIABLE,… [--time COLUMN] [--until TIME] [--into VARIABLE]",
+        "%%epl --on spark --from TABLE [--time COLUMN] [--until TIME] [--into VARIABLE]",
         "%epl list",
         f"%epl show {'|'.join(STAGES)} STATEMENT",
         "%epl show WINDOW_OR_TABLE",
@@ -379,7 +336,8 @@ COMMAND = Command(
         "%epl report FILE [STATEMENT …]",
         "%epl save [--feeds] FILE",
         "%epl load FILE",
-        "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,… [--time COLUMN] [--into VARIABLE]",
+        "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,…|--from TABLE [--time COLUMN] [--into VARIABLE]",
+        "%epl compare [STATEMENT …] --with VARIABLE|--frames …|--from TABLE [--key COLUMN,…] [--order] [--assert]",
         "%epl help [TOPIC]",
     ),
     line=run_line,

@@ -188,6 +188,10 @@ def test_list_and_show(trades: Notebook) -> None:
         ("%%epl --on spark --frames df --time ts\nselect * from Trade", "name=value"),
         ("%%epl --on flink\nselect * from Trade", "--on"),
         ("%epl spark", "--frames is missing"),
+        ("%%epl --from trades\nselect * from Trade", "--from needs `--on spark`"),
+        ("%epl compare", "--frames is missing"),
+        ("%epl compare --with no_such", "there is no variable `no_such`"),
+        ("%epl compare --with x --frames Trade=df", "takes --with a variable, or --frames or --from"),
         ("%epl spark --frames Trade=no_such --time ts", "there is no variable `no_such`"),
     ],
 )
@@ -231,6 +235,32 @@ def test_on_spark_hands_over_frames_and_options(trades: Notebook, monkeypatch: p
     assert trades.shell.user_ns["found"] == "the run" and shown.startswith("deployed big")
     assert "the run" in trades.run("%epl spark --frames Trade=df --time ts")
     assert seen[1] == ({"Trade": frame}, {"time": "ts", "sequence": None, "statements": None, "until": None})
+
+
+def test_compare_in_one_line(trades: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    trades.run("%%epl\n@name('big') select symbol, volume from Trade(volume > 100)")
+    trades.cep.send("Trade", symbol="A", volume=200)
+    frame = trades.cep.changes("big")
+    trades.shell.user_ns["other"] = {"big": frame}
+    assert "equal: 1 statement, 1 rows" in trades.run("%epl compare --with other --assert")
+    trades.shell.user_ns["other"] = {"big": frame.assign(volume=frame["volume"] + 1)}
+    shown = trades.run("%epl compare big --with other --key symbol")
+    assert "symbol='A'  volume: 200 here, 201 there" in shown
+    trades.run("%epl compare --with other --into found --tolerance 0.5")
+    assert trades.shell.user_ns["found"].verdict == "different", "whole numbers are equal or not"
+    with pytest.raises(AssertionError, match="volume: 200 here, 201 there"):
+        trades.cep.compare(trades.shell.user_ns["other"]).assert_same()
+    seen: list[object] = []
+
+    def spark(self: Workbench, frames: object, **options: object) -> object:
+        seen.append((frames, options["time"], options["statements"]))
+        return {"big": frame}
+
+    monkeypatch.setattr(Workbench, "spark", spark)
+    assert "equal: 1 statement" in trades.run("%epl compare big --from trades.parquet --time ts")
+    assert seen == [({"Trade": "trades.parquet"}, "ts", ["big"])]
+    trades.cep.define("Quote", {"bid": "double"})
+    assert "--from TYPE=TABLE says which event type" in trades.error("%epl compare --from trades.parquet")
 
 
 def test_wrong_spark_options_deploy_nothing(trades: Notebook) -> None:

@@ -1,0 +1,129 @@
+"""``%%epl --on spark``, ``%epl spark`` and ``%epl compare``: statements over the data of a Spark session."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Any
+
+from cepbook import spark
+from cepbook.errors import UsageError
+from cepbook.lang import plan
+from cepbook.magics.host import Host
+from cepbook.magics.options import Options, pairs, variable_name
+from cepbook.session import Workbench
+
+GIVEN = ("frames", "from", "time", "sequence", "until", "into")  # the options of `with_spark`
+
+
+def with_spark(options: Options) -> Options:
+    """`options` and those that say what to run over."""
+    return (
+        options.add("--frames", help="variables that hold frames, by event type: Flight=flights,Weather=weather")
+        .add(
+            "--from",
+            help="tables, views or Parquet files that Spark reads, by event type (Flight=flights,…); of one type alone "
+            "without its name",
+        )
+        .add(
+            "--time",
+            help="column of the event time, or one per type (Flight=departure,…); default: the type's own",
+        )
+        .add("--sequence", help="the column that orders events of the same time")
+        .add("--until", help="where the clock stops after the last event")
+        .add("--into", type=variable_name, help="put the result into this variable instead of showing it")
+    )
+
+
+SPARK_OPTIONS = with_spark(Options("%epl spark").add("statements", nargs="*", help="statements; default: all"))
+COMPARE_OPTIONS = (
+    with_spark(Options("%epl compare").add("statements", nargs="*", help="statements; default: all of the other side"))
+    .add("--with", type=variable_name, help="the variable with the other side: a run on Spark, or frames by statement")
+    .add("--key", help="the columns that say which rows belong together: symbol,venue")
+    .add("--tolerance", type=float, default=1e-9, help="how far floats may be apart, relative to their size")
+    .add("--order", action="store_true", help="rows of one time must come in the same order")
+    .add("--assert", action="store_true", help="fail unless all rows were compared and are equal")
+)
+
+
+def run_over(host: Host, options: argparse.Namespace, magic: str) -> Callable[[Workbench, list[str]], Any]:
+    """The run that the options ask for; they are all checked now, before anything is deployed."""
+    tables = getattr(options, "from")
+    if options.frames is None and tables is None:
+        raise UsageError(f"{magic}: --frames is missing, as in `--frames Flight=flights`, or --from")
+    frames: dict[str, object] = {}
+    if options.frames is not None:
+        frames = {kind: host.variable(name) for kind, name in pairs(options.frames, magic, "--frames").items()}
+    time, sequence = _columns(options.time, magic, "--time"), _columns(options.sequence, magic, "--sequence")
+    until = int(options.until) if (options.until or "").isdigit() else options.until
+
+    def run(workbench: Workbench, statements: list[str]) -> object:
+        if tables is not None:
+            named = pairs(tables, magic, "--from") if "=" in tables else {_only_type(workbench, magic): tables}
+            frames.update({kind: _table(name, magic) for kind, name in named.items()})
+        return workbench.spark(frames, time=time, sequence=sequence, statements=statements or None, until=until)
+
+    return run
+
+
+def kept(host: Host, options: argparse.Namespace, found: object) -> object:
+    """What the magic returns: the result, unless a variable takes it."""
+    if options.into is None:
+        return found
+    host.assign(options.into, found)
+    return None
+
+
+def on_spark(host: Host, rest: list[str]) -> object:
+    """``%epl spark``: the deployed statements over frames or tables."""
+    options = SPARK_OPTIONS.parse_words(rest)
+    return kept(host, options, run_over(host, options, "%epl spark")(host.workbench, options.statements))
+
+
+def compare(host: Host, rest: list[str]) -> object:
+    """``%epl compare``: what the workbench delivered, and what a run on Spark or another program has."""
+    options = COMPARE_OPTIONS.parse_words(rest)
+    other = getattr(options, "with")
+    if other is not None:
+        if options.frames is not None or getattr(options, "from") is not None:
+            raise UsageError("%epl compare takes --with a variable, or --frames or --from to run on Spark first")
+        batch, statements = host.variable(other), options.statements or None
+    else:
+        batch = run_over(host, options, "%epl compare")(host.workbench, options.statements)
+        statements = None
+    key = tuple(name.strip() for name in (options.key or "").split(",") if name.strip())
+    found = host.workbench.compare(
+        batch, statements=statements, key=key, tolerance=options.tolerance, order=options.order
+    )
+    if getattr(options, "assert"):
+        found.assert_same()
+    return kept(host, options, found)
+
+
+def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:
+    """A column name for all event types, or one per type."""
+    return pairs(text, magic, option) if text is not None and "=" in text else text
+
+
+def _only_type(workbench: Workbench, magic: str) -> str:
+    """The event type that comes from outside, where there is one."""
+    runtime = workbench.runtime
+    statements = [s for deployment in runtime.deployments.values() for s in deployment.plan.statements]
+    made = {insert.target for s in statements if isinstance(s, plan.Reader) for insert in s.inserts if insert.creates}
+    made |= set(runtime.catalog.stores)
+    outer = [name for name in runtime.catalog.event_types if name not in made]
+    if len(outer) != 1:
+        known = ", ".join(outer) or "none"
+        raise UsageError(f"{magic}: --from TYPE=TABLE says which event type the table holds; there are: {known}")
+    return outer[0]
+
+
+def _table(name: str, magic: str) -> object:
+    if name.lower().endswith((".parquet", ".pq")) or os.path.isdir(name):
+        return name
+    session = spark.local_session()
+    if not session.catalog.tableExists(name):
+        known = ", ".join(table.name for table in session.catalog.listTables()) or "none"
+        raise UsageError(f"{magic}: Spark has no table or view `{name}`; it has: {known}")
+    return session.table(name)
