@@ -33,7 +33,7 @@ demo: env-lab  ## run the first notebook without a browser and print its result
 	@$(VENV_PYTHON) tools/demo.py $(FIRST)
 
 refresh: env-test  ## execute the notebooks and store their outputs, which `make test` compares
-	@$(VENV_PYTHON) -m nbconvert --to notebook --execute --inplace \
+	@CEPBOOK_PROGRESS=off $(VENV_PYTHON) -m nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False \
 		notebooks/*.ipynb
 

@@ -14,8 +14,10 @@ from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
 from cepbook.magics.lint import open_target
+from cepbook.magics.on_spark import Progress
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
+from cepbook.spark.session import shown_by
 from cepbook.widgets import show_live
 from cepbook.widgets.marble import show_marbles
 from cepbook.widgets.timeline import show_timelines
@@ -41,6 +43,8 @@ class Installed:
         self._inspector()
         self._lint()
         self._event_types()
+        if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
+            self._undo.append(shown_by(Progress()))
         self._undo.append(show_live(self._host.shell, display))
         self._undo.append(show_marbles(self._host.shell))
         self._undo.append(show_timelines(self._host.shell))

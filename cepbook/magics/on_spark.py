@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from IPython.display import display
+
 from cepbook import spark
 from cepbook.errors import UsageError
 from cepbook.lang import plan
@@ -99,6 +101,21 @@ def compare(host: Host, rest: list[str]) -> object:
     if getattr(options, "assert"):
         found.assert_same()
     return kept(host, options, found)
+
+
+class Progress:
+    """Spark's line of progress as an output of the cell that runs; it goes when Spark is done."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def __call__(self, line: str | None) -> None:
+        data = {"text/plain": line or ""}
+        if self._handle is not None:
+            self._handle.update(data, raw=True)
+            self._handle = None if line is None else self._handle
+        elif line is not None:
+            self._handle = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
 
 def _columns(text: str | None, magic: str, option: str) -> str | dict[str, str] | None:

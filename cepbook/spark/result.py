@@ -18,6 +18,7 @@ from cepbook.shown import Table, captioned
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union
 from cepbook.spark.placement import Placement
+from cepbook.spark.progress import watched
 from cepbook.spark.schema import free_names, shape_of
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class SparkRun:
         """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
         number = self._find(name)[3]
         rows, row, error = self._rows(name, failures=number not in self._failures)
-        table = acting(rows.toArrow)
+        table = acting(rows.toArrow, self.session)
         if number not in self._failures:  # they came along, so that nothing is computed twice for them
             failed = pc.is_valid(table.column(error))
             self._failures[number] = table.filter(failed).select([*_FAILURE[:-1], error]).rename_columns(_FAILURE)
@@ -138,7 +139,7 @@ class SparkRun:
         for number, (_, output) in enumerate(self._jobs):
             if number not in self._failures:
                 failed = output.where(F.col("error").isNotNull()).select(*_FAILURE)
-                self._failures[number] = acting(failed.toArrow)
+                self._failures[number] = acting(failed.toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
         found: pd.DataFrame = table.sort_by("sequence").to_pandas()
         return found
@@ -179,12 +180,22 @@ class SparkRun:
         return output.where((F.col("statement") == F.lit(name)) & F.col("error").isNull())
 
 
-def acting(action: Callable[[], _T]) -> _T:
-    """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks."""
+def acting(action: Callable[[], _T], session: SparkSession | None = None) -> _T:
+    """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks.
+
+    With a `session` progress is shown, and Ctrl-C cancels (`progress.watched`).
+    """
     try:
-        return action()
+        return action() if session is None else watched(session, action)
     except PySparkException as failed:
         match = re.search(r"cepbook\.errors\.\w+: (.+)", str(failed))
-        if match is None:
-            raise
-        raise EventError(match.group(1)) from failed
+        if match is not None:
+            raise EventError(match.group(1)) from failed
+        module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", str(failed))
+        if module is not None:
+            raise UsageError(
+                f"Spark's workers have no module `{module.group(1)}`, which a registered function comes from\n"
+                f"  hint: install it where they run, or send it along: spark.addArtifact('{module.group(1)}.py', "
+                "pyfile=True)"
+            ) from failed
+        raise

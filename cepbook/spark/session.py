@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,21 @@ from cepbook.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+PROGRESS: list[Callable[[str | None], object]] = []
+"""Who shows the progress of Spark's jobs: the last one is called with each line, and with None at the end."""
+
+
+def shown_by(show: Callable[[str | None], object]) -> Callable[[], None]:
+    """Show progress by `show` from now on, in place of the terminal. Returns the way back."""
+    PROGRESS.append(show)
+
+    def undo() -> None:
+        if show in PROGRESS:
+            PROGRESS.remove(show)
+
+    return undo
 
 
 def require_pyspark() -> None:

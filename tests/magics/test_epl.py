@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cepbook.errors import BindError, CepbookError, ParseError, UsageError
+from cepbook.magics.on_spark import Progress
 from cepbook.session import Workbench
 from tests.magics.conftest import TRADES, Notebook
 
@@ -261,6 +262,25 @@ def test_compare_in_one_line(trades: Notebook, monkeypatch: pytest.MonkeyPatch) 
     assert seen == [({"Trade": "trades.parquet"}, "ts", ["big"])]
     trades.cep.define("Quote", {"bid": "double"})
     assert "--from TYPE=TABLE says which event type" in trades.error("%epl compare --from trades.parquet")
+
+
+def test_the_progress_of_spark_is_one_output_that_empties(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+
+    class Handle:
+        def update(self, data: object, raw: bool) -> None:
+            shown.append(data)
+
+    def display(data: object, raw: bool, display_id: bool) -> Handle:
+        shown.append(("new", data))
+        return Handle()
+
+    monkeypatch.setattr("cepbook.magics.on_spark.display", display)
+    progress = Progress()
+    for line in ("1 of 2", "2 of 2", None, None, "1 of 1"):
+        progress(line)
+    texts = [{"text/plain": text} for text in ("1 of 2", "2 of 2", "", "1 of 1")]
+    assert shown == [("new", texts[0]), texts[1], texts[2], ("new", texts[3])]
 
 
 def test_wrong_spark_options_deploy_nothing(trades: Notebook) -> None:

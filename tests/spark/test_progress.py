@@ -1,0 +1,116 @@
+"""While Spark works: a line of progress, Ctrl-C cancels, and functions that cannot travel are told of beforehand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import UsageError
+from cepbook.spark.progress import line_of, watched
+from cepbook.spark.session import shown_by
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+FRAME = pd.DataFrame({"ts": [1, 2], "n": [1, 2]})
+
+
+def bench(**functions: object) -> Workbench:
+    cep = Workbench()
+    cep.define("A", FRAME, time="ts")
+    for name, function in functions.items():
+        cep.register_function(name, function, returns="long")  # type: ignore[arg-type]
+    return cep
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
+    monkeypatch.delenv("CEPBOOK_PROGRESS", raising=False)
+    monkeypatch.setattr("cepbook.spark.progress.PATIENCE", 0.2)
+    lines: list[str | None] = []
+    undo = shown_by(lines.append)
+    yield lines
+    undo()
+
+
+def slow(seconds: float) -> object:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(seconds)
+            yield batch
+
+    return work
+
+
+def test_progress_is_spark_s_own_and_goes_away(spark: SparkSession, told: list[str | None]) -> None:
+    frame = spark.range(4, numPartitions=4).mapInArrow(slow(0.5), "id bigint")  # type: ignore[arg-type]
+    assert watched(spark, frame.toArrow).num_rows == 4
+    assert told[-1] is None and any(line is not None and " of 4 tasks, " in line for line in told), told
+    assert line_of(3, 4, 1, 2.4) == "Spark [" + "#" * 22 + "." * 8 + "] 3 of 4 tasks, 1 running, 2 s"
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_an_interrupt_cancels_the_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spark.range(40, numPartitions=4).mapInArrow(slow(30), "id bigint")  # type: ignore[arg-type]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # as a notebook's kernel has it
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            watched(spark, frame.toArrow)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        timer.cancel()
+    assert time.monotonic() - started < 20
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    assert spark.range(3).count() == 3
+
+
+def test_functions_that_cannot_travel_are_told_before_a_job_starts(spark: SparkSession, tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def guarded(n: int) -> int:
+        with lock:
+            return n
+
+    cep = bench(guarded=guarded, plain=lambda n: n + 1)
+    cep.run("@name('q') select guarded(n) as x from A")
+    cep.run("@name('r') select plain(n) as x from A")
+    with pytest.raises(UsageError, match="the function `guarded` cannot be sent to Spark's workers: cannot pickle"):
+        cep.spark({"A": FRAME}, statements=["q"], session=spark)
+    assert cep.spark({"A": FRAME}, statements=["r"], session=spark).to_pandas("r")["x"].tolist() == [2, 3]
+
+
+def test_a_module_that_the_workers_lack_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside_the_notebook.py").write_text("def twice(n):\n    return 2 * n\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import beside_the_notebook  # type: ignore[import-not-found]
+
+    cep = bench(twice=beside_the_notebook.twice)
+    cep.run("@name('q') select twice(n) as x from A#length(2)")
+    with pytest.raises(UsageError, match="Spark's workers have no module `beside_the_notebook`"):
+        cep.spark({"A": FRAME}, session=spark).to_arrow("q")
+    sys.modules.pop("beside_the_notebook")
+
+
+def test_events_before_the_clock_s_start_are_told(spark: SparkSession) -> None:
+    cep = Workbench(start=10)
+    cep.define("A", FRAME, time="ts")
+    cep.run("@name('q') select n from A#length(2)")
+    with pytest.raises(Exception, match="an event of A has the time 1, but the clock starts at 10"):
+        cep.spark({"A": FRAME}, session=spark).to_arrow("q")
