@@ -52,6 +52,7 @@ REFUSED = {
     "objects of Java's classes": "select new java.util.Date() from A",
     "`transpose`": "insert into B select transpose(n) from A",
     "`for` clause": "select n from A for grouped_delivery(n)",
+    "contained events of named": "create window W#keepall as (xs A[]); select * from W[xs]",
 }
 
 

@@ -191,6 +191,10 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
             own, contained = within(source.stream.contained, own)
         windows = bind_windows(source, reclaim, own)
         store = None if pattern is not None else store_read(source, scope.module)
+        if contained and store is not None:
+            what = "contained events of named windows and tables"
+            scope.module.problems.unsupported(what, source.stream.span, "select them from the stream that fills it")
+            continue
         event_type = own.streams[0].event_type
         if event_type is not None and not own.open_:
             at = source.stream.span
