@@ -242,4 +242,4 @@ def test_few_histories(make: Callable[[int], Case]) -> None:
 @pytest.mark.histories
 @pytest.mark.parametrize("make", MAKERS)
 def test_many_histories(make: Callable[[int], Case]) -> None:
-    assert sum(check(make, seed) for seed in range(1000, 1040)) > 50
+    assert sum(check(make, seed) for seed in range(1000, 1040)) > 10
