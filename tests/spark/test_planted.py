@@ -142,7 +142,7 @@ def test_a_planted_difference_is_told_with_time_key_and_values(
         told = "\n".join(found.splitlines()[:4])
         if options and "n: " in lines[-1]:
             continue  # the key itself was changed
-        for line in [*lines, f"  {n // 2 + 1} ms insert "]:
+        for line in [*lines, f"  00:00:00.{n // 2 + 1:03} insert "]:
             assert line.format(**known) in told, found
 
 
@@ -150,7 +150,7 @@ def test_ties_in_another_order(cep: Workbench) -> None:
     change = swap("at s n x y m", 10)
     found = the(cep, change)
     assert found.startswith("equal: ") and "2 in another order within their time" in found
-    assert "6 ms insert  in another order: at=6, s='" in found.splitlines()[2]
+    assert "00:00:00.006 insert  in another order: at=6, s='" in found.splitlines()[2]
     strict = the(cep, change, order=True)
     assert strict.startswith("different: ") and "2 with different values ((order): 2)" in strict
 
