@@ -11,11 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import threading
 import time as wall
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -170,9 +168,8 @@ def _batch(given: argparse.Namespace) -> int:
         seen = Observation(f"rows of {name}")
         rows = run.frame(name).observe(seen, F.count(F.lit(1)).alias("rows"))
         mode = "overwrite" if given.overwrite else "error"
-        with _progress(session, name, given.quiet):
-            writer = rows.write.format(_format(path, given)).mode(mode)
-            acting(partial(writer.save, path))
+        writer = rows.write.format(_format(path, given)).mode(mode)
+        acting(partial(writer.save, path), session, name, given.quiet)
         lines.append((name, run.coverage[name].path, f"{seen.get['rows']:,} rows", path))
     errors = run.errors()
     for name, count in errors["statement"].value_counts().items():
@@ -234,33 +231,6 @@ def _raise(query: StreamingQuery) -> None:
         if "cepbook.errors." in line:
             raise EventError(line.partition(": ")[2])
     raise failure
-
-
-@contextmanager
-def _progress(session: SparkSession, name: str, quiet: bool) -> Iterator[None]:
-    """A line that says how many tasks of the present stages are done, while the body runs."""
-    ended = threading.Event()
-    context: Any = None if quiet else getattr(session, "_sc", None)  # none with Spark Connect
-    started = wall.monotonic()
-
-    def look() -> None:
-        while not ended.wait(_EVERY):
-            tracker = context.statusTracker()
-            stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]
-            of = [(s.numCompletedTasks, s.numTasks) for s in stages if s is not None]
-            done, tasks = (sum(each) for each in zip(*of, strict=True)) if of else (0, 0)
-            _line(f"{name}: {done} of {tasks} tasks, {wall.monotonic() - started:.0f} s")
-
-    thread = threading.Thread(target=look, daemon=True)
-    if context is not None:
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        if context is not None:
-            thread.join()
-            _line("")
 
 
 def _line(text: str) -> None:

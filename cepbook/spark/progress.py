@@ -28,12 +28,12 @@ _WIDTH = 30
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 
-def watched(session: SparkSession, action: Callable[[], _T]) -> _T:
-    """What `action` gives; its jobs show how far they are, and Ctrl-C (the stop button) cancels them.
+def watched(session: SparkSession, action: Callable[[], _T], name: str = "Spark", quiet: bool = False) -> _T:
+    """What `action` gives. Its jobs show under `name` how far they are, unless `quiet`; Ctrl-C (stop) cancels them.
 
     Raises KeyboardInterrupt then, when Spark has let go.
     """
-    watch = _Connect(session) if is_remote() else _Classic(session)
+    watch = (_Connect if is_remote() else _Classic)(session, name, quiet)
     watch.begin()
     try:
         return action()
@@ -48,17 +48,19 @@ def watched(session: SparkSession, action: Callable[[], _T]) -> _T:
         watch.end()
 
 
-def line_of(done: int, tasks: int, running: int, seconds: float) -> str:
+def line_of(done: int, tasks: int, running: int, seconds: float, name: str = "Spark") -> str:
     """A bar of tasks, with how many run now."""
     full = _WIDTH * done // tasks if tasks else 0
-    return f"Spark [{'#' * full}{'.' * (_WIDTH - full)}] {done} of {tasks} tasks, {running} running, {seconds:.0f} s"
+    return f"{name} [{'#' * full}{'.' * (_WIDTH - full)}] {done} of {tasks} tasks, {running} running, {seconds:.0f} s"
 
 
 class _Watch:
     """One action: a thread that looks at its jobs, and cancels them when it is told to."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, name: str, quiet: bool) -> None:
         self._session = session
+        self._title = name
+        self._quiet = quiet
         self._name = f"cepbook-{uuid4().hex[:12]}"
         self._stop = threading.Event()
         self.interrupted = threading.Event()
@@ -96,14 +98,14 @@ class _Watch:
                 cancelled = True
             seconds = time.monotonic() - started
             if seconds >= PATIENCE and (numbers := self.tasks()) is not None:
-                self._tell(line_of(*numbers, seconds))
+                self._tell(line_of(*numbers, seconds, self._title))
             self._wake.wait(EVERY)
             self._wake.clear()
         if self._shown:
             self._tell(None)
 
     def _tell(self, line: str | None) -> None:
-        if os.environ.get("CEPBOOK_PROGRESS") == "off":
+        if self._quiet or os.environ.get("CEPBOOK_PROGRESS") == "off":
             return
         self._shown = True
         if PROGRESS:

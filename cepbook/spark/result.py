@@ -180,13 +180,15 @@ class SparkRun:
         return output.where((F.col("statement") == F.lit(name)) & F.col("error").isNull())
 
 
-def acting(action: Callable[[], _T], session: SparkSession | None = None) -> _T:
+def acting(
+    action: Callable[[], _T], session: SparkSession | None = None, name: str = "Spark", quiet: bool = False
+) -> _T:
     """Run a Spark action; an error that the input caused is shown as one, without the tasks' tracebacks.
 
-    With a `session` progress is shown, and Ctrl-C cancels (`progress.watched`).
+    With a `session` progress is shown under `name`, unless `quiet`, and Ctrl-C cancels (`progress.watched`).
     """
     try:
-        return action() if session is None else watched(session, action)
+        return action() if session is None else watched(session, action, name, quiet)
     except PySparkException as failed:
         match = re.search(r"cepbook\.errors\.\w+: (.+)", str(failed))
         if match is not None:
