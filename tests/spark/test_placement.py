@@ -263,5 +263,7 @@ def test_patterns_and_spans_run_in_order_with_all_that_they_read() -> None:
 
 def test_nothing_that_spark_connect_lacks_is_used() -> None:
     folder = Path(cepbook.spark.__file__).parent
-    used = [p.name for p in folder.glob("*.py") if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", p.read_text())]
-    assert used == []
+    texts = {path.name: path.read_text() for path in folder.glob("*.py")}
+    used = [name for name, text in texts.items() if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", text)]
+    assert used == ["progress.py"]  # the status tracker, where there is one
+    assert texts["progress.py"].count("sparkContext") == 1 and "_Connect if is_remote() else _Classic" in texts["progress.py"]
