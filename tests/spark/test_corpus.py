@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from cepbook.errors import EventError
-from cepbook.lang.plan import SelectStatement
+from cepbook.lang.plan import CycleStatement, SelectStatement
 from cepbook.spark.execute import _program, _read_by_any
 from cepbook.spark.hosted import Program, Task
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
@@ -49,16 +49,20 @@ class Recorded(RowsEngine):
 
     def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
         names = super().deploy(epl, deployment_id)
+        self._follow(names)
+        return names
+
+    def deploy_query(self, dialect: str, name: str, text: str) -> None:
+        before = set(self.runtime.statements)
+        super().deploy_query(dialect, name, text)
+        self._follow([each for each in self.runtime.statements if each not in before])
+
+    def _follow(self, names: Sequence[str]) -> None:
         self.odd = self.odd or ("deployed later" if self.events or self.stops else "")
         for name in names:
             rows = self.rows[name] = []
             if name in self.runtime.statements:
                 self.runtime.statements[name].add_listener(lambda delta, rows=rows: rows.extend(_flat(delta)))
-        return names
-
-    def deploy_query(self, dialect: str, name: str, text: str) -> None:
-        self.odd = "another dialect"
-        super().deploy_query(dialect, name, text)
 
     def send(self, event_type: str, event: dict[str, Any]) -> None:
         known = self.properties(event_type) or {}
@@ -155,7 +159,7 @@ def differences(engine: Recorded) -> tuple[list[str], Counter[str]]:
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
     frames = dict.fromkeys(dict.fromkeys(name for name, _, _ in engine.events))
     for each in plans:
-        if type(each) is not SelectStatement or each.name not in runtime.statements:
+        if not isinstance(each, SelectStatement | CycleStatement) or each.name not in runtime.statements:
             continue
         line = pipeline(each.name, plans, runtime.catalog, frames)
         at = place(line, runtime.catalog)
