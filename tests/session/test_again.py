@@ -83,5 +83,5 @@ def test_frames_of_other_libraries(cep: Workbench) -> None:
     assert str(table.schema.field("x").type) == "int32"
     with pytest.raises(UsageError, match='"pandas", "arrow" or "polars", not \'duck\''):
         cep.to_frame("big", as_="duck")
-    polars = pytest.importorskip("polars", reason="polars is optional")
+    polars = pytest.importorskip("polars", reason="polars is optional; the tests' own environment has it")
     assert cep.to_frame("big", as_="polars").equals(polars.from_arrow(table))
