@@ -63,7 +63,7 @@ class MergeCode:
         changes = [change for action in actions for change in action.changes]
         self.resets = any(change.reset for change in changes)
         assigned = {change.name for change in changes if change.index is None}
-        # a changed element shows in the former row, too: both have the one array (recorded: ts_update_array_elements)
+        # a changed element shows in the row that leaves, too (recorded: ts_update_array_elements)
         self.shared = {change.name for change in changes if change.index is not None} - assigned
 
     def write(self) -> None:
@@ -103,9 +103,8 @@ class MergeCode:
             self._actions(branch)
         with source.block("if old or new:"):
             if self.shared:
-                with source.block("for r, i in new:"):
-                    names = source.const(tuple(sorted(self.shared)), "names")
-                    source.line(f"if i is not None: i[-1].update((n, r[n]) for n in {names})")
+                names = source.const(tuple(sorted(self.shared)), "names")
+                source.line(f"old = {source.bind('_with_shared', with_shared)}(old, new, {names})")
             source.line("move(T, old, new, now)", plan.span)
             if self.resets:
                 source.line("for i, names in emptied: renew(i, names)")
@@ -226,3 +225,9 @@ def compile_rows(plan: p.InsertRows, scope_in: ScopeIn) -> Callable[[], list[dic
         source.line("return found")
     found: Callable[[], list[dict[str, Any]]] = source.load()["inserted"]
     return found
+
+
+def with_shared(old: list[Any], new: list[tuple[dict[str, Any], Any]], names: tuple[str, ...]) -> list[Any]:
+    """The items `old` with the arrays `names` of the rows that follow; what was delivered before stays as it was."""
+    after = {item[0]: row for row, item in new if item is not None}
+    return [(*i[:-1], {**i[-1], **{n: after[i[0]][n] for n in names}}) if i[0] in after else i for i in old]

@@ -10,6 +10,7 @@ import pytest
 
 from cepbook.errors import UsageError
 from cepbook.feeds import UNCOUNTED, Delivery, Feed
+from cepbook.session.workbench import Workbench
 
 
 def rows(n: int) -> list[dict[str, int]]:
@@ -184,3 +185,17 @@ def test_clear_keeps_cursors_valid() -> None:
 def test_capacity_must_be_positive() -> None:
     with pytest.raises(UsageError, match="at least 1 row"):
         Feed(0)
+
+
+def test_an_element_that_is_assigned_later_does_not_change_what_was_delivered() -> None:
+    bench = Workbench()
+    bench.run(
+        "create schema Up(v int); create schema Post(id string, xs int[]);"
+        "@name('w') create window Held#keepall as Post; insert into Held select * from Post;"
+        "@name('ids') select id, xs from Held; on Up u update Held set xs[0] = u.v;"
+    )
+    bench.send("Post", id="a", xs=[1, 2])
+    bench.send("Up", v=7)
+    before, after = ({"id": "a", "xs": xs} for xs in ([1, 2], [7, 2]))
+    assert [d.insert for d in bench.feed("w").snapshot()] == [[before], [after]]
+    assert [d.insert for d in bench.feed("ids").snapshot()] == [[before], [after]]
