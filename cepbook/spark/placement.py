@@ -14,8 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cepbook.engine.rows.lowering import lowered
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
+from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
 from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
 from cepbook.lang.types import BITS
 from cepbook.lang.windows import WINDOWS
@@ -163,18 +165,39 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
 
 
 def _timed(statement: plan.Reader) -> bool:
-    """Whether times alone may make the statement deliver or forget events."""
-    if statement.source.pattern is not None or isinstance(statement, plan.CycleStatement):
+    """Whether times alone may make the statement deliver events, or forget some that anybody could miss."""
+    if isinstance(statement, plan.CycleStatement):
+        return True
+    if any(map(_follows_clock, (_pattern_of(source) for source in _sources(statement)))):
         return True
     if not isinstance(statement, plan.SelectStatement):
         return False
-    if any(source.pattern is not None for source in statement.sources):
-        return True
     recognize = _recognize_of(statement.root)
     held = recognize is not None and recognize.interval is not None
+    output = statement.output
+    paced = output is not None and (output.kind not in (None, "events") or isinstance(output.after, expr.Period))
+    within = [w for each in statement.subqueries for w in _windows_of(each.root)]
+    asked = any(WINDOWS[w.name].timed and not WINDOWS[w.name].sweeps for w in within)
     follows = any(isinstance(e, expr.Variable) for e in expressions(tuple(w.args for w in statement.windows)))
-    timed = follows or any(WINDOWS[w.name].timed for w in statement.windows)
-    return held or statement.output is not None or timed
+    timed = any(WINDOWS[w.name].timed for w in statement.windows)
+    if timed and type(statement) is plan.SelectStatement and not statement.subqueries:
+        timed = not lowered(statement).lazy  # what leaves a lazy window is seen by nobody
+    return held or paced or asked or follows or timed
+
+
+def _pattern_of(source: plan.Source) -> Pattern | None:
+    return source.pattern if isinstance(source.pattern, Pattern) else None
+
+
+def _follows_clock(pattern: Pattern | None) -> bool:
+    """Whether a pattern waits for points in time, or gives up at some."""
+    nodes = [] if pattern is None else walk(pattern.root)
+    timers = any(isinstance(node, Interval | At | Schedule | Within) for node in nodes)
+    return timers or any(isinstance(node, Every) and node.expiry is not None for node in nodes)
+
+
+def _windows_of(root: plan.Projection) -> list[plan.WindowSpec]:
+    return [w for node in plan.chain(root) if isinstance(node, plan.Windowed) for w in node.windows]
 
 
 def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:

@@ -119,8 +119,19 @@ def test_timed_windows_of_a_key_are_told_the_time_of_the_whole_stream() -> None:
     ("epl", "ticks"),
     [
         ("context Shared select t.price from Tick#length(2) as t, Bid#keepall as b where t.symbol = b.symbol", False),
-        ("context Shared select a.price from pattern [every a=Tick -> b=Bid]", True),
+        ("context Shared select a.price from pattern [every a=Tick -> b=Bid]", False),
+        ("context Shared select a.price from pattern [every a=Tick -> b=Bid where timer:within(3 sec)]", True),
+        ("context Shared select a.price from pattern [every a=Tick -> timer:interval(3 sec)]", True),
+        ("context Shared select a.price from pattern [every-distinct(a.price, 3 sec) a=Tick]", True),
         ("context Shared select count(*) from Tick output last every 2 sec", True),
+        ("context Shared select count(*) from Tick output last every 2 events", False),
+        ("context Shared select count(*) from Tick output after 3 sec every 2 events", True),
+        ("context Shared select count(*) from Tick#time(3 sec)", True),
+        ("context Shared select price, count(*) from Tick#time(3 sec)", False),
+        ("context Shared select price, count(*) from Tick#time(3 sec) having count(*) > 2", False),
+        ("context Shared select irstream price, count(*) from Tick#time(3 sec)", True),
+        ("context Shared select (select max(price) from Bid#time(3 sec)) as top from Tick", False),
+        ("context Shared select (select max(price) from Bid#time_batch(3 sec)) as top from Tick", True),
         ("context Shared select (select max(price) from Bid#keepall) as top from Tick", False),
         ("context Shared select prior(1, price) from Tick", False),
     ],
@@ -252,7 +263,8 @@ def test_patterns_and_spans_run_in_order_with_all_that_they_read() -> None:
     assert found["spans"].inputs == ("Bid", "BigBid")
     assert properties_read(found["session"], runtime.catalog) == {"Tick": everything}
     placements = {name: place(line, runtime.catalog) for name, line in found.items()}
-    assert {(p.path, p.ticks) for p in placements.values()} == {("ordered", True)}
+    assert {p.path for p in placements.values()} == {"ordered"}
+    assert [p.ticks for p in placements.values()] == [False, True, True, True]
     assert [p.reason for p in placements.values()] == [
         "its pattern follows the events and the clock of the whole stream",
         "the partitions of the context Span begin and end with the whole stream",
