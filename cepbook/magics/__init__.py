@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from cepbook.magics import clock, epl, events, query, view, written
+from cepbook.magics import clock, epl, events, expect, query, scenario, view, written
 from cepbook.magics.host import WORKBENCH, Command, Host
 from cepbook.magics.install import Installed
 
@@ -17,6 +17,8 @@ COMMANDS: tuple[Command, ...] = (
     epl.COMMAND,
     *written.COMMANDS,
     events.COMMAND,
+    scenario.COMMAND,
+    expect.COMMAND,
     clock.COMMAND,
     query.COMMAND,
     view.COMMAND,

@@ -20,11 +20,12 @@ from cepbook.lang.methods import METHODS
 from cepbook.lang.methods import of as methods_of
 from cepbook.lang.methods.row import Receiver
 from cepbook.lang.windows import WINDOWS
-from cepbook.magics import complete_dialects, epl, events, query, topics, written
+from cepbook.magics import complete_dialects, epl, events, expect, query, scenario, topics, written
 from cepbook.magics.host import Host
 from cepbook.magics.scope import Place, Scope, in_text, keywords, place
 
 OFFERED = 200  # partitions
+_OF_EVENTS = {"events": events.OPTIONS, "scenario": scenario.OPTIONS, "expect": expect.OPTIONS}
 _TIMED: tuple[Receiver, ...] = ("date",)  # what the methods of events with timestamps are called on
 Offer = tuple[str, str]  # the text to insert, and its kind for the icon
 
@@ -99,7 +100,7 @@ def _offers(host: Host, at: Place, scope: Scope, typed: str) -> Iterator[Offer]:
 def _options(magic: str) -> list[str]:
     if magic in complete_dialects.BY_MAGIC:
         return written.options_of(complete_dialects.BY_MAGIC[magic]).names
-    return {"epl": epl.CELL_OPTIONS, "events": events.OPTIONS, "query": query.OPTIONS}[magic].names
+    return {"epl": epl.CELL_OPTIONS, "query": query.OPTIONS, **_OF_EVENTS}[magic].names
 
 
 def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[Offer]:

@@ -1,4 +1,4 @@
-"""``%%events``: a scenario cell. Sends events, moves the clock, shows what that caused and checks what was expected.
+"""``%%events``: sends events, moves the clock, shows what that caused and checks what was expected.
 
 The whole cell is read and checked against the event types before the first event is sent, so a mistake in its last
 line leaves everything as it was. Reactions that the cell states (lines indented below a stimulus) are checked as in
@@ -10,22 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delta import Delta
 from cepbook.errors import CepbookError, Diagnostic, Span, StatementError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
+from cepbook.magics.judged import ExpectationError, compared, differences, judged
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import ORIGIN, EventsError, Part, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
 from cepbook.session.validate import Mismatch, converter, is_missing
 from cepbook.shown import counted, time_text
-from cepbook.testing.report import failure_report
-from cepbook.testing.runner import Result, StepResult, same_reactions
-from cepbook.testing.scenario import Case
+from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import (
     Advance,
     Delivery,
@@ -55,10 +54,6 @@ OPTIONS = (
 )
 
 
-class ExpectationError(CepbookError):
-    """Reactions that the cell states did not come, or others did. Shows both side by side."""
-
-
 @dataclass(frozen=True, slots=True)
 class Caused:
     """One reaction, the clock when it came, and the line of its stimulus in the cell."""
@@ -81,15 +76,15 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     for name in only or ():
         workbench.runtime.statement(name)
     check(workbench, parts, cell)
-    checked = _checked(parts)
+    checked = compared(parts)
     with Observer(workbench, only) as observer:
         results = [observer.run(part.step) for part in parts]
-    results = results if checked is None else [_judged(result, checked) for result in results]
+    results = results if checked is None else [judged(result, checked) for result in results]
     wrong = checked is not None and not all(result.agrees for result in results)
     if not options.quiet or wrong:
         host.show(_shown(observer.caused, parts, workbench, checked if not wrong else None))
     if wrong:
-        raise ExpectationError(_differences(results))
+        raise ExpectationError(differences(results, ORIGIN))
     failed = next((c.reaction for c in observer.caused if isinstance(c.reaction, Failure)), None)
     if failed is not None and checked is None:
         raise observer.errors[0]
@@ -281,38 +276,6 @@ def _rows_of(frame: Any) -> tuple[dict[str, Any], ...]:
     """The rows of a DataFrame, nulls as None."""
     records = frame.astype(object).to_dict("records")
     return tuple({str(name): None if is_missing(value) else value for name, value in row.items()} for row in records)
-
-
-# ---------------------------------------------------------------- checking
-def _checked(parts: Sequence[Part]) -> frozenset[str] | None:
-    """The statements whose deliveries are compared; None when the cell expects nothing."""
-    expected = [reaction for part in parts for reaction in part.step.reactions]
-    if not expected:
-        return None
-    return frozenset(r.statement for r in expected if isinstance(r, Delivery))
-
-
-def _judged(result: StepResult, checked: frozenset[str]) -> StepResult:
-    """The result with the reactions that count, and whether they are the expected ones.
-
-    A reading that nothing is stated about is only shown.
-    """
-    expects_rows = any(isinstance(r, Rows) for r in result.step.reactions)
-    actual = tuple(
-        r for r in result.actual
-        if (r.statement in checked if isinstance(r, Delivery) else expects_rows or not isinstance(r, Rows))
-    )  # fmt: skip
-    expected = tuple(r for r in result.step.reactions if not isinstance(r, Delivery) or r.insert or r.remove)
-    return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
-
-
-def _differences(results: Sequence[StepResult]) -> str:
-    case = Case(ORIGIN, 1, 1, "", (), None, None, (), ())
-    report = failure_report(Result(case, "rows", tuple(results), (), (), None), ORIGIN)
-    differing = sum(not result.agrees for result in results)
-    what = "1 stimulus" if differing == 1 else f"{differing} stimuli"
-    _, _, below = report.partition("\n")  # the report's own head names a file and an engine
-    return f"{what} with other reactions than expected\n{below}"
 
 
 # ---------------------------------------------------------------- showing

@@ -10,6 +10,7 @@ from IPython.display import display
 
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang.dialects import DIALECTS
+from cepbook.magics.since import Since
 from cepbook.session import Workbench
 
 WORKBENCH = "cep"  # the name of the workbench in the user's namespace
@@ -49,6 +50,7 @@ class Host:
     def __init__(self, shell: InteractiveShell, commands: tuple[Command, ...]) -> None:
         self.shell = shell
         self.commands = commands
+        self.since = Since()
         self._cell_id: str | None = None
 
     @property
@@ -96,6 +98,9 @@ class Host:
         first = (info.raw_cell or "").split(maxsplit=1)[:1]
         ours = bool(first) and first[0] in {f"%%{row.magic}" for row in DIALECTS.values()}
         self._cell_id = info.cell_id if ours and info.cell_id else None
+        workbench = self.shell.user_ns.get(WORKBENCH)
+        if isinstance(workbench, Workbench):
+            self.since.begin(workbench)
 
     def after_cell(self, result: object = None) -> None:
         """`post_run_cell` callback."""

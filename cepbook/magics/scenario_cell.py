@@ -24,12 +24,12 @@ _LINE = re.compile(r"[^\n]*")
 
 
 class EventsError(EventError):
-    """A ``%%events`` cell that cannot run: all that is wrong with it, with line and caret. Nothing was sent."""
+    """A cell of events or reactions that cannot run: all that is wrong, with line and caret. Nothing was sent."""
 
-    def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str) -> None:
+    def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str, origin: str = ORIGIN) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span.start))
         self.source = source
-        super().__init__("\n".join(d.render(source, ORIGIN) for d in self.diagnostics))
+        super().__init__("\n".join(d.render(source, origin) for d in self.diagnostics))
 
 
 @dataclass(frozen=True, slots=True)

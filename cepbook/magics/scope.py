@@ -20,8 +20,9 @@ from cepbook.magics.host import Host
 
 Kind = Literal["epl", "dialect", "events", "line", "options"]
 
+OF_EVENTS = ("events", "scenario", "expect")  # cells whose lines are events and reactions
 _OTHERS = [row.magic for row in DIALECTS.values() if row.magic not in ("", "epl")]
-_CELL = re.compile(rf"\s*%%({'|'.join(('epl', 'query', 'events', *_OTHERS))})\b([^\n]*)(\n|\Z)")
+_CELL = re.compile(rf"\s*%%({'|'.join(('epl', 'query', *OF_EVENTS, *_OTHERS))})\b([^\n]*)(\n|\Z)")
 _LINE = re.compile(r"\s*%(epl|query|view|clock)\b[ \t]*")
 _SOURCE = re.compile(
     r"(?:\bfrom|\bjoin|,|\binto|\bon|\bupdate\s+istream)\s+(?P<type>[\w.$]+)"
@@ -70,10 +71,10 @@ def place(code: str, cursor: int) -> Place | None:
         body = head.end()
         if head[1] in _OTHERS:
             return Place("dialect", head[1], code[body:cursor], code[cursor:], code[body:])
-        if head[1] == "events":
+        if head[1] in OF_EVENTS:
             start = code.rfind("\n", 0, cursor) + 1
             end = code.find("\n", cursor)
-            return Place("events", "events", code[start:cursor], code[cursor : end if end >= 0 else None], code)
+            return Place("events", head[1], code[start:cursor], code[cursor : end if end >= 0 else None], code)
         start, end = _statement(code, body, cursor)
         return Place("epl", head[1], code[start:cursor], code[cursor:end], code[body:])
     start = code.rfind("\n", 0, cursor) + 1

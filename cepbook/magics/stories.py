@@ -19,6 +19,7 @@ from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart
 from cepbook.widgets.freeze import freeze
 from cepbook.widgets.marble import chart as marble_chart
+from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import WorkbenchSource
 
 RECORD_OPTIONS = (
@@ -40,13 +41,18 @@ td,th{padding:.1em .6em;border-bottom:1px solid #d0d7de}h2{border-bottom:1px sol
 def record(host: Host, rest: list[str]) -> object:
     """What happened since the beginning as a case of a scenario file, which passes (`cepbook test`)."""
     options = RECORD_OPTIONS.parse_words(rest)
-    path = Path(options.file)
+    return add_case(options.file, host.workbench, options.title)
+
+
+def add_case(file: str, workbench: Workbench, title: str) -> Frozen:
+    """What happened in a workbench, added to the scenario file. Raises UsageError when that cannot be."""
+    path = Path(file)
     if path.suffix != ".md":
-        raise UsageError(f"%epl record writes a Markdown file (.md), not `{options.file}`")
-    case = scenario_of(host.workbench, options.title)
+        raise UsageError(f"scenario files are Markdown files (.md), not `{file}`")
+    case = scenario_of(workbench, title)
     before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
     _write(path, before + case)
-    return text(f"recorded {options.title} in {options.file}")
+    return text(f"recorded {title} in {file}")
 
 
 def report(host: Host, rest: list[str]) -> object:

@@ -101,6 +101,11 @@ def _wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent="      ", drop_whitespace=False) or [""]
 
 
+def compared_lines(step: StepResult) -> list[tuple[str, str]]:
+    """Expected and actual reactions as lines, side by side; a line without a counterpart stands beside an empty one."""
+    return list(_aligned(*_columns(step)))
+
+
 def _columns(step: StepResult) -> tuple[list[str], list[str]]:
     """Expected and actual reactions as lines, the columns of rows in one order so that only differences differ."""
     expected = format_reactions(step.step.reactions) or ["(nothing)"]

@@ -8,7 +8,8 @@ import pytest
 
 from cepbook.errors import StatementError
 from cepbook.lang.types import DOUBLE
-from cepbook.magics.events import DETAILS, ExpectationError
+from cepbook.magics.events import DETAILS
+from cepbook.magics.judged import ExpectationError
 from cepbook.magics.scenario_cell import EventsError
 from tests.magics.conftest import Notebook
 

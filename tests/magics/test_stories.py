@@ -46,7 +46,7 @@ def test_what_happened_is_a_case_that_passes(played: Notebook, capsys: pytest.Ca
 
 
 def test_what_cannot_be_recorded_is_told(played: Notebook) -> None:
-    assert "writes a Markdown file" in played.error("%epl record story.txt")
+    assert "scenario files are Markdown files" in played.error("%epl record story.txt")
     played.run("least = 3")
     played.run("%%epl\n@name('p') select x from A(x > :least)")
     assert "no values for parameters" in played.error("%epl record story.md")

@@ -1,0 +1,209 @@
+"""``%%expect``: asserts what statements delivered because of the latest cell that did something.
+
+The feeds tell: each statement that the cell names is compared by itself, delivery by delivery; what a feed has dropped
+is never counted as right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
+from cepbook.magics.events import Observer, check
+from cepbook.magics.host import Command, Host
+from cepbook.magics.judged import ExpectationError, differences, judged
+from cepbook.magics.options import Options
+from cepbook.magics.scenario_cell import EventsError, Part
+from cepbook.magics.show import text
+from cepbook.magics.since import Marks
+from cepbook.session import Workbench
+from cepbook.shown import counted
+from cepbook.testing.runner import StepResult, same_reactions
+from cepbook.testing.trace import (
+    Advance,
+    Delivery,
+    Deployed,
+    Failure,
+    GetVariable,
+    Iterate,
+    Partitions,
+    Query,
+    Reaction,
+    ScenarioError,
+    Step,
+    parse_steps,
+)
+
+ORIGIN = "expect"
+READINGS = (Iterate, Query, GetVariable, Partitions)
+_FLUSH = re.compile(r"@|(?:iterate|query|get|partitions)\s+(?![-+]\s)")
+_COMMENT = re.compile(r"\s*(?://|#)")
+_WHOSE = re.compile(r"^\s*!?\s*`?")
+_NOTHING = re.compile(r"\s*(?P<name>`[^`]+`|[^\s`]+)\s+\(none\)\s*$")
+
+OPTIONS = Options("%%expect").add(
+    "--all", action="store_true", help="all that was delivered since the statement was deployed, as far as it is kept"
+)
+
+
+@dataclass(slots=True)
+class _Expected:
+    """What the cell states of one statement at one time (None: at any)."""
+
+    name: str
+    time: int | None
+    line: int
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+def run_cell(host: Host, line: str, cell: str) -> None:
+    """Read, check the names, compare. Raises EventsError for a malformed cell, ExpectationError for a difference."""
+    options = OPTIONS.parse(line)
+    workbench = host.workbench
+    expected, parts = _read(cell)
+    check(workbench, parts, cell)
+    _check(expected, workbench, cell)
+    since = Marks() if options.all else host.since.latest
+    results = [*_delivered(expected, workbench, since)]
+    with Observer(workbench, []) as observer:
+        results += [judged(observer.run(part.step), frozenset()) for part in parts]
+    if not all(result.agrees for result in results):
+        raise ExpectationError(differences(results, ORIGIN, "expectation", "expectations"))
+    deliveries = sum(isinstance(r, Delivery) for each in expected for r in each.reactions)
+    names = ", ".join(dict.fromkeys(each.name for each in expected))
+    said = [f"{counted(deliveries, 'delivery', 'deliveries')} of {names}"] if names else []
+    said += [counted(len(parts), "reading")] if parts else []
+    host.show(text(f"✓ {' and '.join(said)} as expected"))
+
+
+# ---------------------------------------------------------------- reading the cell
+def _read(cell: str) -> tuple[list[_Expected], list[Part]]:
+    """What is expected of statements, by the time at which it is, and the readings."""
+    lines: list[str] = []
+    nothing: list[tuple[int, str]] = []
+    for number, line in enumerate(cell.splitlines(), 1):
+        found = _NOTHING.match(line)
+        if found is not None and found["name"] not in ("=", "query"):
+            nothing.append((number, found["name"].strip("`")))
+        keep = found is None or found["name"] in ("=", "query")
+        blank = not keep or not line.strip() or _COMMENT.match(line) is not None
+        lines.append("" if blank else line.strip() if _FLUSH.match(line.lstrip()) else f"    {line}")
+    try:
+        steps = parse_steps(["@0", *lines], 0, Path(ORIGIN))
+    except ScenarioError as error:
+        raise _wrong(cell, error.line, "expect-syntax", error.message, _HINT) from None
+    expected: dict[tuple[str, int | None], _Expected] = {}
+    parts: list[Part] = []
+    times: list[tuple[int, int | None]] = []
+    for step in steps:
+        match step.stimulus:
+            case Advance(time):
+                times.append((step.line, time if step.line else None))
+                for reaction in step.reactions:
+                    _add(expected, reaction, times[-1][1], step.line, cell)
+            case stimulus if isinstance(stimulus, READINGS):
+                parts.append(Part(step, _line_span(cell, step.line)))
+            case _:
+                raise _wrong(cell, step.line, "expect-syntax", "this is neither a reaction nor a reading", _HINT)
+    for number, name in nothing:
+        at_time = [time for at, time in times if at <= number][-1]
+        expected.setdefault((name, at_time), _Expected(name, at_time, number))
+    if not expected and not parts:
+        raise UsageError("the cell expects nothing\n  hint: a line like `out + price=10.0`, or `out (none)`")
+    if len({time is None for _, time in expected}) > 1:
+        at = min(each.line for each in expected.values() if each.time is None)
+        raise _wrong(cell, at, "expect-syntax", "some deliveries have a time and these have none", "`@TIME` above them")
+    return sorted(expected.values(), key=lambda each: each.line), parts
+
+
+def _add(
+    expected: dict[tuple[str, int | None], _Expected], reaction: Reaction, time: int | None, above: int, cell: str
+) -> None:
+    """Note a reaction that stands below the line `above`."""
+    match reaction:
+        case Delivery(name) | Failure(name):
+            lines = enumerate(cell.splitlines(), 1)
+            line = next(n for n, text in lines if n > above and _WHOSE.sub("", text).startswith(name))
+            if isinstance(reaction, Failure) and time is not None:
+                raise _wrong(cell, line, "expect-syntax", "at what time a statement failed is not known", "no `@TIME`")
+            expected.setdefault((name, time), _Expected(name, time, line)).reactions.append(reaction)
+        case _:
+            message = "rows without what they are read from"
+            raise _wrong(cell, above + 1, "expect-syntax", message, "`iterate NAME` above")
+
+
+def _line_span(cell: str, line: int) -> Span:
+    lines = cell.splitlines(keepends=True)
+    start = sum(map(len, lines[: line - 1]))
+    return Span(start, start + max(1, len(lines[line - 1].rstrip())))
+
+
+def _wrong(cell: str, line: int, code: str, message: str, hint: str) -> EventsError:
+    return EventsError((Diagnostic(code, message, _line_span(cell, max(line, 1)), hint),), cell, ORIGIN)
+
+
+_HINT = "`out + price=10.0`, `out (none)`, `! out`, `@TIME`, or `iterate out` with `= …` below it"
+
+
+def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> None:
+    """Raises EventsError for a name that is no statement."""
+    known = workbench.runtime.statements
+    wrong = []
+    for each in expected:
+        if each.name not in known:
+            message = f"there is no statement `{each.name}`"
+            span = _line_span(cell, each.line)
+            wrong.append(Diagnostic("unknown-statement", message, span, did_you_mean(each.name, known)))
+    if wrong:
+        raise EventsError(tuple(wrong), cell, ORIGIN)
+
+
+# ---------------------------------------------------------------- comparing
+def _delivered(expected: Sequence[_Expected], workbench: Workbench, since: Marks) -> Iterator[StepResult]:
+    """What each statement delivered, beside what is expected of it; with times, each time by itself."""
+    for name in dict.fromkeys(each.name for each in expected):
+        own = [each for each in expected if each.name == name]
+        feed = workbench.feed(name)
+        found = feed.since(since.cursor(name, feed))
+        if found.missed:
+            raise UsageError(
+                f"`{name}`: {counted(found.missed, 'delivery', 'deliveries')} of these are not kept any more\n"
+                "  hint: a workbench with a larger feed_capacity, or an expectation after a smaller step"
+            )
+        timed = own[0].time is not None
+        actual: dict[int | None, list[Reaction]] = {each.time: [] for each in own}
+        for delivery in found.deliveries:
+            if delivery.insert or delivery.remove:
+                rows = (tuple(delivery.insert or ()), tuple(delivery.remove or ()))
+                actual.setdefault(delivery.time if timed else None, []).append(Delivery(name, *rows))
+        if since.failed(name, workbench):
+            actual.setdefault(None, []).append(Failure(name, ""))
+        by_time = {each.time: each for each in own}
+        for time in sorted(actual, key=lambda time: (time is not None, time or 0)):
+            wanted = by_time.get(time, _Expected(name, time, own[-1].line))
+            reactions = tuple(wanted.reactions)
+            step = Step(Deployed(), reactions, name if time is None else f"{name} @{time}", wanted.line, wanted.line)
+            agrees = same_reactions(reactions, actual[time], unordered=False)
+            yield StepResult(step, tuple(actual[time]), agrees)
+
+
+DETAILS = """\
+Below a cell that did something (sent events, moved the clock, replayed), what it must have led to:
+  out + symbol="A" price=10.0       a delivery of statement out: an insert row; values are JSON
+      - symbol="Z" price=1.0        a remove row of the same delivery
+  out (none)                        out delivered nothing
+  ! out                             out failed
+  @1500                             the deliveries below it came at this time (ms); all of the cell or none have one
+  iterate out                       then `= …` lines: the rows that it shows now; also partitions, query, get
+All deliveries of a statement that the cell names must be stated, in their order; other statements are not looked at."""
+
+COMMAND = Command(
+    "expect",
+    "Assert what statements delivered because of the latest cell that did something.",
+    ("%%expect [--all]",),
+    cell=run_cell,
+    details=DETAILS,
+)

@@ -1,0 +1,135 @@
+"""``%%scenario``: events and times for the statements as they were at the beginning, reactions beside the stimuli.
+
+The cell is written like one of ``%%events``, and runs in a workbench of its own (`Workbench.rehearsal`): the same event
+types, statements and functions in their first state, the clock at the start. The session does not see any of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cepbook.magics.events import DETAILS as NOTATION
+from cepbook.magics.events import Observer, check
+from cepbook.magics.host import Command, Host
+from cepbook.magics.judged import ExpectationError, compared, judged
+from cepbook.magics.options import Options
+from cepbook.magics.scenario_cell import EventsError, read
+from cepbook.magics.show import row_text, table
+from cepbook.magics.stories import add_case
+from cepbook.shown import counted
+from cepbook.testing.report import compared_lines
+from cepbook.testing.runner import StepResult
+from cepbook.testing.trace import Delivery, Failure, Reaction, Rows
+from cepbook.widgets.render import Frozen
+
+ORIGIN = "scenario"
+
+OPTIONS = (
+    Options("%%scenario")
+    .add("--only", help="observe only these statements: --only out,alerts")
+    .add("--save", help="a Markdown file; the scenario is added to it as a case when all reactions are as expected")
+    .add("--title", default="scenario", help="heading of that case")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What stands beside a stimulus: a row, or something else that has a sign or none."""
+
+    who: str
+    sign: str
+    what: str
+
+
+def run_cell(host: Host, line: str, cell: str) -> None:
+    """Read, check, run, show; then compare and save.
+
+    Raises EventsError before anything runs, ExpectationError or, in a cell that expects nothing, the first
+    StatementError after everything was shown.
+    """
+    options = OPTIONS.parse(line)
+    twin = host.workbench.rehearsal()
+    only = None if options.only is None else [name.strip() for name in options.only.split(",") if name.strip()]
+    for name in only or ():
+        twin.runtime.statement(name)
+    try:
+        parts = read(cell, twin.runtime.now, twin.runtime.config.second)
+        check(twin, parts, cell)
+    except EventsError as error:
+        raise EventsError(error.diagnostics, cell, ORIGIN) from None
+    checked = compared(parts)
+    with Observer(twin, only) as observer:
+        results = [observer.run(part.step) for part in parts]
+    if checked is None:
+        host.show(_beside(results))
+        if observer.errors:
+            raise observer.errors[0]
+    else:
+        results = [judged(result, checked) for result in results]
+        wrong = [result for result in results if not result.agrees]
+        host.show(_compared(results) if wrong else _beside(results, f"{_expected(results)} as expected"))
+        if wrong:
+            at = ", ".join(str(result.step.line) for result in wrong)
+            what = counted(len(wrong), "stimulus", "stimuli")
+            where = "line" if len(wrong) == 1 else "lines"
+            raise ExpectationError(f"{what} with other reactions than expected: {where} {at}")
+    if options.save is not None:
+        host.show(add_case(options.save, twin, options.title))
+
+
+def _expected(results: Sequence[StepResult]) -> str:
+    return counted(sum(len(result.step.reactions) for result in results), "reaction")
+
+
+def _beside(results: Sequence[StepResult], note: str = "") -> Frozen:
+    """Every stimulus with its reactions, one row per row of a delivery."""
+    rows: list[tuple[str, str, str, str]] = []
+    for result in results:
+        lines = [each for reaction in result.actual for each in _lines(reaction)] or [_Line("", "", "")]
+        for number, each in enumerate(lines):
+            rows.append((result.step.text.strip() if number == 0 else "", each.who, each.sign, each.what))
+    headings = ("stimulus", "statement", "±", "reaction")
+    return table("", headings, rows, signs=[row[2] for row in rows], notes=[f"✓ {note}"] if note else [])
+
+
+def _lines(reaction: Reaction) -> Iterator[_Line]:
+    match reaction:
+        case Delivery(who, insert, remove):
+            signed = [("+", row) for row in insert] + [("−", row) for row in remove]
+            for number, (sign, row) in enumerate(signed):
+                yield _Line("" if number else who, sign, row_text(row))
+        case Rows(rows):
+            yield from (_Line("", "=", row_text(row)) for row in rows)
+            if not rows:
+                yield _Line("", "=", "(none)")
+        case Failure(who, detail):
+            yield _Line(who, "!", detail.partition("\n")[0])
+
+
+def _compared(results: Sequence[StepResult]) -> Frozen:
+    """Every stimulus with what was expected and what came; a row that differs is marked and tinted."""
+    rows, signs = [], []
+    for result in results:
+        lines = [*compared_lines(result)] or [("", "")]
+        for number, (want, got) in enumerate(lines):
+            differs = not result.agrees and want != got
+            text = result.step.text.strip() if number == 0 else ""
+            rows.append((text, "✗" if differs else "", *(each.replace("  ", "\u00a0 ") for each in (want, got))))
+            signs.append("−" if differs else "")
+    return table("", ("stimulus", "", "expected", "actual"), rows, signs=signs)
+
+
+DETAILS = f"""\
+The statements are those of the session in their first state, the clock is at its start; the session sees nothing of it.
+--save FILE adds the cell as a case to a scenario file, which `cepbook test` and pytest run.
+
+{NOTATION}"""
+
+COMMAND = Command(
+    "scenario",
+    "Try events on the statements as they were at the beginning, apart from the session; reactions stand beside them.",
+    ("%%scenario [--only STATEMENT,…] [--save FILE.md] [--title TEXT]",),
+    cell=run_cell,
+    details=DETAILS,
+)
