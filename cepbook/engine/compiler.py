@@ -99,7 +99,7 @@ def compile_plan(
     locators: dict[str, Locators] = {}
     trees: dict[str, TreeForm] = {}
     cells = {name: variables[name] for name in catalog.variables}
-    scope_in = partial(_scope, clock, config, dict(functions), cells)
+    scope_in = partial(scope_of, clock, config, dict(functions), cells)
     for statement in plan.statements:
         with _refusals(statement, plan):
             rules = partial(in_sql, scope_in) if isinstance(statement, CycleStatement) else scope_in
@@ -200,9 +200,10 @@ def _initial(statement: CreateVariableStatement, scope_in: ScopeIn, plan: Module
         raise BindError((Diagnostic("initial-value", message, statement.initial.span),), plan.source) from failure
 
 
-def _scope(
+def scope_of(
     clock: Clock, config: Config, functions: Mapping[str, Callable[..., Any]], variables: Variables, source: Source
 ) -> Scope:
+    """What every expression that is written into `source` sees: the clock, the rules, functions and variables."""
     source.bind("clock", clock)
     return Scope(
         source,

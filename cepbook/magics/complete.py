@@ -113,7 +113,7 @@ def _line_offers(host: Host, magic: str, scope: Scope, typed: str) -> Iterator[O
             yield from ((name, "keyword") for name in epl.SUBCOMMANDS)
         case ("epl", ["show"]):
             yield from ((name, "keyword") for name in epl.STAGES)
-        case ("epl", ["show", _] | ["spark" | "compare", *_] | ["marble"]):
+        case ("epl", ["show", _] | ["spark" | "compare", *_] | ["marble" | "why"]):
             yield from statements
         case ("epl", ["partials"]):
             yield from ((n, "statement") for n, s in scope.statements.items() if s.steps.source.pattern is not None)

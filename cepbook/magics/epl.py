@@ -15,6 +15,7 @@ from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.on_spark import GIVEN, compare, kept, on_spark, run_over, with_spark
 from cepbook.magics.options import Options, clean, did_you_mean, variable_name, words
 from cepbook.magics.show import table, text
+from cepbook.magics.why import why
 from cepbook.session import RunResult
 from cepbook.session.results import kind_of
 from cepbook.session.stores import describe_store
@@ -280,6 +281,7 @@ SUBCOMMANDS: dict[str, Callable[[Host, list[str]], object]] = {
     "list": list_statements,
     "show": show_stage,
     "map": draw_map,
+    "why": why,
     "marble": marble.draw,
     "partitions": partitions.list_partitions,
     "end": partitions.end,
@@ -316,6 +318,8 @@ COMMAND = Command(
         f"%epl show {'|'.join(STAGES)} STATEMENT",
         "%epl show WINDOW_OR_TABLE",
         "%epl map",
+        "%epl why STATEMENT [--row N] [--at TIME] [--calls]",
+        "%epl why [STATEMENT] --event N|TYPE [--calls]",
         "%epl marble NAME [--events N] [--label PROPERTY] [--rows]",
         "%epl partitions [CONTEXT]",
         "%epl end CONTEXT ID …",

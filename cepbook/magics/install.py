@@ -17,10 +17,14 @@ from cepbook.magics.lint import open_target
 from cepbook.magics.on_spark import Progress
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
+from cepbook.session.fallen import Judged
+from cepbook.session.why import Fired
 from cepbook.spark.session import shown_by
 from cepbook.widgets import show_live
 from cepbook.widgets.marble import show_marbles
+from cepbook.widgets.render import Frozen
 from cepbook.widgets.timeline import show_timelines
+from cepbook.widgets.why import shown as answer
 
 _GONE = object()
 
@@ -84,12 +88,14 @@ class Installed:
         self._undo.append(lambda: matchers.remove(matcher) if matcher in matchers else None)
 
     def _event_types(self) -> None:
-        """What `Workbench.define` returns is shown as a table."""
+        """What `Workbench.define` and `Workbench.why` return is shown as tables."""
         shell: Any = self._host.shell
-        for name, part in (("text/plain", "text"), ("text/html", "html")):
-            formatter = shell.display_formatter.formatters[name]
-            formatter.for_type(EventType, _printer(part))
-            self._undo.append(lambda formatter=formatter: formatter.pop(EventType, None))  # type: ignore[misc]
+        made: dict[type, Callable[[Any], Frozen]] = {EventType: event_type_table, Fired: answer, Judged: answer}
+        for kind, make in made.items():
+            for name, part in (("text/plain", "text"), ("text/html", "html")):
+                formatter = shell.display_formatter.formatters[name]
+                formatter.for_type(kind, _printer(make, part))
+                self._undo.append(lambda formatter=formatter, kind=kind: formatter.pop(kind, None))  # type: ignore[misc]
 
     def _inspector(self) -> None:
         kernel = getattr(self._host.shell, "kernel", None)
@@ -115,11 +121,11 @@ class Installed:
             self._undo.append(undo)
 
 
-def _printer(part: str) -> Callable[..., str | None]:
+def _printer(make: Callable[[Any], Frozen], part: str) -> Callable[..., str | None]:
     """A function for IPython: the formatter of plain text hands over a printer to write to, the one of HTML nothing."""
 
-    def show(event_type: EventType, printer: Any = None, _cycle: bool = False) -> str | None:
-        shown: str = getattr(event_type_table(event_type), part)
+    def show(thing: object, printer: Any = None, _cycle: bool = False) -> str | None:
+        shown: str = getattr(make(thing), part)
         return shown if printer is None else printer.text(shown)
 
     return show

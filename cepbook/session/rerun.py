@@ -1,4 +1,4 @@
-"""A statement with all that feeds it, run again in a runtime of its own over the latest arrivals.
+"""When each event entered and left the window of a statement that runs again (`session.relived`).
 
 Beside it runs a shadow of its from-clause, ``select irstream *`` without where, group by and output. The rows of the
 shadow are the very event objects (in a context they hold them, beside the id of the partition: an event may be in
@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from cepbook.engine.contexts.notices import Notice
-from cepbook.engine.delta import Delta, Listener, Record, Row
-from cepbook.engine.layout import Layout, deliveries
-from cepbook.engine.runtime import Runtime, Statement
+from cepbook.engine.delta import Delta, Listener, Row
+from cepbook.engine.runtime import Runtime
 from cepbook.feeds import Delivery
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.types import INT, OBJECT
-from cepbook.session.arrivals import Arrivals, Born, Happening
+from cepbook.session.arrivals import Arrivals
+from cepbook.session.relived import Relived, Tap
 from cepbook.session.tables import free_name
-from cepbook.spark.placement import Pipeline, pipeline
 
 _Stay = tuple[int, int | None]  # identity of the event, id of the context partition
 # columns of shadows in a context
@@ -78,84 +75,28 @@ def window_of(root: plan.Projection) -> plan.Windowed | None:
     return next((node for node in plan.chain(root) if isinstance(node, plan.Windowed)), None)
 
 
-class Rerun:
-    """One statement with all that feeds it, in a runtime of its own."""
+class Rerun(Relived):
+    """One statement with all that feeds it, and what its window held when."""
 
     def __init__(self, runtime: Runtime, record: Arrivals, statement: plan.SelectStatement) -> None:
         self.arrivals: list[Arrival] = []
         self.bars: list[Bar] = []
         self.deliveries: list[tuple[int, Delivery]] = []  # with the number of arrivals so far
         self.runs: list[Run] = []
-        self.target = statement
+        super().__init__(runtime, record, statement)
         self.stream = window_of(self.target.root)
-        self._runtime = runtime
-        self._line = self._needed()
         names = {s.name for s in self._line.selects}
         derived = self.stream is not None and isinstance(self.stream.input, plan.Derived)
         self._in_partitions = self.target.context is not None and not derived
         self._tags, self._reached, self._window = (free_name(name, names) for name in ("tags", "reached", "window"))
-        self._born = self._births(record)
-        start = min(born.place for born, _ in self._born)
-        lost = record.lost(self._line.inputs)
-        self.lost = lost is not None and lost > start
-        begin = lost if lost is not None and self.lost else start
-        self._happenings = record.since(begin, self._line.inputs, runtime.catalog.event_types)
-        first = self._happenings[0].time if self._happenings else runtime.now
-        self.begin = first if self.lost else min(born.time for born, _ in self._born)
-        if not self.lost:
-            self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
-        self._fresh = self._engine()
+        if self._in_partitions:
+            self._fresh.add_partition_listener(None, self._partition)
         self._group, self.grouped_by = self._group_columns()
         self._by_event: dict[_Stay, Arrival] = {}  # the events live as long as `arrivals`
         self._open: dict[_Stay, deque[Bar]] = {}
         self._ended: dict[int | None, int] = {}  # partitions, and when
         self._current: Row = {}
         self._made: list[Row] = []  # keeps rows that are no arrivals, so that their identity stays theirs
-
-    def _needed(self) -> Pipeline:
-        statements = [s for d in self._runtime.deployments.values() for s in d.plan.statements]
-        catalog = self._runtime.catalog
-        return pipeline(self.target.name, statements, catalog, catalog.event_types)
-
-    def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
-        """The statements that are needed, in order, with the time of their deployment."""
-        needed = {id(s) for s in (*self._line.readers, *self._line.contexts, *self._line.variables)}
-        return [
-            (record.born(deployment), s)
-            for deployment in self._runtime.deployments.values()
-            for s in deployment.plan.statements
-            if id(s) in needed
-        ]
-
-    def _assignments(self, record: Arrivals) -> list[Happening]:
-        """What was given to the variables that there are, since there are."""
-        since = {name: record.born(d).place for d in self._runtime.deployments.values() for name in d.variables}
-        return [each for each in record.assignments if each.place > since.get(each.variable or "", (0, 0))]
-
-    def _engine(self) -> Runtime:
-        source = self._runtime
-        fresh = Runtime(source.config, start=self.begin)
-        fresh.add_error_listener(lambda error: None)  # the running statement has told already
-        for name, function in source.functions.items():
-            fresh.register_function(name, function, returns=source.catalog.functions[name])
-        for event_type in source.catalog.event_types.values():
-            fresh.define(event_type, replace=True)
-        self._add_variables(fresh)
-        if self._in_partitions:
-            fresh.add_partition_listener(None, self._partition)
-        return fresh
-
-    def _add_variables(self, fresh: Runtime) -> None:
-        """With their first values, as nothing was lost since; else with the present ones, which then stay."""
-        source = self._runtime
-        for statement in (s for d in source.deployments.values() for s in d.plan.statements):
-            if isinstance(statement, plan.CreateVariableStatement) and statement.context is None:
-                fresh.deploy(plan.ModulePlan((statement,), statement.epl))
-        for name, of, value, constant in source.given_variables():
-            if name not in fresh.catalog.variables:
-                fresh.define_variable(name, of, value, constant=constant)
-            if self.lost and not constant:
-                fresh.set_variable(name, source.get_variable(name))
 
     # ---- shadows
     def _group_columns(self) -> tuple[tuple[plan.Column, ...], tuple[str, ...]]:
@@ -182,14 +123,10 @@ class Rerun:
         )
         return replace(shadow, **changes)
 
-    def _deploy(self, statement: plan.StatementPlan) -> Statement | None:
-        made = self._fresh.deploy(plan.ModulePlan((statement,), statement.epl))
-        return made.statements[0] if made.statements else None
-
     def _listen(self, shadow: plan.SelectStatement, listener: Listener) -> None:
         statement = self._deploy(shadow)
         assert statement is not None
-        statement.add_sink(_Tap(statement.outlet.layout, listener))
+        statement.add_sink(Tap(statement.outlet.layout, listener))
 
     def _begin(self) -> None:
         """The statement that sees every event of the source's type first."""
@@ -304,46 +241,10 @@ class Rerun:
 
     # ---- running
     def run(self) -> None:
-        """Deploy each statement when it was deployed, and let happen what happened."""
+        """Let happen what happened, up to the present."""
         self._begin()
-        waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
-        for _, several in groupby(self._happenings, key=lambda each: each.place[0] if each.lot else each.place):
-            happenings = list(several)
-            while waiting and waiting[0][0].place < happenings[0].place:
-                self._bear(*waiting.popleft())
-            if happenings[0].lot:
-                self._come_together(happenings)
-                continue
-            for happening in happenings:
-                self._happen(happening)
-        while waiting:
-            self._bear(*waiting.popleft())
-        if self._runtime.now > self._fresh.now:
-            self._fresh.advance(self._runtime.now)
+        super().run()
         self._still_collected()
-
-    def _bear(self, born: Born, statement: plan.StatementPlan) -> None:
-        if born.time > self._fresh.now:
-            self._fresh.advance(born.time)
-        if statement is self.target:
-            self._deploy_target()
-        else:
-            self._deploy(statement)
-
-    def _happen(self, happening: Happening) -> None:
-        fresh = self._fresh
-        if happening.variable is not None:
-            fresh.set_variable(happening.variable, happening.value)
-        elif happening.type_name is not None:
-            fresh.send(happening.type_name, dict(happening.event), happening.time)
-        elif happening.time >= fresh.now:
-            fresh.advance(happening.time, stepping=happening.stepping)
-
-    def _come_together(self, happenings: list[Happening]) -> None:
-        self._fresh.advance(max(happenings[0].time, self._fresh.now))
-        events = [(each.type_name, dict(each.event)) for each in happenings if each.type_name is not None]
-        if events:
-            self._fresh.send_together(events)
 
     def _still_collected(self) -> None:
         """Events that a batch holds, and has not released."""
@@ -357,26 +258,6 @@ class Rerun:
             if arrival is not None and arrival.number not in entered:
                 self.bars.append(Bar(arrival.number, event, arrival.group, arrival.time, None, None))
         self.bars.sort(key=lambda bar: bar.number)
-
-
-class _Tap:
-    """A sink that tells of deliveries with the engine's own events, not with copies: who is who shows by identity."""
-
-    def __init__(self, layout: Layout, listener: Listener) -> None:
-        self._layout = layout
-        self._listener = listener
-
-    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
-        """The layout says it all."""
-
-    def one(self, record: Record) -> None:
-        self.extend([*record])
-
-    def extend(self, flat: list[Any]) -> None:
-        event = self._layout.event
-        for delivery in deliveries(self._layout.records(flat)):
-            insert, remove = self._layout.sides(delivery)
-            self._listener(Delta(delivery[0][1], list(map(event, insert)), list(map(event, remove))))
 
 
 def same_row(one: Row, other: Row) -> bool:

@@ -22,6 +22,7 @@ from cepbook.session import clock as clocks
 from cepbook.session.arrivals import Recorder
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
+from cepbook.session.explaining import Explaining
 from cepbook.session.functions import FromPython, Functions
 from cepbook.session.glance import Glance
 from cepbook.session.inspection import Inspection
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
-class Workbench(FromPython, Inspection, Inward, Outward):
+class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
     The clock starts at `start` (int ms, datetime or ISO 8601 text; naive is UTC). Each statement has a feed of its

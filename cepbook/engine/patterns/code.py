@@ -208,7 +208,7 @@ class PatternCode:
         stays = any(isinstance(n, p.Every) and n.operand is atom for n in p.walk(self.pattern.root))
         return lambda: AtomSpec(
             atom.number,
-            _shown_atom(atom),
+            shown_atom(atom),
             None if atom.tag is None else self._positions[atom.tag],
             atom.consume,
             stays,
@@ -372,7 +372,7 @@ def _shown(e: x.Expr) -> str:
     return show_expr(e).replace(f"[{p.MATCH}].", "")
 
 
-def _shown_atom(atom: p.Atom) -> str:
+def shown_atom(atom: p.Atom) -> str:
     """The atom as a user would write it."""
     tag = "" if atom.tag is None else f"{atom.tag}="
     conditions = ", ".join(_shown(part) for part in x.conjuncts(atom.filter))

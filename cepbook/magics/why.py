@@ -1,0 +1,48 @@
+"""``%epl why``: why a statement delivered a row, and why it did not deliver one for an event."""
+
+from __future__ import annotations
+
+from cepbook.errors import UsageError
+from cepbook.magics.host import Host
+from cepbook.magics.options import Options
+from cepbook.widgets.render import Frozen
+from cepbook.widgets.why import shown
+
+WHY_OPTIONS = (
+    Options("%epl why")
+    .add("name", nargs="?", help="a statement; with an event only, none: all that read it")
+    .add("--row", type=int, help="the row with this index in `cep.changes`, negative from the end; default: the last")
+    .add("--at", help="the last row, or event, until this time")
+    .add(
+        "--event",
+        help="what became of an event: its number (1 is the first, -1 the last), or a type (its last event)",
+    )
+    .add("--calls", action="store_true", help="Python functions in statements may be called again")
+)
+
+
+def why(host: Host, rest: list[str]) -> Frozen:
+    """The answer of `Workbench.why`."""
+    options = WHY_OPTIONS.parse_words(_negative(rest))
+    workbench = host.workbench
+    at = int(options.at) if options.at and options.at.isdigit() else options.at
+    if options.event is None:
+        if options.name is None:
+            raise UsageError("%epl why takes the name of a statement, or --event")
+        return shown(workbench.why(options.name, row=options.row, at=at, calls=options.calls))
+    if options.row is not None:
+        raise UsageError("%epl why takes --row or --event, not both")
+    number = options.event.removeprefix("-")
+    event = int(options.event) if number.isdigit() else options.event
+    return shown(workbench.why(options.name, event, at=at, calls=options.calls))
+
+
+def _negative(rest: list[str]) -> list[str]:
+    """``--event -1`` as one word: a value with a dash would be taken for an option."""
+    found: list[str] = []
+    for word in rest:
+        if found and found[-1] in ("--event", "--row") and word.removeprefix("-").isdigit():
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found

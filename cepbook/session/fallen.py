@@ -1,0 +1,520 @@
+"""What became of an event: for each statement that reads its type the stages that it passed, and where it fell out.
+
+As for rows (`session.why`) statements run again aside, up to that event. What cannot run again, because not all is
+known any more or because a Python function would be called, is judged by its filters, with the present variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cepbook.engine.asking import Unknown, ask
+from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.delta import Row
+from cepbook.engine.patterns.code import shown_atom
+from cepbook.engine.rows.support import copied
+from cepbook.engine.runtime import Runtime
+from cepbook.lang import contexts as c
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.lang.patterns import EVENT as TAKEN
+from cepbook.lang.patterns import MATCH, Atom
+from cepbook.lang.windows import WINDOWS
+from cepbook.session.arrivals import Arrivals, Happening
+from cepbook.session.clock import show
+from cepbook.session.partials import Partial, partials_of, tags_of
+from cepbook.session.watched import EVENT, PARTITION, Watched, functions_of, leaves_of
+from cepbook.session.why import Piece, called, described_partition, stream_name, written
+
+TRIED = 500  # events of another window that a condition of a join is tried on
+ROWS = 20  # delivered rows that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One thing that an event has to pass: a ``context``, a ``filter``, a ``window``, ``where``, a ``join``, a
+    ``pattern``, ``having``, ``output``.
+
+    `passed` is None where it cannot be told. `text` is the condition or clause, `values` what was compared there.
+    """
+
+    name: str
+    passed: bool | None
+    text: str
+    values: tuple[tuple[str, Any], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What became of the event at one statement: `delivered`, `kept` (it is held, or counts, and nothing is delivered),
+    ``fell out`` or ``not known``. `rows` are the first `ROWS` of those delivered: (``+`` or ``−``, row).
+    """
+
+    statement: str
+    outcome: str
+    stages: tuple[Stage, ...]
+    rows: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fell_at(self) -> Stage | None:
+        """The first stage that it did not pass."""
+        return next((stage for stage in self.stages if stage.passed is False), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of `event`: one course for each statement that reads events of its type. `supposed`: it was not sent,
+    but handed in, and would come now."""
+
+    event: Piece
+    courses: tuple[Course, ...]
+    supposed: bool = False
+    second: int = 1000
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def why_not(
+    runtime: Runtime, record: Arrivals, names: Sequence[str], event: Happening, *, supposed: bool, calls: bool
+) -> Judged:
+    """What became of an event at each of the statements `names`."""
+    found = tuple(_course(runtime, record, name, event, supposed, calls) for name in names)
+    piece = Piece("", copied(event.event), event.time, event.type_name)
+    return Judged(piece, found, supposed, runtime.config.second)
+
+
+def readers_of(runtime: Runtime, type_name: str) -> list[str]:
+    """The statements that read events of a type."""
+    return [name for name, statement in runtime.statements.items() if statement.reads(type_name)]
+
+
+def _course(runtime: Runtime, record: Arrivals, name: str, event: Happening, supposed: bool, calls: bool) -> Course:
+    target = runtime.statement(name).plan
+    notes: list[str] = []
+    run: Watched | None = None
+    if isinstance(target, plan.SelectStatement):
+        run = Watched(runtime, record, target, shadows=True)
+        if run.calls and not calls:
+            notes.append(called(run.calls))
+            run = None
+    else:
+        notes.append(f"a statement of kind `{runtime.statement(name).kind}` is not run again")
+        if functions_of([target]) and not calls:
+            notes.append(called(functions_of([target])))
+    if run is not None and run.lost:
+        notes.append(f"what came before {show(run.begin, runtime.config.second)} is not known, and left out")
+    stimulus = None if run is None else _come_to(run, event, supposed)
+    if run is not None and stimulus is None:
+        notes.append("the event is not known any more, or the statement was deployed after it")
+        run = None
+    judge = _Judge(runtime, name, event, run, stimulus or [event], calls)
+    stages = tuple(judge.stages())
+    rows = tuple(judge.rows()) if run is not None else ()
+    if run is None:
+        stages = (*stages, Stage("state", None, "", note="what its windows and patterns held then is not known"))
+    return Course(name, _outcome(stages, judge, run), stages, rows, tuple(notes))
+
+
+def _come_to(run: Watched, event: Happening, supposed: bool) -> list[Happening] | None:
+    """Let happen what happened before the event; what comes with it, None when it does not come."""
+    for happenings in run.stimuli():
+        if not supposed and any(each.place == event.place for each in happenings):
+            return happenings if run.target.name in run.runtime.statements else None
+        run.let(happenings)
+    if supposed:
+        run.catch_up()
+    return [event] if supposed else None
+
+
+def _outcome(stages: Sequence[Stage], judge: _Judge, run: Watched | None) -> str:
+    if judge.delivered:
+        return "delivered"
+    if any(stage.passed is False for stage in stages):
+        return "kept" if judge.kept else "fell out"
+    return "not known" if run is None or any(stage.passed is None for stage in stages) else "kept"
+
+
+class _Judge:
+    """One event at one statement. It sends the event on the way, in the runtime of `run`."""
+
+    def __init__(
+        self,
+        origin: Runtime,
+        name: str,
+        event: Happening,
+        run: Watched | None,
+        stimulus: list[Happening],
+        calls: bool,
+    ) -> None:
+        self._origin, self._name, self._event = origin, name, dict(event.event)
+        self._runtime = origin if run is None else run.runtime
+        self._happening, self._run, self._stimulus, self._calls = event, run, stimulus, calls
+        self.plan = origin.statement(name).plan
+        self.delivered = self.kept = False
+        self._partials: list[Partial] = []
+        self._ids: list[int] = []
+        self._streams = [0]  # those that the event passes the filters of
+
+    # ---- sending
+    def _send(self) -> None:
+        """Let the event come, and look at what that leads to."""
+        run = self._run
+        assert run is not None
+        self._partials = self._waiting()
+        run.let(self._stimulus)
+        of_type = [s for s in run.sent.values() if s.type_name == self._happening.type_name]
+        last = of_type[-len(self._stimulus) :]
+        self._event = next((s.event for s in last if s.event == self._event), self._event)
+        self.delivered = bool(run.told.delivered)
+        mine = [row for row in run.told.reached if row[EVENT] is self._event]
+        self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
+
+    def _waiting(self) -> list[Partial]:
+        runtime = self._runtime
+        if self._name not in runtime.statements or tags_of(runtime, self._name) is None:
+            return []
+        return list(partials_of(runtime, self._name).rows)
+
+    def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What was delivered."""
+        assert self._run is not None
+        for delta in self._run.told.delivered[:ROWS]:
+            yield from (("+", copied(dict(row))) for row in (delta.insert or ())[:ROWS])
+            yield from (("−", copied(dict(row))) for row in (delta.remove or ())[:ROWS])
+
+    # ---- stages
+    def stages(self) -> Iterator[Stage]:
+        """All stages, up to the first that it does not pass."""
+        for stage in self._all():
+            yield stage
+            if stage.passed is False:
+                return
+
+    def _all(self) -> Iterator[Stage]:
+        target = self.plan
+        filters = list(self._filters()) if self._pattern() is None else []  # with the variables as they were before
+        atoms = list(self._atoms()) if self._pattern() is not None else []
+        if self._run is not None:
+            self._send()
+        if self._context is not None:
+            yield self._context_stage()
+            filters = list(self._filters()) if filters else []  # now the partition is known
+        if self._pattern() is not None:
+            yield from self._pattern_stages(atoms)
+        else:
+            yield from filters
+        if isinstance(target, plan.SelectStatement) and self._run is not None:
+            yield from self._behind(target)
+        elif not isinstance(target, plan.SelectStatement):
+            yield from self._where(getattr(target, "where", None) or getattr(target, "predicate", None))
+
+    @property
+    def _context(self) -> str | None:
+        name: str | None = getattr(self.plan, "context", None)
+        return name
+
+    def _pattern(self) -> Any:
+        """The pattern that reads the event, of a statement that is no join."""
+        target = self.plan
+        return target.source.pattern if isinstance(target, plan.SelectStatement) and target.join is None else None
+
+    def _takes(self, type_name: str) -> bool:
+        return self._origin.catalog.is_a(self._happening.type_name or "", type_name)
+
+    @property
+    def _partition(self) -> Partition | None:
+        if self._context is None or self._context not in self._runtime.contexts:
+            return None
+        living = self._runtime.context(self._context).partitions.values()
+        return next((each for each in living if each.id in self._ids), None)
+
+    def _tested(self, name: str, condition: x.Expr, events: Mapping[int, Any], note: str = "") -> Stage:
+        """A condition on the event, with the values that it compares."""
+        given = {"partition": self._partition, "calls": self._calls}
+        value = ask(self._runtime, condition, events, **given)  # type: ignore[arg-type]
+        values = []
+        for leaf in leaves_of(condition):
+            found = ask(self._runtime, leaf, events, **given)  # type: ignore[arg-type]
+            if not isinstance(found, Unknown):
+                values.append((self._text(leaf), copied(found)))
+        if isinstance(value, Unknown):
+            return Stage(name, None, self._text(condition), tuple(values), note or value.reason)
+        return Stage(name, value is True, self._text(condition), tuple(values), note)
+
+    def _text(self, e: Any) -> str:
+        return written(self._origin, self._name, e)
+
+    # ---- context
+    def _context_stage(self) -> Stage:
+        context = self._origin.catalog.contexts[self._context or ""]
+        kind = f"{context.name} ({context.kind})"
+        if self._run is None:
+            return Stage("context", None, kind, note="which partitions there were is not known")
+        rows = {row["id"]: row for row in self._runtime.partitions(context.name)} if self._living(context.name) else {}
+        if not self._ids:
+            return Stage("context", False, kind, note=self._opening())
+        named = described_partition(self._runtime, context.name, rows.get(self._ids[0]))
+        values = tuple((key, value) for key, value in (named or {}).items() if key != "id")
+        ids = ", ".join(map(str, self._ids))
+        return Stage("context", True, kind, values, f"partition{'s' * (len(self._ids) > 1)} {ids}")
+
+    def _living(self, context: str) -> bool:
+        return context in self._runtime.contexts
+
+    def _opening(self) -> str:
+        """Why no partition takes the event."""
+        spec = self._origin.context(self._context or "").plan.spec
+        found = list(self._opens(spec))
+        return "; ".join(found) or "no partition takes it"
+
+    def _opens(self, spec: object) -> Iterator[str]:
+        deployments = self._origin.deployments.values()
+        source = next((d.source for d in deployments if self._context in d.contexts), "")
+
+        def text(node: Any) -> str:
+            return " ".join(source[node.span.start : node.span.end].split())
+
+        match spec:
+            case c.Nested():
+                for level, inner in spec.levels:
+                    yield from (f"{level}: {each}" for each in self._opens(inner))
+            case c.NonOverlapping():
+                yield f"no partition is open: one starts with `{text(spec.start)}`"
+            case c.Overlapping():
+                yield f"no partition is open: one is initiated by `{text(spec.initiated)}`"
+            case c.Category():
+                named = ", ".join(f"{label}: `{text(condition)}`" for label, condition in spec.categories)
+                yield f"it is of no category ({named})"
+            case plan.KeyedContextSpec() | c.Keyed() | c.Hash():
+                streams = spec.streams.streams if isinstance(spec, c.Keyed) else spec.streams
+                filters = [each.filter for each in streams if self._takes(each.event_type) and each.filter is not None]
+                said = ", ".join(f"`{text(each)}`" for each in filters)
+                yield f"the context's filter {said} rejects it" if said else "no partition of its key is open"
+
+    # ---- filters
+    def _filters(self) -> Iterator[Stage]:
+        """The conditions of the from-clause; of a join those of each stream that reads the type."""
+        if not isinstance(self.plan, plan.Reader):
+            return
+        if not isinstance(self.plan, plan.SelectStatement) or self.plan.join is None:
+            for condition in x.conjuncts(self.plan.source.filter):
+                yield self._tested("filter", condition, {0: self._event})
+            return
+        mine = [n for n, s in enumerate(self.plan.sources) if s.pattern is None and self._takes(s.event_type)]
+        tried: dict[int, list[Stage]] = {}
+        for number in mine:
+            note = f"of `{stream_name(self.plan, number)}`"
+            conditions = x.conjuncts(self.plan.sources[number].filter)
+            tried[number] = [self._tested("filter", each, {0: self._event}, note) for each in conditions]
+        self._streams = [n for n in mine if all(stage.passed is not False for stage in tried[n])]
+        for number, stages in tried.items():
+            for stage in stages:
+                lost = self._streams and number not in self._streams and stage.passed is False
+                yield replace(stage, passed=None, note=f"{stage.note}: no event for this stream") if lost else stage
+
+    def _where(self, condition: x.Expr | None) -> Iterator[Stage]:
+        for part in x.conjuncts(condition):
+            yield self._tested("where", part, {0: self._event})
+
+    # ---- patterns
+    def _atoms(self) -> Iterator[tuple[Atom, str]]:
+        for atom in self._pattern().atoms:
+            if self._takes(atom.event_type):
+                yield atom, shown_atom(atom)
+
+    def _pattern_stages(self, atoms: Sequence[tuple[Atom, str]]) -> Iterator[Stage]:
+        """For each atom of its type: whether the pattern waited for it, and which condition was false."""
+        if self._run is None:
+            for atom, _ in atoms:
+                own = [p for p in x.conjuncts(atom.filter) if not any(_of_match(part) for part in x.walk(p))]
+                for part in own:
+                    yield self._tested("filter", part, {TAKEN: self._event}, f"of {self._text(atom)}")
+            return
+        after = self._waiting()
+        if self._context is not None:
+            after = [each for each in after if each.partition in self._ids]
+            before = [each for each in self._partials if each.partition in self._ids]
+        else:
+            before = self._partials
+        begun = not before and self._context is not None  # of a new partition the pattern has just started
+        taken = sum(map(self._has_event, after)) > sum(map(self._has_event, before))
+        moved = self.kept = self.delivered or taken or (not begun and _known(after) != _known(before))
+        before = before or (after if begun else [])
+        waited = list(dict.fromkeys(each.waiting_for for each in before))
+        found: list[Stage] = []
+        for atom, shown in atoms:
+            waits = [each for each in before if each.waiting_for == shown]
+            if not waits:
+                found.append(Stage("pattern", None, self._text(atom), note="the pattern did not wait for it"))
+                continue
+            found += self._atom_stages(atom, waits)
+        text = self._text(self._pattern()) or "the pattern"
+        if moved:
+            yield from (each for each in found if each.passed is not False)
+        else:
+            yield from sorted(found, key=lambda each: each.passed is False)
+        waiting = list(dict.fromkeys(each.waiting_for for each in after))
+        note = f"waits for {', '.join(waiting)}" if waiting else "waits for nothing any more"
+        if not self.delivered:
+            if not moved and not any(each.passed is False for each in found):
+                note = f"it waits for {', '.join(waited)}" if waited else "it waits for nothing any more"
+                yield Stage("pattern", False, text, note=note)
+            elif moved:
+                yield Stage("pattern", False, text, note=f"the event is part of a match that is not complete: {note}")
+
+    def _has_event(self, partial: Partial) -> bool:
+        values = partial.events.values()
+        return any(self._event in value if isinstance(value, list) else value == self._event for value in values)
+
+    def _atom_stages(self, atom: Atom, waits: Sequence[Partial]) -> Iterator[Stage]:
+        tried: list[Stage] = []
+        for each in waits:
+            events = {TAKEN: self._event, MATCH: each.events}
+            stages = [self._tested("pattern", part, events) for part in x.conjuncts(atom.filter)]
+            failed = next((stage for stage in stages if stage.passed is False), None)
+            if failed is None:
+                yield from stages or (Stage("pattern", True, self._text(atom), note="any event of the type"),)
+                return
+            tried.append(failed)
+        first = tried[0]
+        more = f", and of {len(tried) - 1} more" if len(tried) > 1 else ""
+        note = f"`{self._text(atom)}` was waited for{more}"
+        yield Stage(first.name, False, first.text, first.values, note)
+
+    # ---- behind the filters
+    def _behind(self, target: plan.SelectStatement) -> Iterator[Stage]:
+        run = self._run
+        assert run is not None
+        if self._pattern() is None:
+            if target.join is None and not run.told.reached:
+                yield Stage("stream", False, target.source.event_type, note="another statement takes it away (@Drop)")
+                return
+            yield from self._window_stages(target)
+        if target.join is not None:
+            yield from self._join_stages(target)
+        elif self._pattern() is None:
+            where = next((n for n in plan.chain(target.root) if isinstance(n, plan.Selection)), None)
+            derived = any(isinstance(n, plan.Derived | plan.Recognize) for n in plan.chain(target.root))
+            if not derived:
+                yield from self._where(None if where is None else where.predicate)
+        if tags_of(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
+            waiting = list(dict.fromkeys(each.waiting_for for each in self._waiting()))
+            note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
+            yield Stage("match", False, "match_recognize", note=note)
+            return
+        if not self.delivered:
+            yield from self._row_stages(target)
+
+    def _window_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
+        run = self._run
+        assert run is not None
+        for number, stream in enumerate(plan.streams(target.root)):
+            windowed = [node for node in plan.chain(stream) if isinstance(node, plan.Windowed)]
+            if not windowed or number not in run.windows or number not in self._streams:
+                continue
+            text = self._text(windowed[-1]) or ", ".join(f"#{w.name}" for w in windowed[-1].windows)
+            name = f"{stream_name(target, number)}{text}" if target.join is not None else text
+            now = [row for row in run.held(number) or [] if PARTITION not in row or row[PARTITION] in self._ids]
+            entered = [row for delta in run.told.moved.get(number, ()) for row in delta.insert or ()]
+            batch = any(WINDOWS[w.name].batch for w in windowed[-1].windows if w.name in WINDOWS)
+            holds = any(row[EVENT] is self._event for row in now)
+            enters = any(row[EVENT] is self._event for row in entered)
+            self.kept = self.kept or holds
+            if enters:
+                said = f"its batch of {len(entered):,} is released" if batch else f"it enters: {len(now):,} held"
+                yield Stage("window", True, name, note=said)
+            elif holds:
+                yield Stage("window", False, name, note=f"it waits in the batch: {len(now):,} collected")
+            else:
+                yield Stage("window", False, name, note=f"the window does not take it: {len(now):,} held")
+
+    def _join_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
+        """Conditions between two streams, tried on what the other window holds."""
+        run, join = self._run, target.join
+        assert run is not None and join is not None
+        if self.delivered:
+            return
+        own = self._streams
+        where = next((n for n in plan.chain(target.root) if isinstance(n, plan.Selection)), None)
+        parts = x.conjuncts(None if where is None else where.predicate)
+        parts += [part for each in join.inputs for part in x.conjuncts(each.on)]
+        for number in range(len(target.sources)):
+            if number not in own and number in run.windows and not run.held(number):
+                yield Stage("join", False, stream_name(target, number), note="its window is empty")
+        for part in parts:
+            streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
+            for mine in [n for n in own if n in streams][:1]:
+                others = sorted(streams - {mine})
+                if not others:
+                    yield self._tested("where", part, {mine: self._event})
+                elif len(others) == 1 and others[0] in run.windows:
+                    yield self._tried(target, part, mine, others[0])
+
+    def _tried(self, target: plan.SelectStatement, part: x.Expr, mine: int, other: int) -> Stage:
+        assert self._run is not None
+        rows = (self._run.held(other) or [])[-TRIED:]
+        said = [ask(self._runtime, part, {mine: self._event, other: row[EVENT]}, calls=self._calls) for row in rows]
+        unknown = next((each for each in said if isinstance(each, Unknown)), None)
+        if unknown is not None:
+            return Stage("join", None, self._text(part), note=unknown.reason)
+        fits = sum(each is True for each in said)
+        leaves = [leaf for leaf in leaves_of(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
+        values = tuple((self._text(leaf), ask(self._runtime, leaf, {mine: self._event})) for leaf in leaves)
+        note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
+        return Stage("join", fits > 0, self._text(part), values, note)
+
+    def _row_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
+        """Having, the output clause, and what the select-clause leaves out."""
+        run = self._run
+        assert run is not None
+        self.kept = self.kept or run.aggregation is not None
+        made = [row for delta in run.told.before_output for row in delta.insert or ()]
+        passed = made
+        if run.having is not None:
+            if not made:
+                yield Stage("having", None, self._text(run.having), note="no row was made for it to test")
+                return
+            for number, condition in enumerate(run.conditions):
+                leaves = [self._text(leaf) for leaf in leaves_of(condition)]
+                row = made[-1]
+                values = tuple((leaf, row.get(f"v{number}_{place}")) for place, leaf in enumerate(leaves))
+                yield Stage("having", row.get(f"c{number}") is True, self._text(condition), values)
+            passed = [row for row in made if all(row.get(f"c{n}") is True for n in range(len(run.conditions)))]
+        if target.output is not None:
+            due = min((s["next_timer"] for s in self._runtime.state(self._name) if s["next_timer"]), default=None)
+            rows = f"{len(passed):,} row{'s' * (len(passed) != 1)} held back"
+            note = rows if due is None else f"{rows}, next due at {show(due, self._runtime.config.second)}"
+            self.kept = self.kept or bool(passed)
+            yield Stage("output", False, self._text(target.output), note=note)
+        elif target.selector == "rstream":
+            self.kept = True
+            yield Stage("select", False, "rstream", note="only rows of events that leave are delivered")
+        elif target.join is not None:
+            yield Stage("join", False, "all conditions", note="no combination of events passes all conditions")
+        else:
+            yield Stage("select", False, "the select-clause", note="no row was made")
+
+
+def _of_match(e: x.Expr) -> bool:
+    return isinstance(e, x.Prop | x.EventOf) and e.stream == MATCH
+
+
+def _known(partials: Sequence[Partial]) -> list[tuple[object, ...]]:
+    return [(p.partition, p.waiting_for, p.since, repr(p.events)) for p in partials]
+
+
+def supposed_event(type_name: str, event: Row, now: int) -> Happening:
+    """An event that would come now."""
+    return Happening((0, 0), now, type_name, event)
+
+
+def known_events(record: Arrivals, runtime: Runtime, type_names: Sequence[str]) -> list[Happening]:
+    """The events of these types that are known, oldest first."""
+    found = record.since((0, 0), set(type_names), runtime.catalog.event_types)
+    return [each for each in found if each.type_name is not None]

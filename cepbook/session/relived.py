@@ -1,0 +1,174 @@
+"""A statement with all that feeds it, run again in a runtime of its own over the latest arrivals.
+
+Each statement is deployed when it was deployed, and then what is known of the past happens: events, stops of the clock,
+assignments of variables. Functions written in Python are called again; the running statements are left alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from cepbook.engine.delta import Delta, Listener, Record, Row
+from cepbook.engine.layout import Layout, deliveries
+from cepbook.engine.runtime import Runtime, Statement
+from cepbook.lang import plan
+from cepbook.session.arrivals import Arrivals, Born, Happening
+from cepbook.spark.placement import Pipeline, pipeline
+
+
+class Relived:
+    """One statement with all that feeds it, in a runtime of its own.
+
+    `lost`: not all of its past is known; it begins at the time `begin` then with nothing.
+    """
+
+    def __init__(self, runtime: Runtime, record: Arrivals, target: plan.SelectStatement) -> None:
+        self.target = target
+        self._runtime = runtime
+        self._line = self._needed()
+        self._born = self._births(record)
+        start = min(born.place for born, _ in self._born)
+        lost = record.lost(self._line.inputs)
+        self.lost = lost is not None and lost > start
+        begin = lost if lost is not None and self.lost else start
+        self._happenings = record.since(begin, self._line.inputs, runtime.catalog.event_types)
+        first = self._happenings[0].time if self._happenings else runtime.now
+        self.begin = first if self.lost else min(born.time for born, _ in self._born)
+        if not self.lost:
+            self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
+        self._fresh = self._engine()
+
+    def _needed(self) -> Pipeline:
+        statements = [s for d in self._runtime.deployments.values() for s in d.plan.statements]
+        catalog = self._runtime.catalog
+        return pipeline(self.target.name, statements, catalog, catalog.event_types)
+
+    def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
+        """The statements that are needed, in order, with the time of their deployment."""
+        line = self._line
+        needed = {id(s) for s in (*line.readers, *line.contexts, *line.variables, *line.stores)}
+        return [
+            (record.born(deployment), s)
+            for deployment in self._runtime.deployments.values()
+            for s in deployment.plan.statements
+            if id(s) in needed
+        ]
+
+    def _assignments(self, record: Arrivals) -> list[Happening]:
+        """What was given to the variables that there are, since there are."""
+        since = {name: record.born(d).place for d in self._runtime.deployments.values() for name in d.variables}
+        return [each for each in record.assignments if each.place > since.get(each.variable or "", (0, 0))]
+
+    def _engine(self) -> Runtime:
+        source = self._runtime
+        fresh = Runtime(source.config, start=self.begin)
+        fresh.add_error_listener(lambda error: None)  # the running statement has told already
+        for name, function in source.functions.items():
+            fresh.register_function(name, function, returns=source.catalog.functions[name])
+        for event_type in source.catalog.event_types.values():
+            fresh.define(event_type, replace=True)
+        self._add_variables(fresh)
+        return fresh
+
+    def _add_variables(self, fresh: Runtime) -> None:
+        """With their first values, as nothing was lost since; else with the present ones, which then stay."""
+        source = self._runtime
+        for statement in (s for d in source.deployments.values() for s in d.plan.statements):
+            if isinstance(statement, plan.CreateVariableStatement) and statement.context is None:
+                fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+        for name, of, value, constant in source.given_variables():
+            if name not in fresh.catalog.variables:
+                fresh.define_variable(name, of, value, constant=constant)
+            if self.lost and not constant:
+                fresh.set_variable(name, source.get_variable(name))
+
+    def _deploy(self, statement: plan.StatementPlan) -> Statement | None:
+        made = self._fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+        return made.statements[0] if made.statements else None
+
+    def stimuli(self) -> Iterator[list[Happening]]:
+        """What happened, before it happens: several events are those that came together. `let` lets it happen.
+
+        Statements are deployed between, when they were deployed.
+        """
+        waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
+        for _, several in groupby(self._happenings, key=lambda each: each.place[0] if each.lot else each.place):
+            happenings = list(several)
+            while waiting and waiting[0][0].place < happenings[0].place:
+                self._bear(*waiting.popleft())
+            if happenings[0].lot:
+                yield happenings
+                continue
+            for happening in happenings:
+                yield [happening]
+        while waiting:
+            self._bear(*waiting.popleft())
+
+    def let(self, happenings: list[Happening]) -> None:
+        """Let it happen."""
+        if happenings[0].lot:
+            self._come_together(happenings)
+            return
+        for happening in happenings:
+            self._happen(happening)
+
+    def run(self) -> None:
+        """Let happen what happened, up to the present."""
+        for happenings in self.stimuli():
+            self.let(happenings)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """The clock as it is now."""
+        if self._runtime.now > self._fresh.now:
+            self._fresh.advance(self._runtime.now)
+
+    def _bear(self, born: Born, statement: plan.StatementPlan) -> None:
+        if born.time > self._fresh.now:
+            self._fresh.advance(born.time)
+        if statement is self.target:
+            self._deploy_target()
+        else:
+            self._deploy(statement)
+
+    def _deploy_target(self) -> None:
+        self._deploy(self.target)
+
+    def _happen(self, happening: Happening) -> None:
+        fresh = self._fresh
+        if happening.variable is not None:
+            fresh.set_variable(happening.variable, happening.value)
+        elif happening.type_name is not None:
+            fresh.send(happening.type_name, dict(happening.event), happening.time)
+        elif happening.time >= fresh.now:
+            fresh.advance(happening.time, stepping=happening.stepping)
+
+    def _come_together(self, happenings: list[Happening]) -> None:
+        self._fresh.advance(max(happenings[0].time, self._fresh.now))
+        events = [(each.type_name, dict(each.event)) for each in happenings if each.type_name is not None]
+        if events:
+            self._fresh.send_together(events)
+
+
+class Tap:
+    """A sink that tells of deliveries with the engine's own events, not with copies: who is who shows by identity."""
+
+    def __init__(self, layout: Layout, listener: Listener) -> None:
+        self._layout = layout
+        self._listener = listener
+
+    def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
+        """The layout says it all."""
+
+    def one(self, record: Record) -> None:
+        self.extend([*record])
+
+    def extend(self, flat: list[Any]) -> None:
+        event = self._layout.event
+        for delivery in deliveries(self._layout.records(flat)):
+            insert, remove = self._layout.sides(delivery)
+            self._listener(Delta(delivery[0][1], list(map(event, insert)), list(map(event, remove))))

@@ -1,0 +1,176 @@
+"""Answers to questions why, as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from cepbook.session.fallen import Course, Judged, Stage
+from cepbook.session.why import Fired, Piece
+from cepbook.shown import Table, counted, heading_html, table_html, table_text, time_text
+from cepbook.widgets.encode import text_of
+from cepbook.widgets.render import Frozen
+
+ROWS = 20  # of a table
+SIGNS = {True: "passed", False: "no", None: "?"}
+_BASIS = {
+    "run again": "",
+    "snapshot": "by a snapshot of the replay",
+    "now": "by what is known now",
+}
+
+
+def shown(found: Fired | Judged) -> Frozen:
+    """An answer of `Workbench.why`."""
+    return _fired(found) if isinstance(found, Fired) else _judged(found)
+
+
+def row_words(row: Mapping[str, Any]) -> str:
+    """``symbol=A  price=10.0``."""
+    return "  ".join(f"{name}={text_of(value)}" for name, value in row.items())
+
+
+class _Page:
+    """Parts below each other, in both forms."""
+
+    def __init__(self, title: str, note: str = "") -> None:
+        self._html = [heading_html(title, note)]
+        self._text = [f"{title}{f'  ({note})' if note else ''}"]
+
+    def facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Names and what they are."""
+        table = Table(("", ""), (False, False), tuple(facts))
+        name_style = "text-align:left;padding:1px 10px;opacity:.7;vertical-align:top;white-space:nowrap"
+        rows = "".join(
+            f'<tr style="background:none"><td style="{name_style}">{escape(name)}</td>'
+            f'<td style="text-align:left;padding:1px 10px;overflow-wrap:anywhere">{escape(value)}</td></tr>'
+            for name, value in facts
+        )
+        self._html.append(f'<table style="border-collapse:collapse;margin:2px 0 8px"><tbody>{rows}</tbody></table>')
+        self._text += table_text(table, limit=None).splitlines()[1:]
+
+    def table(self, title: str, table: Table) -> None:
+        self._html.append(heading_html(title) + table_html(table))
+        self._text += [title, table_text(table, limit=60)]
+
+    def notes(self, notes: Sequence[str]) -> None:
+        self._html += [f'<div style="opacity:.75">{escape(note)}</div>' for note in notes]
+        self._text += notes
+
+    def frozen(self) -> Frozen:
+        return Frozen(f"<div>{''.join(self._html)}</div>", "\n".join(self._text))
+
+
+def _fired(found: Fired) -> Frozen:
+    def at(time: int) -> str:
+        return time_text(time, second=found.second)
+
+    page = _Page(
+        f"why {found.statement} delivered {'+' if found.insert else '−'} at {at(found.time)}", _BASIS[found.basis]
+    )
+    stimulus = found.stimulus
+    cause = found.cause if stimulus is None else f"{stimulus.type_name}  {row_words(stimulus.event)}"
+    if stimulus is not None and stimulus.time is not None and stimulus.time != found.time:
+        cause = f"{found.cause}, before {cause}"
+    facts = [("row", row_words(found.row)), ("set off by", cause)]
+    facts += [("partition", row_words(found.partition))] if found.partition is not None else []
+    facts += [("group", row_words(found.group))] if found.group is not None else []
+    facts += [("then waits for", wait) for wait in found.waiting[:ROWS]]
+    page.facts(facts)
+    if found.made is not None:
+        title = f"made of {counted(found.made_total, 'event')}"
+        if found.made:
+            page.table(title + _last(found.made_total, len(found.made)), _pieces(found.made[-ROWS:], at))
+        else:
+            page.notes([title])
+    for contents in found.windows:
+        noun = "held then" if found.basis == "run again" and found.insert else "held"
+        noun = "held before" if found.basis == "run again" and not found.insert else noun
+        title = f"{contents.name}: {counted(contents.total, 'event')} {noun}"
+        if contents.events:
+            page.table(title + _last(contents.total, len(contents.events)), _rows(contents.events[-ROWS:]))
+        else:
+            page.notes([title])
+    page.notes(found.notes)
+    return page.frozen()
+
+
+def _last(total: int, known: int) -> str:
+    shown_rows = min(known, ROWS)
+    return f", the last {shown_rows}" if total > shown_rows else ""
+
+
+def _pieces(pieces: Sequence[Piece], at: Any) -> Table:
+    rows = [
+        {"": piece.tag, "time": "" if piece.time is None else at(piece.time), **_free(piece.event)} for piece in pieces
+    ]
+    return _rows(rows)
+
+
+def _free(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{name} " if name == "time" else name: value for name, value in event.items()}
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = [[row.get(name) if name in row else "" for name in names] for row in rows]
+    right = tuple(all(_number(line[i]) for line in values) for i in range(len(names)))
+    return Table(tuple(names), right, tuple(tuple(map(text_of, line)) for line in values))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _judged(found: Judged) -> Frozen:
+    at = "" if found.event.time is None else time_text(found.event.time, second=found.second)
+    what = "what would become of" if found.supposed else "what became of"
+    page = _Page(f"{what} {found.event.type_name} at {at}")
+    page.facts([("event", row_words(found.event.event))])
+    if not found.courses:
+        page.notes(["no statement reads events of this type"])
+    elif len(found.courses) == 1:
+        page.table(f"{found.courses[0].statement}: {_outcome(found.courses[0])}", _stages(found.courses[0].stages))
+        page.notes(found.courses[0].notes)
+    else:
+        page.table(f"at {counted(len(found.courses), 'statement')}", _summary(found.courses))
+    return page.frozen()
+
+
+def _outcome(course: Course) -> str:
+    rows = [f"{sign} {row_words(row)}" for sign, row in course.rows[:3]]
+    more = f", and {len(course.rows) - 3} more" if len(course.rows) > 3 else ""
+    return course.outcome + (f": {'; '.join(rows)}{more}" if rows else "")
+
+
+def _values(stage: Stage) -> str:
+    return ", ".join(f"{name} = {text_of(value)}" for name, value in stage.values)
+
+
+def _stages(stages: Sequence[Stage]) -> Table:
+    cells = tuple((s.name, SIGNS[s.passed], s.text, _values(s), s.note) for s in stages)
+    signs = tuple({True: "+", False: "−"}.get(s.passed, "") if s.passed is not None else "" for s in stages)
+    return Table(("stage", "", "condition", "values", "note"), (False,) * 5, cells, signs)
+
+
+def _summary(courses: Sequence[Course]) -> Table:
+    signs = {"delivered": "+", "fell out": "−"}
+    return Table(
+        ("statement", "", "at", "condition", "values", "note"),
+        (False,) * 6,
+        tuple(tuple(_line(course)) for course in courses),
+        tuple(signs.get(course.outcome, "") for course in courses),
+    )
+
+
+def _line(course: Course) -> Iterator[str]:
+    stage = None if course.outcome == "delivered" else course.fell_at
+    if stage is None and course.outcome == "not known":
+        stage = next((each for each in course.stages if each.passed is None), None)
+    yield course.statement
+    yield course.outcome
+    yield from ("", "") if stage is None else (stage.name, stage.text)
+    yield "" if stage is None else _values(stage)
+    rows = [f"{sign} {row_words(row)}" for sign, row in course.rows[:2]]
+    yield "; ".join([*(rows if stage is None else filter(None, [stage.note])), *course.notes])

@@ -1,0 +1,294 @@
+"""Why a row was delivered, and why none was: every answer is held to what the statement is known to do."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import EventError, UsageError
+from cepbook.session.fallen import Course
+from cepbook.session.why import Fired
+
+TYPES = """create schema Tick(symbol string, price double);
+create variable double threshold = 5.0;
+create context Per partition by symbol from Tick;
+"""
+PRICES = (("A", 8), ("A", 9), ("B", 4), ("A", 12), ("B", 33), ("A", 12), ("B", 7))
+
+
+def bench(epl: str, ticks: tuple[tuple[str, float], ...] = PRICES, *, second: int = 1000) -> Workbench:
+    found = Workbench()
+    found.run(TYPES + epl)
+    for symbol, price in ticks:
+        found.send("Tick", symbol=symbol, price=float(price))
+        found.advance(by="1 sec")
+    return found
+
+
+def stages(course: Course) -> list[tuple[str, bool | None, str]]:
+    return [(stage.name, stage.passed, stage.text) for stage in course.stages]
+
+
+def only(found: Workbench, name: str, event: object, **options: object) -> Course:
+    judged = found.why(name, event, **options)  # type: ignore[call-overload]
+    (course,) = judged.courses
+    return course
+
+
+# ---------------------------------------------------------------- rows
+@pytest.mark.parametrize("context", ["", "context Per "])
+@pytest.mark.parametrize(
+    "window",
+    [
+        "",
+        "#length(3)",
+        "#time(4 sec)",
+        "#length_batch(3)",
+        "#time_batch(3 sec)",
+        "#keepall",
+        "#groupwin(symbol)#length(2)",
+    ],
+)
+def test_the_events_of_a_group_make_its_sum(window: str, context: str) -> None:
+    draw = random.Random(len(window) + len(context))
+    ticks = tuple((draw.choice("AB"), draw.randrange(20)) for _ in range(12))
+    where = "where price != 3"
+    epl = f"@name('q') {context}select irstream symbol, sum(price) as s from Tick{window} {where} group by symbol;"
+    found = bench(epl, ticks)
+    changes = found.changes("q")
+    assert len(changes)
+    for index, (kind, symbol, total) in enumerate(zip(changes["kind"], changes["symbol"], changes["s"], strict=True)):
+        fired = found.why("q", row=index)
+        assert (fired.basis, fired.insert, fired.group) == ("run again", kind == "insert", {"symbol": symbol})
+        assert fired.made is not None
+        if kind == "remove" and not window:
+            continue  # the former sum of a stream: its events are those before the last
+        sums = sum(piece.event["price"] for piece in fired.made)
+        expected = 0.0 if total is None or total != total else total
+        assert sums == expected, (index, fired)
+        assert all(piece.event["symbol"] == symbol for piece in fired.made)
+
+
+def test_a_row_of_a_pattern_has_its_path_its_partition_and_what_is_waited_for() -> None:
+    found = bench(
+        """@name('q') context Per select a, b
+            from pattern [every a=Tick -> b=Tick(price > a.price + threshold)];"""
+    )
+    fired = found.why("q")
+    assert fired.made is not None
+    assert [(p.tag, p.time, p.event["price"]) for p in fired.made] == [("a", 2_000, 4.0), ("b", 4_000, 33.0)]
+    assert fired.partition == {"id": 1, "symbol": "B"}
+    assert fired.stimulus is not None and fired.stimulus.event == {"symbol": "B", "price": 33.0}
+    assert fired.waiting == ("a=Tick", "b=Tick(price > (a.price + threshold))")
+
+
+def test_a_row_of_match_recognize_has_its_path() -> None:
+    found = bench("""@name('q') select * from Tick match_recognize (measures A.price as low, last(B.price) as high
+        pattern (A B+ C) define B as B.price > A.price, C as C.price < A.price);""")
+    fired = found.why("q", row=0)
+    assert fired.made is not None
+    assert [(p.tag, p.event["price"]) for p in fired.made] == [("A", 8.0), ("B", 9.0), ("C", 4.0)]
+
+
+def test_a_row_of_a_join_has_one_event_of_each_stream() -> None:
+    found = bench("@name('q') select * from Tick#length(3) as x, Tick#length(4) as y where x.price < y.price;")
+    fired = found.why("q")
+    assert fired.made is not None
+    assert [(p.tag, p.event) for p in fired.made] == [("x", fired.row["x"]), ("y", fired.row["y"])]
+    assert [(w.name, w.total) for w in fired.windows] == [("x", 3), ("y", 4)]
+
+
+def test_the_clock_sets_a_row_off() -> None:
+    found = bench("@name('q') select irstream * from Tick#time(2 sec);")
+    fired = found.why("q", row=-1)
+    assert not fired.insert and fired.stimulus is None
+    assert fired.cause == "the clock, which came to 00:00:07.000"
+    assert fired.made is not None and fired.made[0].event == fired.row
+
+
+def test_a_row_until_a_time() -> None:
+    found = bench("@name('q') select symbol, price from Tick;")
+    assert found.why("q", at=3_500).row == {"symbol": "A", "price": 12.0}
+    assert found.why("q", row=0).row == {"symbol": "A", "price": 8.0}
+    with pytest.raises(UsageError, match="`q` has 7 rows in its feed: there is no row 7"):
+        found.why("q", row=7)
+    with pytest.raises(UsageError, match="`q` has delivered nothing until then"):
+        bench("@name('q') select * from Tick(price > 99);").why("q", at=100)
+
+
+def test_where_the_past_is_not_known_a_snapshot_of_the_replay_tells() -> None:
+    found = Workbench()
+    found.run("create schema T(at long, v int); @name('q') select sum(v) as s from T#length(3);")
+    events = [{"at": i * 10, "v": i} for i in range(6_000)]
+    replay = found.replay(events, type="T", time="at", keep=1_000)
+    replay.run()
+    fired = found.why("q", at=30_000)
+    assert (fired.basis, fired.row) == ("snapshot", {"s": 2_999 + 2_998 + 3_000})
+    assert [e["v"] for e in fired.windows[0].events] == [2_998, 2_999, 3_000]
+    late = found.why("q")
+    assert [e["v"] for e in late.windows[0].events] == [5_997, 5_998, 5_999]
+
+
+def test_where_nothing_tells_it_is_said_that_this_is_the_present() -> None:
+    found = Workbench()
+    found.run("create schema T(at long, v int); @name('q') select sum(v) as s from T#length(3);")
+    found.replay([{"at": i * 10, "v": i} for i in range(6_000)], type="T", time="at").run()
+    fired = found.why("q", at=30_000)
+    assert (fired.basis, fired.made, fired.cause) == ("now", None, "not known")
+    assert fired.notes[0] == "not all events are known any more, so that the row cannot be made again"
+    assert [e["v"] for e in fired.windows[0].events] == [5_997, 5_998, 5_999]
+
+
+def test_python_functions_are_called_on_request_only() -> None:
+    found = Workbench()
+    called: list[float] = []
+
+    @found.function
+    def doubled(price: float) -> float:
+        called.append(price)
+        return 2 * price
+
+    found.run(TYPES + "@name('q') select sum(price) as s from Tick(doubled(price) > 5)#length(2);")
+    found.send("Tick", symbol="A", price=4.0)
+    found.send("Tick", symbol="A", price=1.0)
+    before = len(called)
+    fired, course = found.why("q"), only(found, "q", -1)
+    assert len(called) == before
+    assert (fired.basis, course.outcome) == ("now", "not known")
+    assert "it calls the Python function `doubled`: not run again unless asked (calls=True)" in fired.notes
+    assert stages(course)[0] == ("filter", None, "doubled(price) > 5")
+    assert only(found, "q", -1, calls=True).outcome == "fell out"
+    assert found.why("q", calls=True).basis == "run again"
+    assert len(called) > before
+
+
+# ---------------------------------------------------------------- events
+def test_a_filter_tells_which_condition_was_false_and_what_it_compared() -> None:
+    found = bench("@name('q') select * from Tick(price > threshold and symbol != 'Z');")
+    course = only(found, "q", 3)
+    assert course.outcome == "fell out"
+    assert course.fell_at is not None
+    assert (course.fell_at.text, course.fell_at.values) == ("price > threshold", (("price", 4.0), ("threshold", 5.0)))
+    supposed = only(found, "q", {"symbol": "Z", "price": 6})
+    assert stages(supposed) == [("filter", True, "price > threshold"), ("filter", False, "symbol != 'Z'")]
+
+
+def test_the_variable_has_the_value_that_it_had_then() -> None:
+    found = bench("@name('q') select * from Tick(price > threshold);")
+    found.set("threshold", 100.0)
+    assert only(found, "q", 1).outcome == "delivered"
+    assert only(found, "q", {"symbol": "A", "price": 8}).outcome == "fell out"
+
+
+def test_a_where_clause_over_a_window() -> None:
+    course = only(bench("@name('q') select * from Tick#length(2) where price > threshold;"), "q", 3)
+    assert course.outcome == "kept"
+    assert stages(course) == [("window", True, "#length(2)"), ("where", False, "price > threshold")]
+
+
+def test_a_window_that_refuses_and_one_that_collects() -> None:
+    found = bench("@name('q') select * from Tick#firstlength(2); @name('b') select * from Tick#length_batch(3);")
+    refused, collected = only(found, "q", -1), only(found, "b", -1)
+    assert (refused.outcome, refused.stages[-1].note) == ("fell out", "the window does not take it: 2 held")
+    assert (collected.outcome, collected.stages[-1].note) == ("kept", "it waits in the batch: 1 collected")
+    assert only(found, "b", 6).outcome == "delivered"
+
+
+def test_having_with_its_aggregates() -> None:
+    epl = """@name('q') select symbol, avg(price) as p from Tick#length(3)
+        group by symbol having avg(price) > 10 and count(*) > 1;"""
+    course = only(bench(epl), "q", 2)
+    assert stages(course)[1:] == [("having", False, "avg(price) > 10")]
+    assert course.stages[-1].values == (("avg(price)", 8.5),)
+    assert only(bench(epl), "q", 6).outcome == "delivered"
+
+
+def test_an_output_clause_holds_back() -> None:
+    found = bench("@name('q') select * from Tick output every 10 sec;")
+    course = only(found, "q", 1)
+    assert (course.outcome, course.stages[-1].name) == ("kept", "output")
+    assert course.stages[-1].note == "1 row held back, next due at 00:00:10.000"
+
+
+def test_contexts_without_a_partition() -> None:
+    found = bench(
+        """create schema Go(id string);
+        create context Open start Go end after 1 sec;
+        create context Sorted group by price < 5 as low, group by price > 20 as high from Tick;
+        @name('q') context Open select * from Tick;"""
+    )
+    course = only(found, "q", 1)
+    assert (course.outcome, course.stages[0].note) == ("fell out", "no partition is open: one starts with `Go`")
+    found.run("@name('c') context Sorted select * from Tick;", cell="c")
+    lost = only(found, "c", {"symbol": "A", "price": 10})
+    assert lost.stages[0].note == "it is of no category (low: `price < 5`, high: `price > 20`)"
+    taken = only(found, "c", {"symbol": "A", "price": 1})
+    assert (taken.outcome, taken.stages[0].values) == ("delivered", (("label", "low"),))
+
+
+def test_a_pattern_that_waits_for_something_else() -> None:
+    found = bench(
+        """@name('q') context Per select *
+            from pattern [every (a=Tick(price > 10) -> b=Tick(price < a.price))];"""
+    )
+    first = only(found, "q", 1)
+    assert (first.outcome, first.stages[-1].values) == ("fell out", (("price", 8.0),))
+    assert first.stages[-1].note == "`a=Tick(price > 10)` was waited for"
+    fourth = only(found, "q", 4)
+    assert fourth.outcome == "kept"
+    assert fourth.stages[-1].note.endswith("waits for b=Tick(price < a.price)")
+    sixth = only(found, "q", 6)
+    assert sixth.fell_at is not None
+    assert sixth.fell_at.values == (("price", 12.0), ("a.price", 12.0))
+
+
+def test_a_join_tells_which_condition_no_partner_meets() -> None:
+    found = bench(
+        """@name('q') select * from Tick(symbol = 'A')#length(2) as x, Tick(symbol = 'B')#length(2) as y
+            where y.price > x.price + 90;"""
+    )
+    course = only(found, "q", -1)
+    assert course.fell_at is not None
+    assert course.fell_at.note == "true of 0 of 2 events of `x`"
+
+
+def test_all_statements_that_read_the_event() -> None:
+    found = bench(
+        """@name('q') select * from Tick(price > 99); @name('r') select * from Tick;
+            on Tick(price > 50) set threshold = 1;"""
+    )
+    judged = found.why(None, "Tick")
+    assert [(c.statement, c.outcome) for c in judged.courses] == [
+        ("q", "fell out"),
+        ("r", "delivered"),
+        ("stmt_4", "fell out"),
+    ]
+    assert judged.to_dict()["event"]["event"] == {"symbol": "B", "price": 7.0}
+
+
+def test_nothing_changes() -> None:
+    found = bench("""@name('q') context Per select * from pattern [every a=Tick -> b=Tick(price > a.price)];
+        @name('r') select sum(price) as s from Tick#length(3) having sum(price) > 20;""")
+    before = found._snapshot(feeds=True)
+    found.why("q"), found.why("r"), found.why(None, -1), found.why("r", {"symbol": "A", "price": 1})
+    assert found._snapshot(feeds=True) == before
+    assert found.past().events == len(PRICES)
+
+
+def test_what_cannot_be_asked() -> None:
+    found = bench("@name('q') select * from Tick;")
+    with pytest.raises(UsageError, match="no statement `qq`"):
+        found.why("qq")
+    with pytest.raises(UsageError, match="why of which statement, or of which event"):
+        found.why()  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="events are counted from 1"):
+        found.why("q", 0)
+    with pytest.raises(UsageError, match="there is no event number 8: 7 came"):
+        found.why("q", 8)
+    with pytest.raises(UsageError, match="needs its type"):
+        found.why(None, {"symbol": "A"})
+    with pytest.raises(EventError):
+        found.why("q", {"symbl": "A"})
+    assert isinstance(found.why("q"), Fired)
