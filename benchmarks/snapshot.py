@@ -31,12 +31,21 @@ PARTITIONED = {
     "context, sums": "context Each select count(*) as n, sum(x) as t from Tick",
     "context, last ten": "context Each select x from Tick#length(10)",
 }
+CONTEXTS = {
+    "partition by": "partition by k from Tick",
+    "coalesce by": "coalesce by hash_code(k) from Tick granularity 100",
+    "group": ", ".join(f"group k = {k} as c{k}" for k in range(100)) + " from Tick",
+    "initiated by an event, terminated with time": "initiated by distinct(k) Tick as t terminated after 1 hour",
+    "initiated by an event, terminated by a pattern": "initiated by distinct(k) Tick as t "
+    "terminated by pattern [Tick(k = t.k, x > 2)]",
+    "nested, keys in a span": "context S start @now end after 1 hour, context K partition by k from Tick",
+}
 
 
-def filled(select: str, count: int, keys: int) -> Runtime:
+def filled(select: str, count: int, keys: int, schema: str = SCHEMA) -> Runtime:
     draw = random.Random(1)
     runtime = Runtime()
-    runtime.deploy(f"{SCHEMA}@name('s') {select}")
+    runtime.deploy(f"{schema}@name('s') {select}")
     send = runtime.sender("Tick")
     for i in range(count):
         send({"k": i % keys, "x": draw.random(), "s": f"s{i % 100}"})
@@ -90,9 +99,10 @@ def main() -> None:
     for name, select in PARTITIONED.items():
         found = measured(select, 10 * options.partitions, options.partitions)
         show(f"  {name}", *((a - b) / options.partitions for a, b in zip(found, empty, strict=True)))
-    print("one partition alone")
-    for name, select in PARTITIONED.items():
-        runtime = filled(select, 1000, 100)
+    print("one of 100 partitions alone, its last ten events")
+    for name, context in CONTEXTS.items():
+        schema = SCHEMA.replace("partition by k from Tick", context)
+        runtime = filled(PARTITIONED["context, last ten"], 1000, 100, schema)
         data = runtime.snapshot(partition=("Each", 7))
         save = best(lambda runtime=runtime: runtime.snapshot(partition=("Each", 7)))
         show(f"  {name}", len(data), save, best(lambda runtime=runtime, data=data: runtime.restore_partition(data)))

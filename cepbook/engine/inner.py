@@ -74,24 +74,30 @@ class StoreLooker:
                     self._statement.failed(failure)
 
     def _change(self, state: Any, partition: Any, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        self._program["on_change"](state[self._place], entered, left, _base(partition), self._statement.now)
+        base = self._base(partition)
+        self._program["on_change"](state[self._place], entered, left, base, self._statement.now)
+
+    def _base(self, partition: Any) -> int:
+        """What is added to the numbers of rows, so that those of different partitions differ."""
+        return 0 if partition is None or self._divided else int(partition.id) << _FAR
 
     def held(self, state: Any) -> list[tuple[int, list[Item]]]:
         """What the store holds for a state: (what tells its partition apart, rows)."""
         states = [held for _, held in self.store.owner.states() if held is not None]
         if self._divided:
             states = [held for held in states if held[0] is state[0]]
-        return [(_base(held[0]), self.store.stored([held])) for held in states]
+        return [(self._base(held[0]), self.store.stored([held])) for held in states]
 
     def fill(self, state: Any) -> None:
         """Begin with what the store holds."""
         for base, rows in self.held(state) if self._told else ():
             self._program["on_change"](state[self._place], rows, (), base, self._statement.now)
 
-
-def _base(partition: Any) -> int:
-    """What is added to the numbers of rows, so that those of different partitions differ."""
-    return 0 if partition is None else int(partition.id) << _FAR
+    def refill(self, state: Any) -> None:
+        """The state comes from elsewhere: of stores that are not of its context it has what these hold here."""
+        if self._told and not self._divided:
+            state[self._place] = self._program["new_state"](state[0], self._statement.now)
+            self.fill(state)
 
 
 class Inner:
@@ -152,6 +158,11 @@ class Inner:
         """Begin a state of the statement with what the stores hold."""
         for looker in self._lookers:
             looker.fill(state)
+
+    def refill(self, state: Any) -> None:
+        """A state of the statement comes from elsewhere."""
+        for looker in self._lookers:
+            looker.refill(state)
 
     # -------------------------------------------------------------- events
     def retained(self, state: Any) -> int:

@@ -81,6 +81,16 @@ class Member(Protocol):
     def opened(self, partition: Any) -> None:
         """A partition was allocated while the context was active, and has all its states."""
 
+    @property
+    def bound_elsewhere(self) -> str | None:
+        """What of another place agrees with its states in all partitions; None: each may go its own way."""
+
+    def alarms(self, partition: Any) -> list[tuple[int, int]]:
+        """The timers of its state in a partition."""
+
+    def admitted(self, partition: Any, alarms: Iterable[tuple[int, int]]) -> None:
+        """A partition came from elsewhere with its state, which had these timers."""
+
     def reading(self, type_name: str) -> Reading | None:
         """How the statement takes events of a type; None if it does not read the type."""
 

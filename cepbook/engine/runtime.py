@@ -548,7 +548,7 @@ class Runtime:
 
     # -------------------------------------------------------------- snapshots
     def snapshot(self, partition: tuple[str, int] | None = None) -> bytes:
-        """All but listeners and functions; or one partition, (context, id), of a plain ``partition by``.
+        """All but listeners and functions; or one context partition, (context, id).
 
         Errors: SnapshotError naming who holds a value that cannot be saved; UsageError for no such partition.
         """

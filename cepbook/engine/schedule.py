@@ -2,8 +2,8 @@
 
 A path is ``(partition id, place)``; without a context the id is 0. The place is `WINDOW`, `OUTPUT`, or `PATTERN` and
 up, one for each pattern of a join, or `SUBQUERY` and up. At one instant the windows of a state come before its output,
-that before its patterns, and windows of subqueries come last (recorded: outer_expiry_and_subquery_expiry). Nothing here
-is state: ``rearm`` makes it anew from what the states say is due.
+that before its patterns, and windows of subqueries come last (recorded: outer_expiry_and_subquery_expiry). States say
+what of them is due as well: what a failure kept from being armed is found so (`mend`).
 """
 
 from __future__ import annotations
@@ -98,19 +98,18 @@ class Schedule(Timers):
         self._states[0] = state
         self.arm(_ONE_VIEW, due)
 
-    def rearm(self) -> None:
-        """Make all timers anew from the states."""
-        self.clear()
-        self._states.clear()
-        self._inner.clear()
-        for _, state in self._statement.states():
-            self.arm_state(state)
+    def alarms(self, state: Any) -> list[tuple[int, int]]:
+        """(place, when it is due) of all timers of a state: also early ones, at which nothing happens."""
+        id_ = _id_of(state)
+        last = PATTERN + len(self._matchings)
+        places = (*range(last), *(SUBQUERY + number for number, _ in self._timed))
+        found = [(place, self.at((id_, place))) for place in places]
+        return [(place, due) for place, due in found if due < NEVER]
 
-    def arm_state(self, state: Any) -> None:
-        """Make the timers of a state from what it says is due."""
-        for place, due in self.dues(state):
-            if due < NEVER:
-                self._arm_place(due, state, place)
+    def resume(self, state: Any, alarms: Iterable[tuple[int, int]]) -> None:
+        """Set the timers of a state that comes from elsewhere, as `alarms` told of them there."""
+        for place, due in alarms:
+            self._arm_place(due, state, place)
 
     def _arm_place(self, due: int, state: Any, place: int) -> None:
         if place < SUBQUERY:

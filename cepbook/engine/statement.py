@@ -206,6 +206,18 @@ class Statement(Storing):
             matching.add(state)
         return state
 
+    def alarms(self, partition: Partition) -> list[tuple[int, int]]:
+        """The timers of the state in `partition`: (place, when it is due)."""
+        return self.timed.alarms(self.state_of(partition))
+
+    def admitted(self, partition: Partition, alarms: Iterable[tuple[int, int]]) -> None:
+        """A partition came from elsewhere with its state and timers: what is derived from it is made."""
+        state = self.state_of(partition)
+        if self.owned is not None:
+            self.owned.begun(state)
+        self.inner.refill(state)
+        self.timed.resume(state, alarms)
+
     def opened(self, partition: Partition) -> None:
         """A partition was allocated: what a statement without from-clause delivers, once for each."""
         if self.steps.source.nothing:

@@ -110,12 +110,25 @@ class Storing:
         held = {number: self.stored_of(partition.states[slot], number) for number in self.stores}
         self.looks.begins(held, partition)
         for number in self.stores:
-            self.guarded(partial(self._begin_with, held), number, (partition,))
+            if self._on_change(number) in self.program.namespace:  # a table that is joined is looked into
+                self.guarded(partial(self._begin_with, held), number, (partition,))
 
     def _begin_with(self, held: Mapping[int, list[Item]], number: int, state: Any) -> None:
         """A new state of a partition takes what the store that is input `number` holds."""
         self.looks.told(number, None)
         self.program[self._on_change(number)](state, held[number], (), self.now)
+
+    @property
+    def bound_elsewhere(self) -> str | None:
+        """What is not of its context, and agrees with its states in all partitions; None: nothing is."""
+        assert self.context is not None
+        for store in self.stores.values() if self.fills else ():
+            if store.type.kind == "window" and store.type.context != self.context.name:
+                return f"holds the rows of named window `{store.name}`"
+        into = self.steps.into
+        if into is not None and into.store.context != self.context.name:
+            return f"feeds table `{into.store.name}`"
+        return None
 
     def _on_change(self, number: int) -> str:
         """The function of the program that takes changes of the store that is input `number`."""

@@ -228,42 +228,6 @@ def test_dropped_statements_are_not_kept_by_timers_that_are_still_ahead(runtime:
     assert [dropped() for dropped in found] == [None] * 100
 
 
-@pytest.mark.parametrize(
-    "epl",
-    [
-        "select rstream x from E#time(1 sec)",
-        "select x, sum(x) from E#time(1 sec)",
-        "select rstream x from E#groupwin(x)#time(1 sec)",
-        "select x from E#time_batch(1 sec)",
-        "select x from E#groupwin(x)#time_batch(1 sec)",
-        "select sum(x) from E#time_batch(1 sec) group by x",
-        "select irstream x from E#time(1 sec)#length(2)",
-        "select x from E#time(3 sec) output every 1 sec",
-        "select * from pattern [every a=E -> timer:interval(1 sec)]",
-        "context C select rstream x from E#time(1 sec)",
-        "context C select irstream x from E#time(3 sec) output last every 1 sec",
-    ],
-)
-def test_timers_can_be_made_anew_from_the_states(runtime: Runtime, epl: str) -> None:
-    runtime.deploy("create context C partition by x from E")
-    told = []
-    for rearmed in (False, True):
-        deployed = runtime.deploy(f"@name('s') {epl}")
-        recorder = recorded(runtime, "s")
-        start = runtime.now
-        for x in (1, 2, 1):
-            runtime.send("E", {"x": x})
-            runtime.advance(runtime.now + 300)
-        if rearmed:
-            runtime.statement("s").timed.rearm()
-        runtime.advance(start + 20_000, stepping=True)
-        told.append([(time - start, insert, remove) for time, insert, remove in recorder.deltas])
-        runtime.undeploy(deployed.id)
-        runtime.advance(runtime.now + 1_000_000 - runtime.now % 1_000_000)
-    assert told[0] == told[1]
-    assert told[0]
-
-
 def test_stepping_ends_where_something_is_due_at_each_advance() -> None:
     runtime = Runtime()
     runtime.deploy(

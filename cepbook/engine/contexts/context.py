@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.selectors import Identity
 from cepbook.engine.contexts.tally import Tally
@@ -74,6 +75,19 @@ class Context(Protocol):
 
     def end_partition(self, id_: int) -> bool:
         """End a partition by hand, as a condition would. Whether there is one with this id."""
+
+    def around(self, partition: Partition) -> tuple[list[Held], dict[str, Node]]:
+        """What of the context belongs to a partition, for `admit` of another runtime, and the nodes that it may refer
+        to, by name.
+        """
+
+    def stand_ins(self) -> dict[str, Node]:
+        """What takes the places of these nodes."""
+
+    def admit(self, partition: Partition, around: Sequence[Held], nodes: Mapping[str, Node]) -> None:
+        """Put in a partition that has its states, in place of the one that is alike, under its own id if that is free.
+        `nodes` are `stand_ins`, to which its states and `around` refer.
+        """
 
     def describe(self) -> list[dict[str, Any]]:
         """The live partitions with their built-in properties, by id."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.contexts.context import Columnar
+from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.roster import Roster, place_of, shown
@@ -186,21 +187,30 @@ class KeyedContext:
         self._roster.opened(partition)
         return partition
 
-    def admit(self, partition: Partition) -> None:
+    def around(self, partition: Partition) -> tuple[list[Held], dict[str, Node]]:
+        """Nothing but its key is beside a partition."""
+        return [], {}
+
+    def stand_ins(self) -> dict[str, Node]:
+        """As of `Context`."""
+        return {}
+
+    def admit(self, partition: Partition, around: Sequence[Held], nodes: Mapping[str, Node]) -> None:
         """Put in a partition that has its states, in place of the one of its key, under its own id if that is free."""
         former = self.partitions.pop(partition.place, None)
         if former is not None:
             former.ended = True
-            for member in self.statements:
-                if member is not None:
-                    member.forget(former)
+            self._roster.forget(former)
             self._tell("deallocated", former)
-        if any(each.id == partition.id for each in self.partitions.values()):
+        behind = self.partitions and partition.id <= next(reversed(self.partitions.values())).id
+        if behind and any(each.id == partition.id for each in self.partitions.values()):
             partition.id = self._next_id
         self._next_id = max(self._next_id, partition.id + 1)
-        found = sorted((*self.partitions.values(), partition), key=lambda each: each.id)
-        self.partitions.clear()
-        self.partitions.update((each.place, each) for each in found)
+        self.partitions[partition.place] = partition
+        if behind:
+            found = sorted(self.partitions.values(), key=lambda each: each.id)
+            self.partitions.clear()
+            self.partitions.update((each.place, each) for each in found)
         self._tell("allocated", partition)
 
     def _shows(self, place: int, readers: Sequence[tuple[Member, Reading]]) -> Handler:

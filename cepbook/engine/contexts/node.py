@@ -57,6 +57,25 @@ class Node(State):
             self.below.leaves(round_, found)
 
 
+class Held(State):
+    """What a node has beside what is below it, on its way to another tree: its `key` and `properties`, when its `timer`
+    is `due`, its `matcher`. A timer may be `lost` to a statement with ``@Drop``. `waiting` is the same of what the
+    branch below waits for.
+    """
+
+    __slots__ = ("due", "key", "lost", "matcher", "properties", "timer", "waiting")
+
+    def __init__(self, node: Node) -> None:
+        self.key = node.key
+        self.properties = node.properties
+        self.due = node.due
+        self.timer = node.timer
+        self.lost = node.due < NEVER and node.branch.tree.timed.at(node.timer) >= NEVER
+        self.matcher = node.matcher
+        waits = None if node.below is None else node.below.stand_in()
+        self.waiting = None if waits is None else Held(waits)
+
+
 class Match(State):
     """A condition came true: the `properties` that it gives, and what the statements are shown of it.
 
@@ -217,6 +236,35 @@ class Branch(State, ABC):
             if node.below is not None:
                 node.below.drop()
         self.children.clear()
+
+    # -------------------------------------------------------------- nodes from elsewhere
+    def stand_in(self) -> Node | None:
+        """The node on whose behalf it observes what begins others, if it does."""
+        return None
+
+    def resume(self, waiting: Node, held: Held | None) -> None:
+        """`open`, below a node from elsewhere, where the branch observed this on behalf of `waiting`."""
+        self.open()
+
+    def alike(self, held: Held) -> Node | None:
+        """The live node in whose place a node from elsewhere comes."""
+        return self.children.get(held.key)
+
+    def adopt(self, node: Node, held: Held) -> None:
+        """Take in a node from elsewhere: what is observed on its behalf goes on. Those of partitions stand by id."""
+        node.branch, node.key, node.properties = self, held.key, held.properties
+        last = next(reversed(self.children.values()), None)
+        self.children[node.key] = node
+        behind = last is not None and (node.id or 0) < (last.id or 0)
+        if behind:
+            found = sorted(self.children.items(), key=lambda each: each[1].id or 0)
+            self.children.clear()
+            self.children.update(found)
+        self.goes_on(node, held, behind)
+
+    def goes_on(self, node: Node, held: Held, behind: bool) -> None:
+        """Observe on behalf of `node`, which came from elsewhere and may not be the last one, what ends it."""
+        return None
 
     def leaves(self, round_: Round, found: list[Partition]) -> None:
         """Collect the context partitions below that an event belongs to."""

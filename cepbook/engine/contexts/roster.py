@@ -55,6 +55,12 @@ class Roster:
             if statement is not None:
                 statement.end(partition, self._clock.now)
 
+    def forget(self, partition: Partition) -> None:
+        """A partition is no more, and nobody is told of its end."""
+        for statement in self.members:
+            if statement is not None:
+                statement.forget(partition)
+
     def settle(self) -> None:
         """The context failed: the timers of its statements are made right."""
         for statement in self.members:

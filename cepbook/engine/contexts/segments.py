@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from cepbook.engine.contexts.ending import EndingBranch
 from cepbook.engine.contexts.forms import EventForm, Stream
 from cepbook.engine.contexts.node import Branch, Node
-from cepbook.engine.contexts.watch import ENDS, watch
 from cepbook.lang import contexts as c
 
 if TYPE_CHECKING:
-    from cepbook.engine.contexts.levels import Level, Look
+    from cepbook.engine.contexts.levels import Look
     from cepbook.engine.contexts.round import Round
 
 _NONE: tuple[Node, ...] = ()
 
 
-class DividedBranch(Branch):
+class DividedBranch(EndingBranch):
     """Events of a listed type belong to one node at most, those of other types to all."""
 
     __slots__ = ()
@@ -44,11 +44,7 @@ class KeyedBranch(DividedBranch):
     listed streams apply to what statements are shown and to what allocates, not to conditions (recorded).
     """
 
-    __slots__ = ("ends",)
-
-    def __init__(self, level: Level, parent: Node | None) -> None:
-        super().__init__(level, parent)
-        self.ends = watch(self, level.form.ends, ENDS)
+    __slots__ = ()
 
     def on_event(self, round_: Round) -> None:
         look = self.level.look(round_)
@@ -92,11 +88,7 @@ class KeyedBranch(DividedBranch):
     def begun(self, node: Node) -> None:
         if self.ends is not None:
             node.properties.update(dict.fromkeys(self.level.hidden))
-            self.ends.add(node, self.tree.now)
-
-    def left(self, node: Node) -> None:
-        if self.ends is not None:
-            self.ends.remove(node)
+        super().begun(node)
 
 
 class HashBranch(DividedBranch):

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.contexts.ending import EndingBranch
 from cepbook.engine.contexts.forms import EventForm, NowForm, TimeForm
-from cepbook.engine.contexts.node import Branch, Match, Node
-from cepbook.engine.contexts.watch import BEGINS, ENDS, PatternWatch, TimeWatch, Watch, watch
+from cepbook.engine.contexts.node import Held, Match, Node
+from cepbook.engine.contexts.watch import BEGINS, PatternWatch, TimeWatch, Watch, watch
 from cepbook.lang import contexts as c
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 _BY_TIME = Match({}, False)
 
 
-class TimedBranch(Branch):
+class TimedBranch(EndingBranch):
     """What spans have in common: a condition that begins nodes, waited for by `waiting`, and one that ends them."""
 
-    __slots__ = ("begins", "ends", "waiting")
+    __slots__ = ("begins", "waiting")
 
     def __init__(self, level: Level, parent: Node | None) -> None:
         super().__init__(level, parent)
@@ -29,7 +30,6 @@ class TimedBranch(Branch):
         found = watch(self, begins, BEGINS)
         assert found is not None
         self.begins: Watch = found
-        self.ends = watch(self, level.form.ends, ENDS)
         self.waiting: Node | None = None
 
     def routed(self, round_: Round) -> Iterable[Node]:
@@ -52,13 +52,14 @@ class TimedBranch(Branch):
         names = dict.fromkeys((*self.level.form.begins[0].names, *self.level.hidden))
         return {"startTime": self.tree.now, "endTime": None, **names, **match.properties}
 
-    def begun(self, node: Node) -> None:
-        if self.ends is not None:
-            self.ends.add(node, self.tree.now)
+    def stand_in(self) -> Node | None:
+        return self.waiting
 
-    def left(self, node: Node) -> None:
-        if self.ends is not None:
-            self.ends.remove(node)
+    def resume(self, waiting: Node, held: Held | None) -> None:
+        if held is not None:
+            self.waiting = waiting
+            waiting.branch = self
+            self.begins.resume(waiting, held)
 
     def finish(self) -> None:
         self.stop_waiting()
@@ -89,6 +90,10 @@ class SpanBranch(TimedBranch):
                 return
         for match in self.begins.at_once(self.waiting, self.tree.now)[:1]:
             self._start(match)
+
+    def adopt(self, node: Node, held: Held) -> None:
+        self.stop_waiting()
+        super().adopt(node, held)
 
     def _start(self, match: Match) -> Node | None:
         self.stop_waiting()
@@ -156,6 +161,21 @@ class OverlappingBranch(TimedBranch):
         if isinstance(self.begins, PatternWatch):  # a time that is there already waits for the next advance (recorded)
             for match in self.begins.at_once(self.waiting, self.tree.now):
                 self._initiate(match)
+
+    def alike(self, held: Held) -> Node | None:
+        node = super().alike(held)
+        if node is None or self.level.form.distinct is not None:
+            return node
+        started = ("startTime", *self.level.form.begins[0].names)  # numbers alone tell nothing of other trees' nodes
+        return node if all(node.properties.get(name) == held.properties.get(name) for name in started) else None
+
+    def adopt(self, node: Node, held: Held) -> None:
+        if self.level.form.distinct is None:
+            self._serial = max(self._serial, held.key)
+            if held.key in self.children:
+                self._serial += 1
+                held.key = self._serial
+        super().adopt(node, held)
 
     def _initiate(self, match: Match) -> Node | None:
         """A new node, unless one of the same distinct key lives."""

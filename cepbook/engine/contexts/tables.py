@@ -37,6 +37,13 @@ class Tables(State):
         for slot in list(self._by_slot):
             self._add(slot, partition)
 
+    def sort(self, partition: Partition) -> None:
+        """A partition has come, and its id is not the highest."""
+        for slot, key in (partition.found_by or {}).items():
+            if slot in self._by_slot:
+                table = self._by_slot[slot][1]
+                table[key] = dict(sorted(table[key].items()))
+
     def _add(self, slot: int, partition: Partition) -> None:
         known = self._by_slot.get(slot)
         if known is None:

@@ -7,14 +7,14 @@ place in the order; what ends one is not shown to them; statements of an ending 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.forms import TreeForm
 from cepbook.engine.contexts.levels import Level, levels, visible
-from cepbook.engine.contexts.node import Branch, Node
+from cepbook.engine.contexts.node import Branch, Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.roster import Roster, place_of, shown
@@ -280,6 +280,78 @@ class Tree:
             self._guarded(lambda: partition.place.branch.dismiss(partition.place))
         return partition is not None
 
+    # -------------------------------------------------------------- partitions from elsewhere
+    def around(self, partition: Partition) -> tuple[list[Held], dict[str, Node]]:
+        """What there is of the nodes that `partition` is in, outermost first; these and what stands in, by name."""
+        nodes = _path(partition.place)
+        named = {f"node {depth}": node for depth, node in enumerate(nodes)}
+        for depth, node in enumerate(nodes):
+            waiting = None if node.below is None else node.below.stand_in()
+            if waiting is not None:
+                named[f"waiting {depth}"] = waiting
+        return [Held(node) for node in nodes], named
+
+    def stand_ins(self) -> dict[str, Node]:
+        """Fresh nodes by the names of `around`."""
+        assert self._root is not None
+        level: Level | None = self._levels
+        found: dict[str, Node] = {}
+        while level is not None:
+            found[f"node {level.depth}"] = Node(self._root, None, {})
+            found[f"waiting {level.depth}"] = Node(self._root, None, {})
+            level = level.inner
+        return found
+
+    def admit(self, partition: Partition, around: Sequence[Held], nodes: Mapping[str, Node]) -> None:
+        """Put in a partition that has its states, in place of the one that is alike, under its own id if that is free.
+
+        Nodes of outer levels that live here stay as they are; those that do not come with it.
+        """
+        branch = self._root
+        for depth, held in enumerate(around):
+            assert branch is not None
+            inner = branch.level.inner
+            live = branch.alike(held)
+            node = nodes[f"node {depth}"]
+            if inner is None:
+                self._replace(live, node, partition)
+                branch.adopt(node, held)
+            elif live is not None:
+                node = live
+            else:
+                branch.adopt(node, held)
+                node.below = inner.branch(node)
+                node.below.resume(nodes[f"waiting {depth}"], held.waiting)
+            branch = node.below
+        partition.properties = node.properties
+        if node.branch.level.nested:
+            partition.properties = {each.name: each.properties for each in _path(node)}
+            node.properties["id"] = partition.id
+        behind = self.partitions and partition.id < next(reversed(self.partitions))
+        self.partitions[partition.id] = partition
+        if behind:
+            self.partitions = dict(sorted(self.partitions.items()))
+        self._tables.open(partition)
+        self._tables.sort(partition)
+        self._tell("allocated", partition)
+
+    def _replace(self, live: Node | None, node: Node, partition: Partition) -> None:
+        """`node` becomes that of `partition`, `live` is no more."""
+        if live is not None:
+            former = live.partition
+            assert former is not None
+            former.ended = live.ended = True
+            live.branch.left(live)
+            del live.branch.children[live.key]
+            del self.partitions[former.id]
+            self._tables.close(former)
+            self._roster.forget(former)
+            self._tell("deallocated", former)
+        if partition.id in self.partitions:
+            partition.id = self._next_id
+        self._next_id = max(self._next_id, partition.id + 1)
+        partition.place, partition.found_by, node.partition = node, None, partition
+
     def describe(self) -> list[dict[str, Any]]:
         """The live partitions with their built-in properties, by id."""
         return [_described(partition) for partition in self.partitions.values()]
@@ -309,6 +381,17 @@ class Tree:
             owner.timer = watch.branch.level.depth, watch.rank, self._serial
             self._waiting[owner.timer] = watch, owner
             self.timed.arm(owner.timer, due)
+
+    def resume(self, watch: Watch, owner: Node, held: Held) -> None:
+        """`arm` for a node from elsewhere: at its place among the timers, if that is free, unless the timer is lost."""
+        self.arm(watch, owner, held.due)
+        if owner.due < NEVER:
+            if held.timer not in self._waiting:
+                self.disarm(owner)
+                owner.due, owner.timer = held.due, held.timer
+                self._serial = max(self._serial, held.timer[-1])
+                self._waiting[owner.timer] = watch, owner
+            self.timed.arm(owner.timer, NEVER if held.lost else held.due)
 
     def disarm(self, owner: Node) -> None:
         """Forget the timer of `owner`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.forms import EventForm, Form, NowForm, PatternForm, Test, TimeForm, Value
-from cepbook.engine.contexts.node import Branch, Match, Node
+from cepbook.engine.contexts.node import Branch, Held, Match, Node
 from cepbook.engine.patterns.matcher import Group, Matcher
 from cepbook.engine.state import State
 
@@ -35,6 +35,14 @@ class Watch(State, ABC):
     @abstractmethod
     def add(self, owner: Node, now: int) -> None:
         """Observe the condition for `owner` from now on."""
+
+    def resume(self, owner: Node, held: Held) -> None:
+        """Observe on for `owner`, who comes from elsewhere: what happened to the condition there counts."""
+        self.tree.resume(self, owner, held)
+
+    def sort(self, owners: Iterable[Node]) -> None:
+        """This is the order of those who wait."""
+        return None
 
     def at_once(self, owner: Node, now: int) -> list[Match]:
         """How often the condition is true already when it is observed."""
@@ -98,6 +106,17 @@ class EventWatch(Watch):
             owner.found_by = key
             self.keyed.setdefault(key, {})[owner] = None
 
+    def resume(self, owner: Node, held: Held) -> None:
+        self.add(owner, self.tree.now)
+
+    def sort(self, owners: Iterable[Node]) -> None:
+        self.owners = {node: None for node in owners if node in self.owners}
+        of_key: dict[Any, dict[Node, None]] = {}
+        for node in owners if self.keyed else ():
+            if node.found_by in self.keyed and node in self.keyed[node.found_by]:
+                of_key.setdefault(node.found_by, {})[node] = None
+        self.keyed = of_key
+
     def remove(self, owner: Node) -> None:
         if self.form.key is None:
             self.owners.pop(owner, None)
@@ -158,9 +177,23 @@ class PatternWatch(Watch):
 
     def add(self, owner: Node, now: int) -> None:
         owner.matcher = self.tree.matcher(self.form.program, owner)
+        owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next instant
+        self._enlist(owner)
+        self._arm(owner)
+
+    def resume(self, owner: Node, held: Held) -> None:
+        owner.matcher = held.matcher
+        self._enlist(owner)
+        super().resume(owner, held)
+
+    def sort(self, owners: Iterable[Node]) -> None:
+        self.owners = {node: number for number, node in enumerate(owners, 1) if node in self.owners}
+        self.serial = max(self.owners.values(), default=0)
+
+    def _enlist(self, owner: Node) -> None:
+        """Find `owner` by the keys of the pattern."""
         self.serial += 1
         self.owners[owner] = self.serial
-        owner.matcher.found = owner.matcher.start(now)  # what matches at once waits for the next instant
         owner.found_by = []
         for event_type, keys in self.form.keys.items():
             for number, (_, of_node) in enumerate(keys):
@@ -169,7 +202,6 @@ class PatternWatch(Watch):
                     table = self.keyed.setdefault((event_type, number), {})
                     table.setdefault(key, {})[owner] = None
                     owner.found_by.append((table, key))
-        self._arm(owner)
 
     def remove(self, owner: Node) -> None:
         super().remove(owner)
@@ -243,6 +275,9 @@ class NowWatch(Watch):
     __slots__ = ()
 
     def add(self, owner: Node, now: int) -> None:
+        return None
+
+    def resume(self, owner: Node, held: Held) -> None:
         return None
 
 

@@ -51,13 +51,17 @@ class Unknown(Exception):
 
 
 class Writer:
-    """Takes values into one table of `nodes`. `named` gives the path of a part of the program; None: it is none."""
+    """Takes values into one table of `nodes`. `named` gives the path of a part of the program; None: it is none.
 
-    def __init__(self, named: Callable[[Any], str | None]) -> None:
+    `outside` are objects of state that are not to be taken in, by path.
+    """
+
+    def __init__(self, named: Callable[[Any], str | None], outside: Mapping[str, Any] | None = None) -> None:
         self.nodes: list[Node] = []
         self.classes: list[tuple[str, tuple[str, ...]]] = []
         self.parts: list[str] = []
         self._named = named
+        self._outside = {id(value): path for path, value in (outside or {}).items()}
         self._numbers: dict[int, int] = {}  # by identity
         self._held: list[Any] = []  # while their identities count
         self._open: list[tuple[Node, Any]] = []  # nodes that are not filled yet
@@ -96,11 +100,11 @@ class Writer:
         plain = _PLAIN.get(kind)
         if plain is not None:
             return plain(value)
-        if kind in NAMES:
+        if kind in NAMES and id(value) not in self._outside:
             node = ["state"]
             self._open.append((node, value))
             return node
-        path = self._named(value)
+        path = self._outside.get(id(value)) or self._named(value)
         if path is None:
             raise Unknown(value)
         number = self._parts.setdefault(path, len(self._parts))

@@ -1,15 +1,19 @@
-"""One partition of a plain keyed context as a snapshot: the states of the context's statements for one key.
+"""One context partition as a snapshot: the states of the context's statements, and what of the context goes with them.
 
-The document has, beside ``cepbook``, ``fingerprint`` and the tables of `graph`: ``context``, ``statements`` (by slot)
-and ``partition`` (what stands for it). It fits every runtime that has the same modules. Timers are not in it: they are
-armed anew from what the states say is due.
+The document has, beside ``cepbook``, ``fingerprint``, ``now`` and the tables of `graph`: ``context``, ``statements``
+(by slot the name, and the timers of its state), ``partition`` and ``around`` (what stands for these, see
+`Context.around`). It fits every runtime that has the same modules and whose clock is not behind.
+
+A partition takes the place of the one that is alike: of the same key, hash or category; of ``start … end`` of the one
+there is; of ``initiated by`` of the one that began with the same events at the same time. In a nested context the
+partitions around it stay as they are, and come with it where there are none.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cepbook.engine.contexts.keyed import KeyedContext
+from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.snapshot.form import WRITTEN_BY, packed, unpacked
 from cepbook.engine.snapshot.graph import Reader, Unknown, Writer
@@ -21,28 +25,31 @@ from cepbook.errors import SnapshotError, UsageError
 def partition_snapshot(runtime: Any, context: str, id_: int) -> bytes:
     """The partition `id_` of a context as a file.
 
-    Errors: UsageError when there is none, or the context is not a plain keyed one; SnapshotError for a value that
-    cannot be saved.
+    Errors: UsageError when there is none, or statements of the context agree with something outside it; SnapshotError
+    for a value that cannot be saved.
     """
     runtime.rounds.check()
     refuse_within_rounds()
-    found = _keyed(runtime, context)
+    found: Context = runtime.context(context)
+    _refuse_bound(found)
     partition = next((each for each in found.partitions.values() if each.id == id_), None)
     if partition is None:
         raise UsageError(f"context `{context}` has no live partition {id_}")
     parts = parts_of(runtime)
-    writer = Writer(parts.path)
+    around, outside = found.around(partition)
+    writer = Writer(parts.path, outside)
     try:
-        kept = writer.value(partition)
+        kept = {"partition": writer.value(partition), "around": writer.value(around)}
     except Unknown as unknown:
         raise SnapshotError(f"partition {id_} of context `{context}` holds {unknown}, which cannot be saved") from None
     return packed(
         {
             "cepbook": WRITTEN_BY,
             "fingerprint": parts.fingerprint,
+            "now": runtime.now,
             "context": context,
-            "statements": [None if each is None else each.name for each in found.statements],
-            "partition": kept,
+            "statements": [None if each is None else [each.name, each.alarms(partition)] for each in found.statements],
+            **kept,
             "parts": writer.parts,
             "classes": writer.classes,
             "nodes": writer.nodes,
@@ -51,10 +58,10 @@ def partition_snapshot(runtime: Any, context: str, id_: int) -> bytes:
 
 
 def restore_partition(runtime: Any, data: bytes) -> int:
-    """Put a partition into a runtime of the same modules, in place of the one of its key; its id, the saved one if that
-    is free. What has become due meanwhile follows at the next advance.
+    """Put a partition into a runtime of the same modules, in place of the one that is alike; its id, the saved one if
+    that is free. What has become due meanwhile follows at the next advance.
 
-    Errors: SnapshotError as of `whole.restored`.
+    Errors: SnapshotError as of `whole.restored`; UsageError when the clock is behind that of the snapshot.
     """
     runtime.rounds.check()
     refuse_within_rounds()
@@ -64,20 +71,40 @@ def restore_partition(runtime: Any, data: bytes) -> int:
     parts = parts_of(runtime)
     check_program(parts, document)
     with damaged():
-        found = _keyed(runtime, document["context"])
-        tables = document["nodes"], document["classes"], [parts.find(path) for path in document["parts"]]
-        partition: Partition = Reader(*tables).value(document["partition"])
-        states = dict(zip(document["statements"], partition.states, strict=True))
+        if document["now"] > runtime.now:
+            raise UsageError(
+                f"the partition was saved at {document['now']} ms, and the clock here is at {runtime.now} ms\n"
+                "  hint: advance to that time first"
+            )
+        found: Context = runtime.context(document["context"])
+        nodes = found.stand_ins()
+        known = [nodes[path] if path in nodes else parts.find(path) for path in document["parts"]]
+        reader = Reader(document["nodes"], document["classes"], known)
+        partition: Partition = reader.value(document["partition"])
+        around = reader.value(document["around"])
+        alarms: dict[str, Any] = {}
+        states: dict[str, Any] = {}
+        for saved, state in zip(document["statements"], partition.states, strict=True):
+            if saved is not None:
+                states[saved[0]], alarms[saved[0]] = state, saved[1]
         partition.states = [None if each is None else states[each.name] for each in found.statements]
-    found.admit(partition)
-    for statement, state in zip(found.statements, partition.states, strict=True):
-        if statement is not None:
-            runtime.statement(statement.name).timed.arm_state(state)
+    with runtime.rounds:
+        found.admit(partition, around, nodes)
+        for statement in found.statements:
+            if statement is not None:
+                statement.admitted(partition, alarms[statement.name])
+        if runtime.rounds.queue:
+            runtime.rounds.drain()
     return partition.id
 
 
-def _keyed(runtime: Any, name: str) -> KeyedContext:
-    found = runtime.context(name)
-    if not isinstance(found, KeyedContext):
-        raise UsageError(f"the partitions of context `{name}` cannot be saved one by one, only those of keys")
-    return found
+def _refuse_bound(context: Context) -> None:
+    """Errors: UsageError for a statement whose states are right only beside something outside the context."""
+    for statement in context.statements:
+        bound = None if statement is None else statement.bound_elsewhere
+        if bound is not None:
+            assert statement is not None
+            raise UsageError(
+                f"the partitions of context `{context.name}` cannot be saved one by one: statement `{statement.name}` "
+                f"{bound}, which is not in the context\n  hint: create it in the context, or save the whole runtime"
+            )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.soundness import flaws
+from cepbook.errors import UsageError
 from cepbook.testing.engine import OnDelivery, OnFailure
 from cepbook.testing.engines import RowsEngine
 
@@ -13,6 +15,28 @@ from cepbook.testing.engines import RowsEngine
 def again(runtime: Runtime) -> Runtime:
     """The runtime, saved and loaded by a fresh one with the same functions."""
     return Runtime.restored(runtime.snapshot(), runtime.functions)
+
+
+def each_partition_again(runtime: Runtime) -> int:
+    """Save each context partition of a runtime and put it back from the file; how many. Nothing is to be seen of it."""
+    count = 0
+    for name in runtime.contexts:
+        for found in runtime.partitions(name):
+            try:
+                data = runtime.snapshot(partition=(name, found["id"]))
+            except UsageError as refusal:
+                assert "cannot be saved one by one" in str(refusal)
+                break
+            before = _seen(runtime, name)
+            assert runtime.restore_partition(data) == found["id"]
+            assert _seen(runtime, name) == before
+            assert flaws(runtime) == []
+            count += 1
+    return count
+
+
+def _seen(runtime: Runtime, context: str) -> str:
+    return repr((runtime.partitions(context), runtime.next_due, [runtime.state(name) for name in runtime.statements]))
 
 
 class SavingEngine(RowsEngine):
@@ -75,3 +99,12 @@ class SavingEngine(RowsEngine):
         for statement, on_delivery in self._listening:
             if statement in self._statements:
                 super().listen(statement, on_delivery)
+
+
+class PartingEngine(SavingEngine):
+    """The same; there each context partition is saved and put back."""
+
+    def _cut(self) -> None:
+        self.steps += 1
+        if self.cuts(self.steps - 1):
+            self.saved += each_partition_again(self.runtime)

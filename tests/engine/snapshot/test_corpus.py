@@ -1,4 +1,5 @@
-"""Traces of the corpus, cut, saved, loaded by a fresh runtime and continued: the same reactions.
+"""Traces of the corpus, cut, saved, loaded by a fresh runtime and continued: the same reactions. Context partitions by
+themselves likewise.
 
 ``CEPBOOK_CUTS=all`` cuts every trace after every step; without it some traces are, others at each run. The seed is
 shown when a test fails; ``CEPBOOK_CUTS=SEED`` runs the same ones again.
@@ -19,7 +20,7 @@ from cepbook.testing.markdown import Section
 from cepbook.testing.runner import Outcome, run
 from cepbook.testing.scenario import case_sections, parse_case
 from cepbook.testing.sweep import scenario_files
-from tests.engine.snapshot.saving import SavingEngine
+from tests.engine.snapshot.saving import PartingEngine, SavingEngine
 
 pytestmark = pytest.mark.histories
 
@@ -33,13 +34,15 @@ def cases() -> list[tuple[Path, Section]]:
     return [(path, section) for path in scenario_files(CORPUS) for section in case_sections(path.read_text("utf-8"))]
 
 
-def difference(path: Path, section: Section, cuts: Callable[[int], bool]) -> tuple[str, int]:
+def difference(
+    path: Path, section: Section, cuts: Callable[[int], bool], engine: type[SavingEngine] = SavingEngine
+) -> tuple[str, int]:
     """How the case goes wrong when it is cut, nothing if it does not, and the number of cuts."""
     case = parse_case(section, path)
     engines: list[SavingEngine] = []
 
     def opened(start: int, options: Mapping[str, Any]) -> SavingEngine:
-        engines.append(SavingEngine(start, options, cuts))
+        engines.append(engine(start, options, cuts))
         return engines[-1]
 
     result = run(case, opened)
@@ -64,3 +67,15 @@ def test_traces_cut_saved_and_continued() -> None:
     assert not wrong, "\n".join([f"seed {SEED}", *wrong])
     assert sum(saved for _, saved in results) > FEW
     print(f"{len(results)} traces, {sum(saved for _, saved in results)} cuts")
+
+
+def test_partitions_saved_and_put_back() -> None:
+    found = [each for each in cases() if any("context" in str(block) for block in each[1].blocks)]
+    if GIVEN != "all":
+        print(f"seed {SEED}")
+        found = random.Random(SEED).sample(found, FEW)
+    results = [difference(path, section, lambda step: True, PartingEngine) for path, section in found]
+    wrong = [text for text, _ in results if text]
+    assert not wrong, "\n".join([f"seed {SEED}", *wrong])
+    assert sum(saved for _, saved in results) > FEW
+    print(f"{len(results)} traces, {sum(saved for _, saved in results)} partitions")

@@ -5,6 +5,7 @@ The seeds change with each run and are shown when a test fails; ``CEPBOOK_CUTS=S
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from tests.engine import histories
 from tests.engine.contexts import test_random as contexts
 from tests.engine.histories import Event, Recorder, comparable
 from tests.engine.patterns import test_random as patterns
-from tests.engine.snapshot.saving import again
+from tests.engine.snapshot.saving import again, each_partition_again
 from tests.engine.snapshot.test_corpus import SEED
 from tests.engine.statements import Statements
 
@@ -46,9 +47,7 @@ class Run:
         for number, event in enumerate(events):
             if number in cuts:
                 self._follow(again(self.runtime))
-            if event.time > self.runtime.now:
-                self.runtime.advance(event.time)
-            self.runtime.send(event.type, dict(event.values))
+            self.take(event)
         if len(events) in cuts:
             self._follow(again(self.runtime))
         read = [self._read()]
@@ -56,6 +55,11 @@ class Run:
             self.runtime.advance(self.runtime.now + step, stepping=True)
             read.append(self._read())
         return read, {name: recorder.deltas for name, recorder in self.recorders.items()}, self.failures
+
+    def take(self, event: Event) -> None:
+        if event.time > self.runtime.now:
+            self.runtime.advance(event.time)
+        self.runtime.send(event.type, dict(event.values))
 
     def _read(self) -> Any:
         names = list(self.runtime.statements)
@@ -106,3 +110,44 @@ def test_random_modules_and_histories(kind: Any) -> None:
         cuts = draw.sample(range(len(events) + 1), min(4, len(events)))
         assert repr(Run(cut).send(events, cuts)) == repr(Run(plain).send(events, ())), f"{kind.__name__} {seed} {cuts}"
     assert ran > EACH / 3
+
+
+PARTED = int(os.environ.get("CEPBOOK_HISTORIES", "12"))
+
+
+def test_partitions_put_back_are_as_they_were() -> None:
+    print(f"seed {SEED}")
+    count = 0
+    for seed in range(SEED, SEED + PARTED):
+        plain, parted = (Run(context(seed)[0]()) for _ in range(2))
+        for run in (plain, parted):
+            for number, event in enumerate(contexts.Drawn(seed).events):
+                if run is parted and number % 4 == 0:
+                    count += each_partition_again(run.runtime)
+                run.take(event)
+        assert repr(parted.send([], ())) == repr(plain.send([], ())), seed
+    assert count
+
+
+def test_partitions_go_on_in_another_runtime_whatever_it_has_seen() -> None:
+    print(f"seed {SEED}")
+    moved = 0
+    for seed in range(SEED, SEED + PARTED):
+        events = contexts.Drawn(seed).events
+        at = random.Random(seed).randrange(10, len(events))
+        plain = Run(context(seed)[0]())
+        for event in events[:at]:
+            plain.take(event)
+        other = Runtime.restored(plain.runtime.snapshot(), {})
+        there = {name: other.partitions(name) for name in other.contexts}
+        for x in range(5):
+            other.send("D", {"id": "ab"[x % 2], "v": x})  # which begin and end nothing but partitions of keys
+        if {name: other.partitions(name) for name in other.contexts} != there:
+            continue
+        for name, found in there.items():
+            for each in found:
+                assert other.restore_partition(plain.runtime.snapshot(partition=(name, each["id"]))) == each["id"]
+                moved += 1
+        rest = [Run(runtime).send(events[at:], ()) for runtime in (plain.runtime, other)]
+        assert repr(rest[0]) == repr(rest[1]), seed
+    assert moved
