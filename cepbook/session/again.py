@@ -45,6 +45,10 @@ class Past:
         return sum(each.type_name is not None for each in self.happenings)
 
 
+class ForgottenWarning(UserWarning):
+    """Only the latest events happen anew: earlier ones are not known any more."""
+
+
 def past_of(stage: Stage, start: int) -> Past:
     """What is known of the past of a workbench."""
     types = stage.runtime.catalog.event_types

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
-from cepbook.session.again import Past, answer, past_of, relive, with_values
+from cepbook.session.again import ForgottenWarning, Past, answer, past_of, relive, with_values
 from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.sinks import FileSink, Stream, changed_columns, export
@@ -66,15 +67,20 @@ class Outward:
         """A second workbench in which the latest events happen anew; this one stays as it is (`session.again`).
 
         Its variables have `values` where given, and it has the statements of `epl` beside the others. `past` is what
-        happens, by default what is known now. Raises UsageError for an unknown variable, and as `run`.
+        happens, by default what is known now; a `ForgottenWarning` says when that is not all. Raises UsageError for an
+        unknown variable, and as `run`.
         """
         with self._lock:
-            past = past or past_of(self._stage, self._start)
+            known = past or past_of(self._stage, self._start)
             twin = self.rehearsal()
+        if past is None and not known.complete:
+            told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
+            hint = "`cep.rehearsal()` and a replay there take all"
+            warnings.warn(f"{told}\n  hint: {hint}", ForgottenWarning, stacklevel=2)
         with_values(twin, values or {})
         if epl is not None:
             twin.run(epl, parameters=parameters)
-        relive(twin, twin._stage, past)
+        relive(twin, twin._stage, known)
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:

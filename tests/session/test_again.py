@@ -9,6 +9,7 @@ import pytest
 
 from cepbook.errors import BindError, UsageError
 from cepbook.session import Workbench
+from cepbook.session.again import ForgottenWarning
 
 EPL = """create schema A(k string, x int);
 create variable int low = 2;
@@ -74,7 +75,8 @@ def test_what_is_forgotten_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     cep.replay({"A": frame.assign(at=range(5000))}, time="at").run()
     past = cep.past()
     assert (past.events, past.complete) == (2000, False)
-    assert len(cep.answer("select x from A", parameters=None)) == 2000
+    with pytest.warns(ForgottenWarning, match="only the latest 2,000 events"):
+        assert len(cep.answer("select x from A", parameters=None)) == 2000
 
 
 def test_frames_of_other_libraries(cep: Workbench) -> None:
