@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -119,3 +120,16 @@ def time_text(time: int, *, millis: bool | None = None, second: int = 1000) -> s
     except OverflowError:
         return f"{ms} ms"
     return moment.isoformat(sep=" ", timespec="milliseconds" if millis or (millis is None and ms % 1000) else "seconds")
+
+
+# ---------------------------------------------------------------- a line of a terminal
+def terminal() -> bool:
+    """Whether standard error is a terminal, where a line tells how far work is."""
+    return sys.stderr.isatty()
+
+
+def progress_line(text: str | None) -> None:
+    """Write over the line that was written so before; None leaves it empty. Without a terminal nothing is written."""
+    if terminal():
+        sys.stderr.write(f"\r\x1b[K{text or ''}")
+        sys.stderr.flush()

@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 from importlinter.cli import lint_imports
 
+from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.dialects import DIALECTS
 from cepbook.lang.text import EPL
+from cepbook.lang.windows import WINDOWS
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "cepbook").rglob("*.py"))
@@ -176,3 +178,21 @@ def test_nothing_names_the_machine_it_was_written_on() -> None:
         text = (ROOT / name).read_bytes().decode("utf-8", errors="replace")
         found += [f"{name}: {word}" for word in words if word in text]
     assert found == []
+
+
+# Where aggregates are implemented: there they are keys of what makes them
+MAKING = {f"cepbook/engine/rows/{name}.py" for name in ("accumulators", "aggregate", "powers")}
+
+
+def test_what_is_true_of_windows_and_aggregates_stands_in_their_rows() -> None:
+    """No set of names: a tuple, list or set in which there is nothing but names of these, two or more."""
+    names = {*WINDOWS, *AGGREGATES}
+    found = [
+        f"{relative(path)}:{node.lineno}"
+        for path in SOURCES
+        if relative(path) not in MAKING
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, (ast.Set, ast.Tuple, ast.List)) and len(node.elts) > 1
+        if all(isinstance(each, ast.Constant) and each.value in names for each in node.elts)
+    ]
+    assert found == [], "make it a field of WindowRow or AggregateRow"

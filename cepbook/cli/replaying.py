@@ -20,6 +20,7 @@ from cepbook.session.files import json_object, read_file
 from cepbook.session.replay import Replay
 from cepbook.session.sinks import FileSink
 from cepbook.session.writers import check_kind
+from cepbook.shown import progress_line, terminal
 
 PIPE = "-"
 WIDTH = 24  # of the bar
@@ -94,8 +95,8 @@ def run(options: argparse.Namespace) -> int:
             stepping=options.stepping,
         )
         sinks = [stack.enter_context(workbench.sink(name, path)) for name, path in options.sinks]
-        progress = Bar(replay, sys.stderr)
-        if not options.quiet and sys.stderr.isatty():
+        progress = Progress(replay)
+        if not options.quiet and terminal():
             replay.subscribe(progress.draw)
         try:
             replay.run()
@@ -208,24 +209,19 @@ def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: list[tu
             raise UsageError(f"--set: there is no variable and no parameter `{name}`{hint}")
 
 
-class Bar:
-    """Progress in one line of a terminal."""
+class Progress:
+    """How far a replay is, in one line of a terminal."""
 
-    def __init__(self, replay: Replay, out: IO[str]) -> None:
+    def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._out = out
         self._drawn = 0.0
-        self._shown = ""
 
     def draw(self) -> None:
         """Draw it anew, but not oftener than ten times a second."""
         now = time.monotonic()
-        if now - self._drawn < REFRESH:
-            return
-        self._drawn = now
-        line = self.line()
-        print("\r" + line.ljust(len(self._shown)), end="", file=self._out, flush=True)
-        self._shown = line
+        if now - self._drawn >= REFRESH:
+            self._drawn = now
+            progress_line(self.line())
 
     def line(self) -> str:
         """``[█████     ]  50 %  1,000 of 2,000 events, 12,345 events/s, 2013-01-01 10:00:00``"""
@@ -239,9 +235,8 @@ class Bar:
 
     def clear(self) -> None:
         """Leave an empty line."""
-        if self._shown:
-            print("\r" + " " * len(self._shown) + "\r", end="", file=self._out, flush=True)
-            self._shown = ""
+        if self._drawn:
+            progress_line(None)
 
 
 def summary(workbench: Workbench, result: ReplayResult, sinks: list[FileSink], out: IO[str]) -> None:

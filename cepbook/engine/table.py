@@ -23,6 +23,7 @@ from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.tablecells import column_cells
 from cepbook.engine.rows.windows.view import Unbound
 from cepbook.lang import plan as p
+from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import StoreType
 
 
@@ -238,7 +239,7 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Pro
     readers = []
     for number, (name, call) in enumerate(plan.store.calls.items()):
         assert isinstance(call, p.AggregateCall)
-        if call.name in ("window", "sorted"):
+        if row_of(call.name).needs_window == "always":  # its methods ask for the events
             readers.append(f"{source.const(name, 'n')}: held{number}")
             held = Aggregates(scope, [replace(call, reference=True)], Leaving.ANYHOW, False, f"c{number}_")
             with source.block(f"def held{number}(cells):"):

@@ -26,9 +26,10 @@ class AggregateRow:
     for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values or ``any``.
     `wildcard` allows ``f(*)``, `distinct` allows ``f(distinct x)``. `computes` converts numbers to double first.
     `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
-    one of whole events. `ever`: what has left counts on. `remembers`: the value depends on events that are not in the
-    window any more. `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values do not
-    count, ``kept`` ones do.
+    one of whole events. `counts`: it counts events, ``*`` is no value. `ever`: what has left counts on. `ever_alone`:
+    so it is where there is no data window. `remembers`: the value depends on events that are not in the window any
+    more. `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values do not count, ``kept``
+    ones do.
     """
 
     name: str
@@ -43,7 +44,9 @@ class AggregateRow:
     computes: bool = False
     needs_window: NeedsWindow = ""
     sorts: bool = False
+    counts: bool = False
     ever: bool = False
+    ever_alone: bool = False
     remembers: bool = False
     repeats: bool = False
     plain: str | None = None
@@ -86,7 +89,8 @@ def _statistic(name: str, doc: str) -> AggregateRow:
 
 
 def _extreme(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
-    return AggregateRow(name, _same, doc, f"{name}(price)", values="ordered", distinct=True, ever=ever)
+    example = f"{name}(price)"
+    return AggregateRow(name, _same, doc, example, values="ordered", distinct=True, ever=ever, ever_alone=not ever)
 
 
 def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
@@ -98,12 +102,31 @@ def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
 
 def _end(name: str, doc: str) -> AggregateRow:
     example = f"{name}(price)"
-    return AggregateRow(name, _same, doc, example, second="index?", wildcard=True, needs_window="index", nulls="kept")
+    return AggregateRow(
+        name,
+        _same,
+        doc,
+        example,
+        second="index?",
+        wildcard=True,
+        needs_window="index",
+        ever_alone=True,
+        nulls="kept",
+    )
 
 
 def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
-    example = f"{name}(price)"
-    return AggregateRow(name, _same, doc, example, values="ordered", sorts=True, ever=ever, nulls="kept")
+    return AggregateRow(
+        name,
+        _same,
+        doc,
+        f"{name}(price)",
+        values="ordered",
+        sorts=True,
+        ever=ever,
+        ever_alone=not ever,
+        nulls="kept",
+    )
 
 
 _ROWS = (
@@ -115,6 +138,7 @@ _ROWS = (
         wildcard=True,
         distinct=True,
         repeats=True,
+        counts=True,
     ),
     AggregateRow(
         "sum",
@@ -169,6 +193,7 @@ _ROWS = (
         distinct=True,
         ever=True,
         repeats=True,
+        counts=True,
     ),
     AggregateRow(
         "rate",

@@ -21,6 +21,7 @@ from typing import Any
 
 from cepbook.lang import expr as x
 from cepbook.lang import plan
+from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import EventType
 from cepbook.lang.explain_cycles import show_partitions
 from cepbook.lang.explain_rows import show_recognize
@@ -316,7 +317,7 @@ def show_window(window: plan.WindowSpec) -> str:
 
 def show_call(call: plan.AggregateCall) -> str:
     """``sum(distinct price, filter: volume > 1, group_by: (symbol))``"""
-    words = [show_expr(a) for a in call.args] or (["*"] if call.name in ("count", "countever") else [])
+    words = [show_expr(a) for a in call.args] or (["*"] if row_of(call.name).counts else [])
     if call.criteria:
         words = [f"{show_expr(e)}{' desc' if down else ''}" for e, down in call.criteria]
     if call.index is not None:

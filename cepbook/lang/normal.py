@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from cepbook.lang import ast
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.java import double_text
 
 # Binding strength, weak to tight; an operand that binds weaker than its operator gets parentheses.
@@ -209,7 +210,7 @@ def _is_aggregate(steps: tuple[ast.NameStep, ...]) -> bool:
     if len(steps) != 1 or steps[0].args is None:
         return False
     name = steps[0].name.lower()
-    return name in AGGREGATES and not (name in ("min", "max") and len(steps[0].args) > 1)
+    return name in AGGREGATES and not (name in FUNCTIONS and len(steps[0].args) > 1)
 
 
 def _steps(steps: tuple[ast.NameStep, ...], functions: Collection[str]) -> str:

@@ -6,8 +6,12 @@ of seconds. `EXAMPLE_SCHEMA` declares what the examples of this and the other re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from cepbook.lang import types as t
+from cepbook.lang.types import Type
 
 EXAMPLE_SCHEMA = "create schema Tick(symbol string, price double, volume int, ts long, flags int[], info Map)"
 
@@ -56,7 +60,9 @@ class WindowRow:
     events more than how many came and when. `sweeps`: what leaves by time may be dropped later, when somebody looks, if
     nobody is told of it. `gates`: it holds events back, so that an arrival may make several enter. `passing`: it holds
     events only while the change is made that they come with. `hides`: it stands behind other windows and shows some of
-    what they hold. `chooses`: it does not take all events, and other windows do not know of that. `esper`: it is one of
+    what they hold. `chooses`: it does not take all events, and other windows do not know of that. `unordered`: it keeps
+    no order of arrival or of sorting. `alone`: how long an event stays does not depend on others. `divides`: its keys
+    divide it into windows that know nothing of each other. `fields`: what a derived one makes. `esper`: it is one of
     Esper's.
     """
 
@@ -80,6 +86,10 @@ class WindowRow:
     passing: bool = False
     hides: bool = False
     chooses: bool = False
+    unordered: bool = False
+    alone: bool = False
+    divides: bool = False
+    fields: Mapping[str, Type] = field(default_factory=dict)
     esper: bool = True
     supported: bool = True
 
@@ -87,6 +97,8 @@ class WindowRow:
         holds = self.kind in ("window", "batch")
         if holds != (self.leaves is not None):
             raise TypeError(f"the row of window {self.name} must {'' if holds else 'not '}say how events leave")
+        if self.derived != bool(self.fields):
+            raise TypeError(f"the row of window {self.name} must {'' if self.derived else 'not '}have fields")
         compared = sum(p.kind in ("key", "timestamp", "sort") for p in self.parameters)
         if holds and self.operands != compared:
             raise TypeError(f"the row of window {self.name} has {self.operands} operands for {compared} parameters")
@@ -107,6 +119,11 @@ class WindowRow:
         return any(parameter.kind == "condition" for parameter in self.parameters)
 
 
+def _doubles(*names: str) -> dict[str, Type]:
+    return dict.fromkeys(names, t.DOUBLE)
+
+
+_SPREAD = ("Average", "StandardDeviationPop", "StandardDeviationSample", "Sum", "Variance")
 _SIZE = Parameter("size", "size")
 _PERIOD = Parameter("period", "duration")
 _KEYS = Parameter("keys", "key", repeated=True)
@@ -118,7 +135,15 @@ _EXTRA = Parameter("properties", "key", optional=True, repeated=True)
 
 _ROWS = (
     WindowRow(
-        "keepall", "win", "window", (), "keeps all events", "select * from Tick#keepall", leaves="never", per_group=True
+        "keepall",
+        "win",
+        "window",
+        (),
+        "keeps all events",
+        "select * from Tick#keepall",
+        leaves="never",
+        per_group=True,
+        alone=True,
     ),
     WindowRow(
         "length",
@@ -142,6 +167,7 @@ _ROWS = (
         keeps_time=True,
         per_group=True,
         sweeps=True,
+        alone=True,
     ),
     WindowRow(
         "length_batch",
@@ -175,6 +201,8 @@ _ROWS = (
         leaves="anyhow",
         operands=1,
         per_group=True,
+        unordered=True,
+        divides=True,
     ),
     WindowRow(
         "lastevent",
@@ -185,6 +213,7 @@ _ROWS = (
         "select * from Tick#lastevent",
         leaves="in order",
         per_group=True,
+        unordered=True,
     ),
     WindowRow(
         "groupwin",
@@ -224,7 +253,14 @@ _ROWS = (
         runs_ahead=True,
     ),
     WindowRow(
-        "firstevent", "std", "window", (), "keeps the first event", "select * from Tick#firstevent", leaves="never"
+        "firstevent",
+        "std",
+        "window",
+        (),
+        "keeps the first event",
+        "select * from Tick#firstevent",
+        leaves="never",
+        unordered=True,
     ),
     WindowRow(
         "firstunique",
@@ -235,6 +271,7 @@ _ROWS = (
         "select * from Tick#firstunique(symbol)",
         leaves="never",
         operands=1,
+        unordered=True,
     ),
     WindowRow(
         "ext_timed",
@@ -413,8 +450,17 @@ _ROWS = (
         (Parameter("value", "number"), _EXTRA),
         "univariate statistics of the events so far or of the window before it",
         "select * from Tick#length(5)#uni(price)",
+        fields={"datapoints": t.LONG, **_doubles("total", "stddev", "stddevpa", "variance", "average")},
     ),
-    WindowRow("size", "std", "derived", (_EXTRA,), "the number of events", "select size from Tick#length(5)#size"),
+    WindowRow(
+        "size",
+        "std",
+        "derived",
+        (_EXTRA,),
+        "the number of events",
+        "select size from Tick#length(5)#size",
+        fields={"size": t.LONG},
+    ),
     WindowRow(
         "linest",
         "stat",
@@ -422,6 +468,13 @@ _ROWS = (
         (Parameter("x", "number"), Parameter("y", "number"), _EXTRA),
         "linear regression",
         "select slope from Tick#length(5)#linest(price, volume)",
+        fields={
+            **_doubles("slope", "YIntercept"),
+            **_doubles(*(f"X{name}" for name in _SPREAD), *(f"Y{name}" for name in _SPREAD)),
+            "dataPoints": t.LONG,
+            "n": t.LONG,
+            **_doubles("sumX", "sumXSq", "sumXY", "sumY", "sumYSq"),
+        },
     ),
     WindowRow(
         "correl",
@@ -430,6 +483,7 @@ _ROWS = (
         (Parameter("x", "number"), Parameter("y", "number"), _EXTRA),
         "correlation",
         "select correlation from Tick#length(5)#correl(price, volume)",
+        fields=_doubles("correlation"),
     ),
     WindowRow(
         "weighted_avg",
@@ -438,6 +492,7 @@ _ROWS = (
         (Parameter("value", "number"), Parameter("weight", "number"), _EXTRA),
         "weighted average",
         "select average from Tick#length(5)#weighted_avg(price, volume)",
+        fields=_doubles("average"),
     ),
 )
 

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CepbookError, EventError, UsageError
+from cepbook.shown import progress_line
 from cepbook.spark.execute import execute
 from cepbook.spark.module import runtime_of
 from cepbook.spark.result import acting
@@ -216,12 +217,12 @@ def _follow(queries: dict[str, StreamingQuery], quiet: bool) -> None:
             last = query.lastProgress
             if last is not None and not quiet:
                 mark = (last["eventTime"] or {}).get("watermark", "none yet")
-                _line(f"{name}: batch {last['batchId']}, {last['numInputRows']:,} events, watermark {mark}")
+                progress_line(f"{name}: batch {last['batchId']}, {last['numInputRows']:,} events, watermark {mark}")
         wall.sleep(_EVERY / 4)
     for query in queries.values():
         if query.exception() is not None:
             _raise(query)
-    _line("")
+    progress_line(None)
 
 
 def _raise(query: StreamingQuery) -> None:
@@ -231,13 +232,6 @@ def _raise(query: StreamingQuery) -> None:
         if "cepbook.errors." in line:
             raise EventError(line.partition(": ")[2])
     raise failure
-
-
-def _line(text: str) -> None:
-    """Write over the last such line; without a terminal nothing is shown."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

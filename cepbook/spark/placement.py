@@ -420,16 +420,17 @@ def _need_of_windows(windows: Sequence[plan.WindowSpec], without_order: bool) ->
     if len(rest) > 1:
         return "several data windows keep events together"
     name = rest[0].name if rest else "keepall"
-    if name == "time" and not without_order:
+    row = WINDOWS[name]
+    if row.alone and row.timed and not without_order:
         return "events of all keys that expire together leave in one delivery, in order of arrival"
     if grouping is not None:
         keys = _plain(grouping.args)
-        if not WINDOWS[name].per_group:
+        if not row.per_group:
             return f"the window {name} is not known to run for each group by itself"
         return _Need(False, keys) if keys else "no groupwin key is a plain property"
-    if name in ("keepall", "time"):  # how long an event stays does not depend on other events
+    if row.alone:
         return _Need(True)
-    if name == "unique":
+    if row.divides:
         keys = _plain(rest[0].args)
         return _Need(False, keys) if keys else "no unique criterion is a plain property"
     return f"the window {name} holds events of all keys"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,6 +18,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from cepbook.shown import progress_line
 from cepbook.spark.session import PROGRESS
 
 _T = TypeVar("_T")
@@ -110,9 +110,8 @@ class _Watch:
         self._shown = True
         if PROGRESS:
             PROGRESS[-1](line)
-        elif sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K" if line is None else f"\r\x1b[K{line}")
-            sys.stderr.flush()
+        else:
+            progress_line(line)
 
     def cancel(self) -> None:
         raise NotImplementedError

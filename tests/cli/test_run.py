@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cepbook.cli import main
-from cepbook.cli.replaying import Bar
+from cepbook.cli.replaying import Progress
 from cepbook.session import Workbench
 
 EPL = """create schema Tick(ts long, symbol string, price double);
@@ -135,15 +135,20 @@ def test_ctrl_c_keeps_what_was_written(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert len(pd.read_parquet("o.parquet")) == 2
 
 
-def test_the_progress_bar() -> None:
+def test_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     cep = Workbench()
     cep.run(EPL)
     replay = cep.replay({"Tick": "ticks.csv"}, time="ts")
     out = io.StringIO()
-    bar = Bar(replay, out)
+    monkeypatch.setattr("sys.stderr", out)
+    bar = Progress(replay)
     replay.step(2)
     assert "67%  2 of 3 events" in bar.line() and bar.line().startswith("[████████████████        ]")
     bar.draw()
+    assert not out.getvalue(), "no terminal"
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    bar = Progress(replay)
+    bar.draw()
     bar.draw()
     bar.clear()
-    assert out.getvalue().count("\r") == 3, "drawn once, as it was just drawn, and cleared"
+    assert out.getvalue().count("\r") == 2, "drawn once, as it was just drawn, and cleared"

@@ -8,6 +8,7 @@ from typing import Any
 
 from cepbook.engine.rows.accumulators import ACCUMULATORS, Accumulator, Spread
 from cepbook.engine.rows.frozen import hashable
+from cepbook.lang.aggregates import row_of
 from cepbook.lang.java import single, wrap
 from cepbook.lang.types import BITS, Type
 
@@ -29,7 +30,7 @@ def fold_of(name: str, type_: Type, distinct: bool) -> Fold:
         found = _sum(type_)
     if found is None:
         raise ValueError(f"no aggregate {name}")
-    if name in ("first", "last", "window"):  # nulls count
+    if row_of(name).nulls == "kept":
         return found
     of_values = found
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.aggregates import AGGREGATES, row_of
 from cepbook.lang.bind.arguments import Binder, how_many
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
 from cepbook.lang.bind.typing import comparable
@@ -56,7 +56,7 @@ def bind_column_method(
     read: x.TableRead, call: AggregateCall, step: ast.NameStep, scope: Scope, bind: Binder
 ) -> x.Expr | None:
     """A method of a table's column that holds events, such as ``T.s.firstEvent()``; None where `step` is none."""
-    row = FUNCTIONS.get(f"{call.name}.{step.name}") if call.name in ("sorted", "window") else None
+    row = FUNCTIONS.get(f"{call.name}.{step.name}")
     if row is None or step.args is None:
         return None
     args = [bind(arg, scope) for arg in step.args]
@@ -68,7 +68,8 @@ def bind_column_method(
 
 
 def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> None:
-    if step.name and scope.unwindowed and call.name in ("first", "last") and isinstance(call.args[0], x.EventOf):
+    needs = row_of(call.name).needs_window == "index"
+    if step.name and scope.unwindowed and needs and isinstance(call.args[0], x.EventOf):
         scope.problems.fail(
             "wrong-parameter",
             f"a property of `{call.name}(*)` needs a data window",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.aggregates import AggregateRow
+from cepbook.lang.aggregates import AggregateRow, row_of
 from cepbook.lang.bind.arguments import Binder, how_many, whole_event
 from cepbook.lang.bind.lambdas import refuse_locals
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
@@ -67,11 +67,11 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
     args = [coerce(arg, t.DOUBLE) for arg in parts.args] if row.computes else parts.args
     return AggregateCall(
         name,
-        () if parts.star and name in ("count", "countever") else tuple(args),
+        () if parts.star and row.counts else tuple(args),
         type_,
         step.distinct,
         parts.filter,
-        row.ever or (scope.unwindowed and name in ("min", "max", "first", "last", "maxby", "minby")),
+        row.ever or (scope.unwindowed and row_of(name).ever_alone),
         parts.index,
         parts.group_by,
         parts.criteria,

@@ -17,6 +17,7 @@ from cepbook.lang.bind.typing import TEXTUAL, coerce, common
 from cepbook.lang.bind.variant import part, variant_of
 from cepbook.lang.catalog import TYPE
 from cepbook.lang.functions import FUNCTIONS, JAVA_NAMES, FunctionRow
+from cepbook.lang.functions.row import promoted
 from cepbook.lang.methods import METHODS
 from cepbook.lang.types import Type
 
@@ -51,7 +52,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     lower = step.name.lower()
     args = step.args or ()
     row = AGGREGATES.get(lower)
-    if row is not None and not (lower in ("min", "max") and len(args) > 1 and not step.wildcard):
+    if row is not None and not (lower in FUNCTIONS and len(args) > 1 and not step.wildcard):
         return bind_aggregate(row, step, scope, bind)
     if lower in ROW_FUNCTIONS:
         return bind_row_function(lower, step, scope, bind)
@@ -61,7 +62,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         return _exists(step, scope, bind)
     if lower == "event_identity_equals":
         return _same_event(step, scope, bind)
-    if lower in ("coalesce", "min", "max"):
+    if lower in FUNCTIONS and lower.isidentifier():  # not an operation that has a row
         return bind_function(FUNCTIONS[lower], step, scope, bind)
     if lower in UNSUPPORTED:
         for arg in args:
@@ -125,7 +126,7 @@ def _typed(row: FunctionRow, given: Sequence[x.Expr], step: ast.NameStep, scope:
             scope.problems.fail("type-mismatch", f"the values of `coalesce` have no common type: {names}", step.span)
         return x.Call(type_, row.name, tuple(coerce(arg, type_) for arg in args), span=step.span)
     type_ = row.result(tuple(arg.type for arg in args))
-    if row.name in ("min", "max", "Math.min", "Math.max"):
+    if row.result is promoted:
         args = tuple(coerce(arg, type_) for arg in args)
     elif type_ == t.DOUBLE:
         args = tuple(coerce(a, t.DOUBLE) if t.is_numeric(a.type) else a for a in args)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from cepbook.errors import Span
 from cepbook.lang import ast
 from cepbook.lang import expr as x
-from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.names import Scope
 from cepbook.lang.bind.parameters import Parameters, check_plain
@@ -20,26 +19,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.lang.normal import unparse
 from cepbook.lang.plan import Column, Derived, Source, Windowed
 from cepbook.lang.types import Type
-
-_SPREAD = ("Average", "StandardDeviationPop", "StandardDeviationSample", "Sum", "Variance")
-
-# The fields of each statistic, in their order
-FIELDS: dict[str, dict[str, Type]] = {
-    "size": {"size": t.LONG},
-    "uni": {
-        "datapoints": t.LONG,
-        **dict.fromkeys(("total", "stddev", "stddevpa", "variance", "average"), t.DOUBLE),
-    },
-    "linest": {
-        **dict.fromkeys(("slope", "YIntercept"), t.DOUBLE),
-        **dict.fromkeys((f"X{name}" for name in _SPREAD), t.DOUBLE),
-        **dict.fromkeys((f"Y{name}" for name in _SPREAD), t.DOUBLE),
-        **dict.fromkeys(("dataPoints", "n"), t.LONG),
-        **dict.fromkeys(("sumX", "sumXSq", "sumXY", "sumY", "sumYSq"), t.DOUBLE),
-    },
-    "correl": {"correlation": t.DOUBLE},
-    "weighted_avg": {"average": t.DOUBLE},
-}
+from cepbook.lang.windows import WINDOWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +39,7 @@ class DerivedWindow:
 
 def bind_derived(name: str, given: Parameters, keys: Sequence[Column], scope: Scope, span: Span) -> DerivedWindow:
     """The window called `name` with its parameters, behind a ``groupwin`` with `keys`."""
-    fields = FIELDS[name]
+    fields = WINDOWS[name].fields
     properties: dict[str, Type] = {column.name: column.value.type for column in keys}
     properties.update({field: type_ for field, type_ in fields.items() if field not in properties})
     extra: list[Column] = []

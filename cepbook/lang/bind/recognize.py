@@ -36,7 +36,6 @@ _SKIPS: dict[str | None, RowSkip] = {
     "to next row": "to next row",
     "to current row": "to current row",
 }
-_UNFOLDED = ("rate", "leaving", "nth", "countever", "firstever", "lastever", "minever", "maxever")
 _HERE = "match_recognize"
 
 Bind = Callable[..., x.Expr]
@@ -382,7 +381,8 @@ class _Measuring:
 
     def folded(self, row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bind) -> x.Expr:
         problems, name = scope.problems, row.name
-        if row.sorts or name in _UNFOLDED or not row.supported:
+        beyond = row.ever or row.remembers or row.second == "index"  # it is not of the rows alone
+        if row.sorts or beyond or not row.supported:
             problems.fail("wrong-parameter", f"aggregate `{name}` is not for the rows of a match", step.span)
         given = step.args or ()
         if step.wildcard or not given or any(isinstance(arg, (ast.Star, ast.SortKey)) for arg in given):

@@ -16,11 +16,10 @@ from cepbook.lang.bind.lambdas import refuse_locals
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
 from cepbook.lang.rewrite.expressions import fold
 from cepbook.lang.types import Type
+from cepbook.lang.windows import WINDOWS
 
 Binder = Callable[[ast.Expr, Scope], x.Expr]
 
-# Data windows that keep no order of arrival or of sorting (recorded: prev_window_kinds)
-UNORDERED = ("unique", "lastevent", "firstevent", "firstunique")
 KINDS = {"prev": "prev", "prevtail": "tail", "prevcount": "count", "prevwindow": "window"}
 ROW_FUNCTIONS = frozenset((*KINDS, "prior", "istream", "grouping", "grouping_id"))
 
@@ -82,7 +81,7 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     if len(windows) > 1:
         shown = " and ".join(f"`{window}`" for window in windows)
         scope.problems.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)
-    if windows[0] in UNORDERED:
+    if windows[0] in WINDOWS and WINDOWS[windows[0]].unordered:  # recorded: prev_window_kinds
         scope.problems.fail(
             "wrong-parameter",
             f"`{name}` does not go with the data window `{windows[0]}`, which has no order",

@@ -9,6 +9,7 @@ from cepbook.errors import Span
 from cepbook.lang import ast, plan
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
+from cepbook.lang.aggregates import AGGREGATES, row_of
 from cepbook.lang.bind.access import bind_column_method
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.create import add_columns
@@ -19,8 +20,6 @@ from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.stores import check_free
 from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.types import Type
-
-_BY_CRITERIA = ("sorted", "maxby", "minby", "maxbyever", "minbyever")
 
 
 # ---------------------------------------------------------------- create table
@@ -89,7 +88,7 @@ def with_criteria(node: ast.Select, table: str | None, module: Module) -> ast.Se
     for item in node.items:
         declared = store.texts.get(item.alias or "")
         step = item.expr.steps[0] if isinstance(item.expr, ast.Chain) and len(item.expr.steps) == 1 else None
-        if step is not None and step.args == () and not step.wildcard and step.name.lower() in _BY_CRITERIA:
+        if step is not None and step.args == () and not step.wildcard and _sorts(step.name.lower()):
             item = replace(item, expr=declared) if isinstance(declared, ast.Chain) else item
         items.append(item)
     return replace(node, items=tuple(items))
@@ -169,7 +168,7 @@ def _signature(call: object) -> object:
     """What two calls must share to be kept in the same cells."""
     assert isinstance(call, plan.AggregateCall)
     types = tuple(arg.type for arg in call.args)
-    if call.name in ("count", "countever") and not call.distinct:
+    if row_of(call.name).counts and not call.distinct:
         types = ()
     filtered = call.filter is not None
     order = tuple(descending for _, descending in call.criteria)
@@ -189,7 +188,13 @@ def _text(store: StoreType, column: str, module: Module) -> str:
 
 def _written(call: plan.AggregateCall) -> str:
     """The name of the aggregate as EPL has it."""
-    return f"f{call.name}" if call.filter is not None and call.name in ("min", "max") else call.name
+    filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")
+    return next(filtered, call.name) if call.filter is not None else call.name
+
+
+def _sorts(name: str) -> bool:
+    """Whether it is an aggregate whose parameters are sort criteria."""
+    return name in AGGREGATES and AGGREGATES[name].sorts
 
 
 def counted(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[plan.AggregateCall, ...]:
@@ -197,7 +202,7 @@ def counted(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[
     fed = {number for number, _ in into.columns}
     found = []
     for number, call in enumerate(calls):
-        if number in fed and call.name in ("count", "countever"):
+        if number in fed and row_of(call.name).counts:
             call = replace(call, name="count", ever=False, args=call.args if call.distinct else ())
         found.append(call)
     return tuple(found)

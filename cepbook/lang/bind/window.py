@@ -16,8 +16,6 @@ from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import Column, Source, StreamNode, Windowed, WindowSpec
 from cepbook.lang.windows import SUPPLIED, WINDOWS, WindowRow
 
-GROUPING = ("groupwin", "merge")  # they hold no events of their own
-
 
 @dataclass(slots=True)
 class Windows:
@@ -58,7 +56,7 @@ class Windows:
         return Windowed(derived, self.above, self._is_union(self.above), span=_span(self.above))
 
     def _is_union(self, stage: Sequence[WindowSpec]) -> bool:
-        return self.union and sum(spec.name not in GROUPING for spec in stage) > 1
+        return self.union and sum(WINDOWS[spec.name].kind != "grouping" for spec in stage) > 1
 
 
 def _span(stage: Sequence[WindowSpec]) -> Span:
@@ -74,7 +72,7 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
         row = _row(node, scope)
         if row is not None and row.derived:
             found.holding = ()
-        elif node.name not in GROUPING:
+        elif row is None or row.kind != "grouping":
             found.holding = (*found.holding, node.name)
         try:
             if row is not None:
@@ -157,7 +155,7 @@ def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
 
 def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
     """Whether windows drop what they hold in the order of arrival, so that what is hidden never comes back."""
-    rows = [WINDOWS[name] for name in before if name in WINDOWS and name not in GROUPING]
+    rows = [WINDOWS[name] for name in before if name in WINDOWS and WINDOWS[name].kind != "grouping"]
     plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
     return bool(rows) and plain and not behind and "merge" not in before and retain != "union"
 

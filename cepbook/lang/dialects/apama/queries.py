@@ -13,6 +13,7 @@ from cepbook.errors import BindError, Span
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang import types as t
+from cepbook.lang.aggregates import row_of
 from cepbook.lang.bind.grouping import Shape, shape
 from cepbook.lang.bind.names import Module, Options, Problems, Refused, did_you_mean
 from cepbook.lang.bind.names import Scope as EplScope
@@ -271,7 +272,7 @@ class _Binder:
         calls = tuple(scope.calls)
         if calls and all(call.index is None for call in calls) and _everything(node):  # no item need be kept
             bounds = [()]
-            calls = tuple(replace(call, ever=call.name in ("min", "max", "first", "last")) for call in calls)
+            calls = tuple(replace(call, ever=row_of(call.name).ever_alone) for call in calls)
         from_ = self._rows(node, inputs, bounds, scope)
         below: plan.SelectionNode = from_ if where is None else plan.Selection(from_, where, span=where.span)
         rows: plan.AggregationNode = below
