@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from heapq import merge
 from itertools import compress
 from typing import Any
 
 from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed, Slice
+from cepbook.engine.interleaved import events, in_order
 from cepbook.errors import StatementError
 
 Sender = Callable[[dict[str, Any]], None]
@@ -49,16 +49,28 @@ class Singly:
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Send all; or end when `stop` tells to, after the event or the stop of the clock in hand."""
-        for place, number, i in merge(*map(self._stream, range(len(self._slices)))):
-            each = self._slices[number]
+        clock, senders = self._runtime.clock, self._senders
+        slices = [each for each in self._slices if each.type in senders]
+        places, heads = [], []
+        for each in slices:
+            wanted, made = self._wanted(each), zip(each.times, events(each.columns, len(each.times)), strict=True)
+            places.append(each.places if wanted is None else list(compress(each.places, wanted)))
+            heads.append(iter(made if wanted is None else compress(made, wanted)))
+        shown = [(each.type, senders[each.type]) for each in slices]
+        for place, number in zip(*in_order(places), strict=True):
+            time, event = next(heads[number])
             self.place = place
-            self._advance(each.times[i])
-            if stop():
-                return
-            event = {name: values[i] for name, values in each.columns.items()}
-            self.event = each.type, event
+            if time > clock.now:
+                if time < clock.due:
+                    clock.now = time
+                else:
+                    self._advance(time)
+                    if stop():
+                        return
+            name, send = shown[number]
+            self.event = name, event
             try:
-                self._senders[each.type](event)
+                send(event)
             except StatementError as failure:
                 self.failures.append(failure)
             if stop():
@@ -66,15 +78,6 @@ class Singly:
             self.event = None
         self.place = 1 << 62
         self._advance(self._times[-1])
-
-    def _stream(self, number: int) -> list[tuple[int, int, int]]:
-        """(place, number of the slice, number in the slice) of its events that are to be sent."""
-        each = self._slices[number]
-        if each.type not in self._senders:
-            return []
-        wanted = self._wanted(each)
-        rows = enumerate(each.places) if wanted is None else compress(enumerate(each.places), wanted)
-        return [(place, number, i) for i, place in rows]
 
     def _advance(self, t: int) -> None:
         """Go to `t` with the stops at which something is due."""
