@@ -5,8 +5,10 @@ of statements (`components`). Mostly each statement of a component runs through 
 gives it exactly the deliveries that event-by-event sending gives it: timers are evaluated at the times at which the
 clock would have been advanced (all distinct event times of the slice), and rows of ``insert into`` go on to their
 readers with the time of their origin. Where the statements of a component do depend on the order among themselves (a
-plain listener, a variable that one assigns, a store that one changes and another reads, a context of conditions, …)
-they are sent the events one by one (`singly`); `reasons` says why.
+variable that one assigns, a store that one changes and another reads, a context of conditions, …) the component is
+*merged*: the slice runs through all of its statements at once, event after event, in one loop that knows its ways
+(`singly`); `merged` says why. Events are sent from outside, one by one, only where somebody is called between them, a
+plain listener of a statement or of a context; `reasons` says where.
 
 What is promised: every statement delivers the same rows in the same order, and a listener is called as things happen in
 its component. Components are not in step: feeds of other components, and reports of errors, follow at the end of the
@@ -23,9 +25,10 @@ from typing import Any
 
 from cepbook.engine.components import components
 from cepbook.engine.delta import Key
-from cepbook.engine.flow import Flow, Node, Replayed, Slice, allocating, nodes_of, wanted_by
+from cepbook.engine.flow import Flow, Node, Replayed, allocating, nodes_of, wanted_by
 from cepbook.engine.rows.steps import Keep, Steps, above_zero
 from cepbook.engine.singly import Mixed, Sender, Singly
+from cepbook.engine.slices import Slice
 from cepbook.engine.statement import Statement
 from cepbook.errors import StatementError
 from cepbook.lang import expr as x
@@ -44,12 +47,14 @@ _UNPRIORITIZED = "without priorities statements take events in the order of the 
 class _Plan:
     """How the statements of one version of the runtime are run.
 
-    `nodes` run through slices, sources before readers. The statements of `reasons` are sent events one by one;
-    `senders` show them those of the types that they read, `own` are the types that they insert into.
+    `nodes` run through slices, sources before readers, then those of `merged` together. The statements of `reasons` are
+    sent events one by one, and where there are such those that would be merged are, too. `senders` show to either the
+    events of the types that they read, `own` are the types that they insert into.
     """
 
     version: int = -1
     nodes: list[Node] = field(default_factory=list)
+    merged: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     senders: dict[str, Sender] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
@@ -78,8 +83,13 @@ class Batch:
 
     @property
     def reason(self) -> str | None:
-        """Why events are sent one by one to some of the statements; None when slices run inside the generated code."""
-        return next(iter(self.reasons.values()), None)
+        """Why some of the statements do not run through slices each on its own; None when all do."""
+        return next(iter((self.reasons or self.merged).values()), None)
+
+    @property
+    def merged(self) -> Mapping[str, str]:
+        """Why these statements take the events of a slice together, one after the other, in one loop."""
+        return self._planned().merged
 
     @property
     def cause(self) -> Key:
@@ -113,8 +123,13 @@ class Batch:
             last = stops[-1] if stops else max(each.times[-1] for each in slices if each.times)
             self._worker = flow = Flow(runtime, slices, last, stops)
             flow.run(plan.nodes)
+            failures: list[StatementError] = []
+            if plan.merged:
+                self._worker = merged = Singly(runtime, slices, flow.ticks, plan.senders, self._wanted)
+                merged.run()
+                failures = merged.failures
             runtime.clock.now = max(last, runtime.clock.now)
-            return []
+            return failures
         times = stops or list(merge(*(each.times for each in slices)))
         if plan.nodes:
             self._worker = mixed = Mixed(runtime, slices, times, plan.nodes)
@@ -137,22 +152,41 @@ class Batch:
         plans = [plan for deployment in runtime.deployments.values() for plan in deployment.plan.statements]
         made = _Plan(runtime.version)
         for names in components(plans, runtime.catalog):
-            found = self._of_component([runtime.statements[name] for name in names])
+            statements = [runtime.statements[name] for name in names]
+            found = self._of_component(statements)
             if isinstance(found, str):
-                made.reasons |= dict.fromkeys(names, found)
+                made.merged |= dict.fromkeys(names, found)
+                called = self._called_between(statements)
+                made.reasons |= dict.fromkeys(names if called else (), called or "")
             else:
                 made.nodes += found
         whole = self._obstacle()
         if whole is not None:
-            made.nodes, made.reasons = [], dict.fromkeys(runtime.statements, whole)
-        if made.reasons and made.nodes:
-            shown = self._types_of(plan for plan in plans if plan.name in made.reasons)
+            called = _CALLED if self._called else self._called_between(runtime.statements.values())
+            made.nodes, made.merged = [], dict.fromkeys(runtime.statements, whole)
+            made.reasons = dict.fromkeys(runtime.statements if called else (), called or "")
+        if made.reasons:
+            made.reasons, made.merged = made.merged | made.reasons, {}
+        one_by_one = made.reasons or made.merged
+        shown = self._types_of(plan for plan in plans if plan.name in one_by_one)
+        if made.merged:
+            made.senders = {name: runtime.routes.sender_among(name, made.merged) for name in shown}
+        elif made.reasons and made.nodes:
             made.senders = {name: runtime.sender_to(name, made.reasons) for name in shown}
             made.own = frozenset(t for name in made.reasons for t in runtime.statements[name].steps.apply.targets)
         elif made.reasons:
             made.senders = {name: runtime.sender(name) for name in self.types}
         made.columns = {name: self._needed(name, made) for name in self.types}
         return made
+
+    def _called_between(self, statements: Iterable[Statement]) -> str | None:
+        """Who is called between the events: it may look at all of the component, or call the engine."""
+        for each in statements:
+            if each.listened:
+                return f"`{each.name}` has a listener that is called one delivery at a time"
+            if each.context is not None and each.context.watched:
+                return f"context `{each.context.name}` has a partition listener, which is called as things happen"
+        return None
 
     def _obstacle(self) -> str | None:
         """Why events are sent one by one to all statements."""
@@ -197,7 +231,7 @@ class Batch:
 
     def _needed(self, name: str, plan: _Plan) -> tuple[str, ...]:
         properties = self._runtime.catalog.event_types[name].properties
-        if plan.reasons:
+        if plan.reasons or name in plan.senders:
             return tuple(properties)
         readers = [node.statement for node in plan.nodes if name in node.raw]
         if any(statement.steps.in_order for statement in readers):
@@ -213,8 +247,12 @@ class Batch:
             return f"context `{context.name}` has conditions that begin and end partitions between the events"
         if statement.steps.lots:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
-        if context is not None and statement.steps.in_order:
-            return f"`{statement.name}` {_taking(statement.steps)} in each partition of a context"
+        columnar = None if context is None else context.columnar
+        if columnar is not None and statement.steps.in_order:
+            if statement.steps.matches:
+                return f"`{statement.name}` looks for a pattern in each partition of a context"
+            if any(columnar.listed(each) is None for each in self._read_by(statement)):
+                return f"`{statement.name}` takes events for all partitions of a context together"
         if any(each.reads_types for each in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` asks for the type of each event"
         if statement.listened:
@@ -245,6 +283,11 @@ class Batch:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
 
+    def _read_by(self, statement: Statement) -> list[str]:
+        """The replayed and derived types that a statement reads."""
+        derived = {t for s in self._runtime.statements.values() for t in s.steps.apply.targets}
+        return [name for name in sorted({*self.types, *derived}) if statement.reads(name)]
+
     def _store_obstacle(self, statements: list[Statement], active: list[Statement]) -> str | None:
         """Rows that several statements share must not change while one after the other looks at all of a slice."""
         catalog = self._runtime.catalog
@@ -273,7 +316,9 @@ class Batch:
             for context, _ in allocating(self._runtime, name):
                 if context.name not in contexts:
                     continue
-                if context.name in opened or (name in targets and name in self.types):
+                if (context.name in opened and (name in targets or opened[context.name] in targets)) or (
+                    name in targets and name in self.types
+                ):
                     return f"context `{context.name}` takes partitions from several streams"
                 opened[context.name] = name
                 steps = [s.steps for s in self._runtime.statements.values()]
@@ -289,7 +334,7 @@ class Batch:
     # -------------------------------------------------------------- one by one
     def _wanted(self, each: Slice) -> list[Any] | None:
         """Of each event of a slice whether anybody can use it, where only patterns look; None if all are wanted."""
-        shown = [self._runtime.statements[name] for name in self._plan.reasons]
+        shown = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]
         if any(statement.context is not None for statement in shown):
             return None  # the context may want it
         return wanted_by([statement for statement in shown if statement.reads(each.type)], each)
@@ -298,15 +343,6 @@ class Batch:
 def _parts(statement: Statement) -> list[Steps]:
     """The steps of a statement, of the streams that it joins, and of its subqueries."""
     return [statement.steps, *statement.steps.inputs, *(each.steps for each in statement.program.subqueries)]
-
-
-def _taking(steps: Steps) -> str:
-    """What a statement does with events that must come in order."""
-    if steps.matches:
-        return "looks for a pattern"
-    if steps.inputs:
-        return "joins several streams"
-    return "has subqueries" if steps.subqueries else "changes rows"
 
 
 def _divided(names: Iterable[str], catalog: Catalog) -> bool:

@@ -15,18 +15,18 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress, repeat
-from operator import length_hint
 from typing import Any, Protocol
 
 from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
-from cepbook.engine.contexts.context import Columnar, Context
+from cepbook.engine.contexts.context import Arriving, Columnar, Context
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Key, Out, Push, Record, Row, Rows
+from cepbook.engine.delta import Key, Push, Row
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.inner import unwrapped
-from cepbook.engine.layout import Layout, deliveries
+from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.rounds import Rounds
+from cepbook.engine.slices import ALONE, Collected, Derived, Held, Slice
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
 
@@ -37,6 +37,7 @@ class Routing(Protocol):
     shown: tuple[int, int]
 
     def only(self, type_name: str, names: Container[str]) -> Callable[[Any], object]: ...
+    def sender_among(self, type_name: str, names: Container[str]) -> Callable[[Any], None]: ...
     def announced(self, entered: Callable[[], None], derived: Container[str]) -> AbstractContextManager[None]: ...
 
 
@@ -67,40 +68,8 @@ class Replayed(Protocol):
     def raise_unraised(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Consecutive events of one type: `times` ascending (ms), `columns` by property name, all of one length.
-
-    `ranks` are the positions of the events in the total order of the replay; needed when several types are replayed.
-    """
-
-    type: str
-    times: list[int]
-    columns: Mapping[str, list[Any]]
-    ranks: Sequence[int] | None = None
-
-    @property
-    def places(self) -> Sequence[int]:
-        """The positions of the events among all of the slice."""
-        return range(len(self.times)) if self.ranks is None else self.ranks
-
-    def rows(self) -> Iterable[tuple[int, int, tuple[Any, ...]]]:
-        """(place, time, values in the order of `columns`) of each event."""
-        values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
-        return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
-
-    def part(self, begin: int, end: int | None = None) -> Slice:
-        """The events number `begin` (from 0) to before `end`."""
-        cut = slice(begin, end)
-        columns = {name: values[cut] for name, values in self.columns.items()}
-        return Slice(self.type, self.times[cut], columns, self.places[cut])
-
-
-_AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
-_ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
-# an event, its time, what takes it; and behind its key, or its place alone
-_Shown = tuple[int, Callable[[Any], object], Row]
-_Taken = tuple[Any, _Shown]
+_Read = tuple[Slice, tuple[int, ...]]  # events, and the numbers of the streams that they are for
+_Shown = tuple[int, Row, Partition | None]  # an event with its time and, in a context, its partition
 
 
 @dataclass(slots=True)
@@ -115,48 +84,6 @@ class Node:
     @property
     def merges(self) -> bool:
         return len(self.raw) + len(self.producers) > 1
-
-
-class Derived:
-    """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
-
-    They are kept as flat records, and made into dicts, or into columns, when a reader asks for them so.
-    """
-
-    __slots__ = ("_events", "_flat", "_layout", "keys", "type")
-
-    def __init__(
-        self,
-        type_name: str = "",
-        layout: Layout | None = None,
-        flat: list[Any] | None = None,
-        keys: Sequence[Key] = (),
-    ) -> None:
-        self.type = type_name
-        self._flat = flat or []
-        self.keys = keys
-        self._layout = layout
-        self._events: list[tuple[int, Row]] | None = None
-
-    @property
-    def events(self) -> list[tuple[int, Row]]:
-        """(time, event) of each."""
-        layout = self._layout
-        if layout is None:
-            return []
-        if self._events is None:
-            self._events = [(each[1], layout.event(layout.row(each))) for each in layout.records(self._flat)]
-        return self._events
-
-    def columns(self, names: Iterable[str]) -> Slice | None:
-        """The events as columns; None where the events lack one of these properties."""
-        if self._layout is None or self._layout.columns is None or not self._flat:
-            return None
-        places = {name: i for i, name in enumerate(self._layout.columns, 2)}
-        if not places.keys() >= set(names):
-            return None
-        flat, width = self._flat, self._layout.width
-        return Slice(self.type, flat[1::width], {name: flat[places[name] :: width] for name in names})
 
 
 def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node] | str:
@@ -187,7 +114,7 @@ def nodes_of(statements: Iterable[Statement], types: Sequence[str]) -> list[Node
 class Flow:
     """One slice on its way, up to the time `last`: then all timers that are due have run.
 
-    The clock stops at the times of its events, or at `stops`, if given: these and others, ascending up to `last`.
+    The clock stops at `ticks`: the times of its events, or `stops`, if given: these and others, ascending up to `last`.
     """
 
     def __init__(
@@ -196,25 +123,34 @@ class Flow:
         self._runtime = runtime
         self._slices = {s.type: s for s in slices if s.times}
         self.last = last
-        self._ticks = _ticks(list(self._slices.values()), last) if stops is None else stops
-        self._hand: Callable[[], Key] = lambda: _ALONE
+        self.ticks = _ticks(list(self._slices.values()), last) if stops is None else stops
+        self._hand: Callable[[], Key] = lambda: ALONE
         self._derived: dict[str, Derived] = {}
         self._partitions: dict[tuple[str, str], list[Partition | None]] = {}
 
     def run(self, nodes: Sequence[Node]) -> None:
         """Take the slice through `nodes` (sources before readers)."""
         contexts = {node.statement.steps.context for node in nodes}
-        for each in self._slices.values():
-            for context, listed in allocating(self._runtime, each.type):
-                if context.name in contexts:
-                    assigned = context.assign(listed, each.columns, each.times)
-                    self._partitions[context.name, each.type] = assigned
-                    for tally in context.tallies:
-                        tally.batch(assigned, each.times)
+        self._assign(contexts)
         for node in nodes:
             found = self._run(node)
             if node.statement.steps.apply.insert is not None:
                 self._derived[node.statement.name] = found
+
+    def _assign(self, contexts: Container[str | None]) -> None:
+        """Find the partition of each event, in those of `contexts` that allocate some of them."""
+        found: dict[str, tuple[Columnar, list[tuple[Slice, Arriving]]]] = {}
+        for each in self._slices.values():
+            for context, listed in allocating(self._runtime, each.type):
+                if context.name in contexts:
+                    given = Arriving(listed, each.columns, each.times, each.places)
+                    found.setdefault(context.name, (context, []))[1].append((each, given))
+        for context, parts in found.values():
+            assigned = context.assign([given for _, given in parts])
+            for (each, _), partitions in zip(parts, assigned, strict=True):
+                self._partitions[context.name, each.type] = partitions
+                for tally in context.tallies:
+                    tally.batch(partitions, each.times)
 
     @property
     def cause(self) -> Key:
@@ -226,17 +162,21 @@ class Flow:
         produced = [self._derived[name] for name in node.producers]
         if not (given or produced) and node.statement.timed.due > self.last:
             return Derived()  # of many statements most have nothing to do with a slice
-        out = _Out(node.statement, self._slices.values(), node.keyed)
+        out = Collected(node.statement, self._slices.values(), node.keyed)
         self._hand = lambda: out.key
         if node.statement.steps.in_order:
-            self._run_in_order(node.statement, self._in_order(node, given, produced), out)
+            joined = None if produced or out.keyed else self._joined(node.statement, given)
+            if joined is None:
+                self._run_in_order(node.statement, *self._in_order(node, given, produced), out)
+            else:
+                self._run_joined(node.statement, joined, out)
         else:
             self._run_plain(node, given, produced, out)
         if out.flat:
             node.statement.outlet.deliver_batch(out.flat, out.causes)
         return out.derived()
 
-    def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: _Out) -> None:
+    def _run_plain(self, node: Node, given: list[Slice], produced: list[Derived], out: Collected) -> None:
         if node.merges:
             self._run_events(node.statement, *self._merged(given, produced), out)
         elif given:
@@ -246,7 +186,7 @@ class Flow:
         if node.statement.timed.due <= self.last:
             self._catch_up(node.statement, out.expired)(self.last)
 
-    def _run_derived(self, statement: Statement, derived: Derived, out: _Out) -> None:
+    def _run_derived(self, statement: Statement, derived: Derived, out: Collected) -> None:
         """Where nothing but the events is needed they go on as columns."""
         each = derived.columns(statement.program.columns) if statement.context is None else None
         if each is None:
@@ -254,7 +194,7 @@ class Flow:
         else:
             self._run_columns(statement, each, out, derived.keys)
 
-    def _run_columns(self, statement: Statement, each: Slice, out: _Out, keys: Sequence[Key] = ()) -> None:
+    def _run_columns(self, statement: Statement, each: Slice, out: Collected, keys: Sequence[Key] = ()) -> None:
         program, partitions = statement.program, None
         if statement.context is not None:
             partitions = self._partitions[statement.context.name, each.type]
@@ -264,7 +204,7 @@ class Flow:
         one, push = out.one, out.push
         if out.keyed:
             times, one, push, self._hand = out.watched(each, keys)
-        given = times, statement.state, one, push, out.expired, catch_up, self._ticks, partitions
+        given = times, statement.state, one, push, out.expired, catch_up, self.ticks, partitions
         program["run"](*given, *columns)
 
     def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
@@ -279,44 +219,66 @@ class Flow:
         return [event for _, event in found], [key for key, _ in found]
 
     # -------------------------------------------------------------- several streams, in order
-    def _in_order(self, node: Node, given: list[Slice], produced: list[Derived]) -> Iterator[_Taken]:
-        """The events that a node takes one by one, in order. Few of them are there at a time."""
+    def _in_order(
+        self, node: Node, given: list[Slice], produced: list[Derived]
+    ) -> tuple[Iterable[tuple[Any, int]], list[Iterator[_Shown]], list[Callable[..., object]]]:
+        """The events that a node takes one by one: of each in order the key (or place) and stream; streams; takers."""
         statement = node.statement
-        streams: list[tuple[Iterable[Any], Iterator[_Shown]]] = []
-        for each in given:
-            reading = statement.reading(each.type)
-            if reading is not None:
-                names, wanted = tuple(each.columns), wanted_by([statement], each)
-                values = zip(*each.columns.values(), strict=True) if names else repeat((), len(each.times))
-                take, rows = _alone(reading.checked, statement.state), map(dict, map(zip, repeat(names), values))
-                shown = zip(each.times, repeat(take), rows)
-                keys: Iterable[Any] = each.places
-                if produced:
-                    keys = zip(keys, repeat(1), repeat(0), repeat(()))
-                streams.append((keys, shown) if wanted is None else (compress(keys, wanted), compress(shown, wanted)))
-        for derived in produced:
-            reading = statement.reading(derived.type)
-            if reading is not None:
-                take = _alone(reading.checked, statement.state)
-                own = derived.keys or repeat(_ALONE, len(derived.events))
-                streams.append((own, ((time, take, row) for time, row in derived.events)))
-        if len(streams) == 1:
-            return zip(*streams[0])  # noqa: B905
-        order = [(key, number) for number, (keys, _) in enumerate(streams) for key in keys]
-        order.sort()
-        heads = [shown for _, shown in streams]
-        return ((key, next(heads[number])) for key, number in order)
+        keys: list[Sequence[Any]] = []
+        streams: list[Iterator[_Shown]] = []
+        takes: list[Callable[..., object]] = []
 
-    def _run_in_order(self, statement: Statement, events: Iterable[_Taken], out: _Out) -> None:
-        """Show a statement `events`. All that one event, or one stop of the clock, makes of matches is one delivery."""
+        def add(type_name: str, own: Sequence[Any], shown: Iterator[_Shown]) -> None:
+            reading = statement.reading(type_name)
+            if reading is not None:
+                keys.append(own)
+                streams.append(shown)
+                takes.append(reading.checked if statement.context else _alone(reading.checked, statement.state))
+
+        for each in given:
+            own: Sequence[Any] = [(place, 1, 0, ()) for place in each.places] if produced else each.places
+            wanted = wanted_by([statement], each)
+            rows, partitions = events(each.columns, len(each.times)), self._partitions_of(statement, each)
+            shown = zip(each.times, rows, partitions)  # noqa: B905 - the times tell how many
+            if wanted is None:
+                add(each.type, own, shown)
+            else:
+                add(each.type, list(compress(own, wanted)), compress(shown, wanted))
+        for derived in produced:
+            add(derived.type, derived.keys or [ALONE] * len(derived.events), self._located(statement, derived))
+        if not keys or produced:
+            return sorted((key, number) for number, own in enumerate(keys) for key in own), streams, takes
+        return zip(*in_order(keys), strict=True), streams, takes
+
+    def _partitions_of(self, statement: Statement, each: Slice) -> Iterable[Partition | None]:
+        context = statement.context
+        return repeat(None) if context is None else self._partitions[context.name, each.type]
+
+    def _located(self, statement: Statement, derived: Derived) -> Iterator[_Shown]:
+        """Derived events, each with its partition, which it may open when it is its turn."""
+        locate = None if statement.context is None else self._locator(statement.context, derived.type)
+        for time, event in derived.events:
+            yield time, event, None if locate is None else locate(event)
+
+    def _run_in_order(
+        self,
+        statement: Statement,
+        order: Iterable[tuple[Any, int]],
+        streams: Sequence[Iterator[_Shown]],
+        takes: Sequence[Callable[..., object]],
+        out: Collected,
+    ) -> None:
+        """Show a statement events. All that one event, or one stop of the clock, makes of matches is one delivery."""
         clock, timed = self._runtime.clock, statement.timed
-        before, keyed = clock.now, out.keyed
-        held = _Held(statement.outlet.layout) if statement.steps.matches else None
+        before, keyed, divided = clock.now, out.keyed, statement.context is not None
+        slot = statement.program.namespace["slot"]
+        held = Held(statement.outlet.layout) if statement.steps.matches else None
         advance = self._advancing(statement, out, held)
         one, push = (out.one, out.push) if held is None else (held.one, held.push)
         with statement.outlet.diverted(one, push):
             try:
-                for key, (time, take, event) in events:
+                for key, number in order:
+                    time, event, partition = next(streams[number])
                     if time > clock.now:
                         if time >= timed.due:
                             advance(time)
@@ -324,7 +286,10 @@ class Flow:
                     if keyed:
                         out.key = key if isinstance(key, tuple) else (key, 1, 0, ())
                     try:
-                        take(event)
+                        if not divided:
+                            takes[number](event)
+                        elif partition is not None:
+                            takes[number](event, partition.states[slot])
                     except Exception as failure:  # noqa: BLE001 - reported to the error feed
                         statement.failed(failure)
                     if held is not None and held.rows is not None:
@@ -333,12 +298,54 @@ class Flow:
             finally:
                 clock.now = before
 
-    def _advancing(self, statement: Statement, out: _Out, held: _Held | None) -> Callable[[int], None]:
+    def _joined(self, statement: Statement, given: list[Slice]) -> list[_Read | None] | None:
+        """What each stream of a join reads in its loop over columns, behind these what several do; None: it has none.
+
+        At most one slice can stand in each place.
+        """
+        if statement.program.loop is None:
+            return None
+        is_a, scans = self._runtime.catalog.is_a, statement.steps.scans
+        found: list[_Read | None] = [None] * (len(scans) + 1)
+        for each in given:
+            readers = [n for n, scan in enumerate(scans) if is_a(each.type, scan.source.event_type or "")]
+            place = readers[0] if len(readers) == 1 else -1
+            if found[place] is not None:
+                return None
+            found[place] = each, tuple(readers)
+        return found
+
+    def _run_joined(self, statement: Statement, given: list[_Read | None], out: Collected) -> None:
+        """Take slices through a join, each stream as columns."""
+        clock, program = self._runtime.clock, statement.program
+        assert program.loop is not None
+        advance = self._advancing(statement, out, None)
+        reads: list[Callable[[], Any]] = []
+        for read, (names, whole) in zip(given, (*program.loop, ((), True)), strict=True):
+            parts: list[Iterable[Any]] = []
+            if read is not None:
+                each, readers = read
+                parts.append(each.times)
+                if statement.context is not None:
+                    parts.append(self._partitions_of(statement, each))
+                if whole:
+                    parts.append(events(each.columns, len(each.times)))
+                parts += [each.columns[name] for name in names] if len(readers) == 1 else [repeat(readers)]
+            reads.append(zip(*parts).__next__)  # noqa: B905 - the times tell how many
+        _, order = in_order([() if read is None else read[0].places for read in given])
+        before = clock.now
+        try:
+            program["run_joined"](order, statement.state, out.one, out.push, advance, reads)
+            advance(self.last)
+        finally:
+            clock.now = before
+
+    def _advancing(self, statement: Statement, out: Collected, held: Held | None) -> Callable[[int], None]:
         """What takes the clock to a time, with the stops at which a timer of the statement is due.
 
         The clock stops at the times of events only; what becomes due at a stop waits for the next one.
         """
-        clock, ticks, timed = self._runtime.clock, self._ticks, statement.timed
+        clock, ticks, timed = self._runtime.clock, self.ticks, statement.timed
 
         def advance(t: int) -> None:
             while timed.due <= t:
@@ -360,14 +367,16 @@ class Flow:
         return advance
 
     # -------------------------------------------------------------- other statements
-    def _run_events(self, statement: Statement, events: list[tuple[int, Row]], keys: Sequence[Key], out: _Out) -> None:
+    def _run_events(
+        self, statement: Statement, shown: list[tuple[int, Row]], keys: Sequence[Key], out: Collected
+    ) -> None:
         clock, timed = self._runtime.clock, statement.timed
         catch_up = self._catch_up(statement, out.expired)
         before = clock.now
         with statement.outlet.diverted(out.one, out.push):
             take = self._taker(statement)
             try:
-                for number, (time, event) in enumerate(events):
+                for number, (time, event) in enumerate(shown):
                     if time >= timed.due:
                         catch_up(time)
                     clock.now = time
@@ -385,8 +394,7 @@ class Flow:
         context = statement.context
         if context is None:
             return take  # type: ignore[no-any-return]
-        target = statement.steps.source.event_type
-        locate = next(c.locator(listed) for c, listed in allocating(self._runtime, target) if c.name == context.name)
+        locate = self._locator(context, statement.steps.source.event_type)
         slot = statement.program.namespace["slot"]
 
         def within(event: Row) -> None:
@@ -396,9 +404,12 @@ class Flow:
 
         return within
 
+    def _locator(self, context: Context, type_name: str) -> Callable[[Row], Partition | None]:
+        return next(c.locator(listed) for c, listed in allocating(self._runtime, type_name) if c.name == context.name)
+
     def _catch_up(self, statement: Statement, push: Push) -> Callable[[int], None]:
         """A function that fires the statement's timers up to a time, at the ticks at which the clock stops."""
-        timed, ticks = statement.timed, self._ticks
+        timed, ticks = statement.timed, self.ticks
 
         def catch_up(t: int) -> None:
             while timed.due <= t:
@@ -408,132 +419,6 @@ class Flow:
                     push(tick, *found)
 
         return catch_up
-
-
-class _Held:
-    """The rows of one delivery, while it may still grow."""
-
-    __slots__ = ("_layout", "rows")
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self.rows: tuple[int, list[Any], list[Any]] | None = None
-
-    def one(self, record: Record) -> None:
-        """The row of one match."""
-        self.push(record[1], [self._layout.row(record)], None)
-
-    def push(self, time: int, insert: Rows, remove: Rows) -> None:
-        """Rows of one match, or of one timer."""
-        if self.rows is None:
-            self.rows = time, [], []
-        self.rows[1].extend(insert or ())
-        self.rows[2].extend(remove or ())
-
-    def deliver(self, push: Push) -> None:
-        """The delivery is complete, if there is one."""
-        if self.rows is not None:
-            (time, insert, remove), self.rows = self.rows, None
-            push(time, insert or None, remove or None)
-
-
-# the marks of the records of either side
-_SIDES = {"istream": {INSERT, MORE}, "rstream": {REMOVE, GONE}, "irstream": {INSERT, MORE, REMOVE, GONE}}
-
-
-class _Out:
-    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers.
-
-    It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
-    """
-
-    __slots__ = ("_bases", "_slices", "_statement", "flat", "key", "keyed")
-
-    def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
-        self._statement = statement
-        self._slices = slices
-        self.flat: list[Any] = []  # records
-        self.keyed = keyed
-        self.key: Key = (0, 1, 0, ())
-        self._bases: list[Key] = []  # of each delivery
-
-    @property
-    def one(self) -> Out:
-        """Takes a delivery of one row."""
-        return self._one if self.keyed else self.flat.extend
-
-    @property
-    def push(self) -> Push:
-        """Takes a delivery of rows."""
-        return self._push if self.keyed else self._take
-
-    @property
-    def expired(self) -> Push:
-        """Takes what a timer made."""
-        return self._expired if self.keyed else self._take
-
-    @property
-    def causes(self) -> Sequence[Key]:
-        """What each delivery is due to; empty where nobody wants to know."""
-        return self._bases
-
-    def watched(self, each: Slice, keys: Sequence[Key]) -> tuple[Iterator[int], Out, Push, Callable[[], Key]]:
-        """The times of `each`, what takes deliveries, and the key of the event whose time was drawn last.
-
-        That is its own of `keys`, of derived events, else its place.
-        """
-        times, count, places = iter(each.times), len(each.times), each.places
-        flat, bases = self.flat, self._bases
-
-        def hand() -> Key:
-            at = max(count - length_hint(times) - 1, 0)
-            return keys[at] if keys else (places[at], 1, 0, ())
-
-        def one(record: Record) -> None:
-            flat.extend(record)
-            at = count - length_hint(times) - 1
-            bases.append(keys[at] if keys else (places[at], 1, 0, ()))
-
-        def push(time: int, insert: Rows, remove: Rows) -> None:
-            self._take(time, insert, remove)
-            bases.append(hand())
-
-        return times, one, push, hand
-
-    def _take(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.flat += self._statement.outlet.layout.flat(time, insert, remove)
-
-    def _one(self, record: Record) -> None:
-        self.flat.extend(record)
-        self._bases.append(self.key)
-
-    def _push(self, time: int, insert: Rows, remove: Rows) -> None:
-        self._take(time, insert, remove)
-        self._bases.append(self.key)
-
-    def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
-        self._take(time, insert, remove)
-        stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
-        self._bases.append(min(stops, default=_AFTER))
-
-    def derived(self) -> Derived:
-        """The rows that ``insert into`` hands on."""
-        insert, order = self._statement.steps.apply.insert, self._statement.order
-        if insert is None:
-            return Derived()
-        layout = self._statement.outlet.layout
-        wanted = _SIDES[self._statement.steps.fed]
-        if not self.keyed and wanted.issuperset(self.flat[:: layout.width]):
-            return Derived(insert.target, layout, self.flat)
-        found: list[Any] = []
-        keys: list[Key] = []
-        bases = self._bases if self.keyed else repeat(_ALONE)
-        for records, (place, phase, steps, way) in zip(deliveries(layout.records(self.flat)), bases):  # noqa: B905
-            for number, record in enumerate(r for r in records if r[0] in wanted):
-                found += record
-                if self.keyed:
-                    keys.append((place, phase, steps + 1, (*way, order, number)))
-        return Derived(insert.target, layout, found, keys)
 
 
 def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], object]:

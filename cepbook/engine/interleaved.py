@@ -48,8 +48,8 @@ def events(columns: Mapping[str, Sequence[Any]], count: int) -> Iterator[dict[st
 def _maker(width: int) -> Callable[..., Iterator[dict[str, Any]]]:
     """What makes dicts of tuples of so many values, given the keys: a display is twice as fast as ``dict(zip(…))``."""
     source, numbers = Source(), range(width)
-    with source.block(f"def made(rows, {', '.join(f'n{i}' for i in numbers)}):"):
-        with source.block(f"for {', '.join(f'c{i}' for i in numbers)}{',' * (width == 1)} in rows:"):
-            source.line(f"yield {{{', '.join(f'n{i}: c{i}' for i in numbers)}}}")
+    keys, values = ", ".join(f"n{i}" for i in numbers), "".join(f"c{i}, " for i in numbers)
+    with source.block(f"def made(rows, {keys}):"), source.block(f"for {values}in rows:"):
+        source.line(f"yield {{{', '.join(f'n{i}: c{i}' for i in numbers)}}}")
     made: Callable[..., Iterator[dict[str, Any]]] = source.load()["made"]
     return made

@@ -11,6 +11,7 @@ from cepbook.engine.filters import Handler, Order, Rounds, Subscriber, dispatche
 from cepbook.engine.flow import Replayed
 from cepbook.engine.relations.store import Store
 from cepbook.engine.rows.arrived import Arrived
+from cepbook.engine.senders import sending_to
 from cepbook.engine.statement import Statement
 from cepbook.engine.succession import in_succession
 from cepbook.engine.update import updating
@@ -65,10 +66,7 @@ class Routes:
 
     def only(self, type_name: str, names: Container[str]) -> Handler:
         """What shows events of a type to some statements only, by their names; valid until a change."""
-        found, contexts = _subscribers(self._runtime, type_name, names)
-        way = dispatcher([self._noting(each) for each in found], self._failed, contexts)
-        way = _typed(self._runtime, type_name, way)
-        way = updating(_updates(self._runtime, type_name, names), way)
+        way = self._way(type_name, names, self._noting)
 
         def show(event: Any) -> None:
             try:
@@ -78,6 +76,16 @@ class Routes:
             self.shown = LAST
 
         return show
+
+    def sender_among(self, type_name: str, names: Container[str]) -> Callable[[Any], None]:
+        """What sends events of a type to some statements, with all of their contexts; valid until a change."""
+        way = self._way(type_name, names, lambda subscriber: subscriber)
+        return sending_to(way, self._runtime.rounds, self._failed)
+
+    def _way(self, type_name: str, names: Container[str], taking: Callable[[Subscriber], Subscriber]) -> Handler:
+        found, contexts = _subscribers(self._runtime, type_name, names)
+        way = dispatcher([taking(each) for each in found], self._failed, contexts)
+        return updating(_updates(self._runtime, type_name, names), _typed(self._runtime, type_name, way))
 
     def _noting(self, subscriber: Subscriber) -> Subscriber:
         order = subscriber.order

@@ -378,7 +378,7 @@ class Runtime:
 
     def sender_to(self, type_name: str, statements: Container[str]) -> Callable[[dict[str, Any]], None]:
         """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
-        return sending_to(self.routes.only(type_name, statements), self.rounds)
+        return sending_to(self.routes.only(type_name, statements), self.rounds, self._caught)
 
     def enqueue(self, type_name: str, rows: list[Row]) -> None:
         """Rows of ``insert into`` wait here until all statements have seen the present event."""

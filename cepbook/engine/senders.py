@@ -54,17 +54,22 @@ def sending(
     return send if time is None else send_at
 
 
-def sending_to(show: Handler, rounds: Rounds) -> Callable[[dict[str, Any]], None]:
+def sending_to(
+    show: Handler, rounds: Rounds, caught: Callable[[Exception], None]
+) -> Callable[[dict[str, Any]], None]:
     """What sends events to those that `show` shows them to."""
     queue = rounds.queue
 
     def send(event: dict[str, Any]) -> None:
         try:
-            show(event)
+            try:
+                show(event)
+            except Exception as failure:  # noqa: BLE001 - attributed to its statement
+                caught(failure)
+            if queue:
+                rounds.drain()
         except BaseException as failure:
             rounds.broke(failure)
             raise
-        if queue:
-            rounds.drain()
 
     return send

@@ -8,8 +8,9 @@ from itertools import compress
 from typing import Any
 
 from cepbook.engine.delta import Key
-from cepbook.engine.flow import Flow, Node, Replayed, Slice
+from cepbook.engine.flow import Flow, Node, Replayed
 from cepbook.engine.interleaved import events, in_order
+from cepbook.engine.slices import Slice
 from cepbook.errors import StatementError
 
 Sender = Callable[[dict[str, Any]], None]

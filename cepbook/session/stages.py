@@ -136,5 +136,8 @@ def _replayed(runtime: Runtime, line: Pipeline) -> str:
         return "decided when it is deployed, by all statements that it is connected with"
     derived = {insert.target for s in line.readers for insert in s.inserts}
     batch = runtime.batch([name for name in line.inputs if name not in derived] or line.inputs)
-    reason = batch.reasons.get(line.target)
-    return "in batches: the loop runs inside the generated code" if reason is None else f"event by event: {reason}"
+    if line.target in batch.reasons:
+        return f"event by event: {batch.reasons[line.target]}"
+    if line.target in batch.merged:
+        return f"in batches, event after event through all that it is connected with: {batch.merged[line.target]}"
+    return "in batches: the loop runs inside the generated code"

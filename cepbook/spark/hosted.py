@@ -169,7 +169,7 @@ class Task:
                 known = self.runtime.catalog.event_types
                 of = known[name].properties
                 values = {p: plain(part.column(i), of[p], known) for i, p in enumerate(properties) if p in needed}
-                if not self._batch.reasons:
+                if not (self._batch.reasons or self._batch.merged):
                     values |= {p: [None] * len(found) for p in needed if p not in values}
                 slices.append(Slice(name, own.tolist(), values, None if alone else found.tolist()))
         return slices

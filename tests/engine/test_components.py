@@ -190,7 +190,7 @@ def test_reasons_are_those_of_components() -> None:
     )
     batch = run.runtime.batch(["A", "B"])
     context = "context `T` has conditions that begin and end partitions between the events"
-    assert batch.reasons == {"c": context}
+    assert (batch.reasons, batch.merged) == ({}, {"c": context})
     run.runtime.statement("u").add_listener(lambda delta: None)
     listener = "`u` has a listener that is called one delivery at a time"
     assert batch.reasons == {"t": listener, "u": listener, "c": context}

@@ -20,7 +20,7 @@ create schema E(k string, v int);
 def test_replays_send_its_component_event_by_event() -> None:
     runtime = Runtime()
     runtime.deploy(EPL)
-    assert runtime.batch(["E"]).reasons["big"] == "`split` splits its stream into several"
+    assert runtime.batch(["E"]).merged["big"] == "`split` splits its stream into several"
 
 
 def test_spark_runs_what_it_feeds_in_order() -> None:

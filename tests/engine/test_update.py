@@ -30,7 +30,7 @@ def test_the_event_that_was_sent_stays_as_it_is() -> None:
 def test_what_coverage_plan_and_steps_say() -> None:
     runtime = Runtime()
     deployment = runtime.deploy(EPL)
-    assert runtime.batch(["E"]).reasons["q"] == "`u` changes events before others see them"
+    assert runtime.batch(["E"]).merged["q"] == "`u` changes events before others see them"
     line = pipeline("q", deployment.plan.statements, runtime.catalog, ["E"])
     found = place(line, runtime.catalog)
     assert (found.path, found.reason) == ("ordered", "it reads what u inserts or changes event by event")

@@ -9,7 +9,7 @@ to one event is kept anywhere else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.partition import Partition
@@ -96,6 +96,15 @@ class Context(Protocol):
         """The live partitions, as selectors see them, by id."""
 
 
+class Arriving(NamedTuple):
+    """Events of a listed type, in order: their columns, times (ms) and places among all events of the replay."""
+
+    listed: str
+    columns: Mapping[str, list[Any]]
+    times: Sequence[int]
+    places: Sequence[int]
+
+
 class Columnar(Protocol):
     """A context whose partitions can be assigned to the rows of a replay before any statement runs through them."""
 
@@ -115,8 +124,8 @@ class Columnar(Protocol):
     def columns(self, listed: str) -> list[str]:
         """The properties that `assign` needs."""
 
-    def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
-        """The partition of each row of a replay, new ones allocated in row order at `times`."""
+    def assign(self, streams: Sequence[Arriving]) -> list[list[Partition | None]]:
+        """The partition of each row of a replay, stream by stream; new ones are allocated in the order of all rows."""
 
     def locator(self, listed: str) -> Callable[[Any], Partition | None]:
         """The partition of one event (allocated if new), None outside the context."""

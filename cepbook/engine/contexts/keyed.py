@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.contexts.context import Columnar
+from cepbook.engine.contexts.context import Arriving, Columnar
 from cepbook.engine.contexts.node import Held, Node
 from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
@@ -18,6 +18,7 @@ from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tally import Tally
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
+from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.ports import Host, Member, Reading
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.frozen import is_hashable, key_code
@@ -293,20 +294,41 @@ class KeyedContext:
             return None
 
     # -------------------------------------------------------------- replays
-    def assign(self, listed: str, columns: Mapping[str, list[Any]], times: Sequence[int]) -> list[Partition | None]:
-        """The partition of each row of a replay, new ones allocated in row order at `times`."""
-        stream, partitions = self._streams[listed], self.partitions
+    def assign(self, streams: Sequence[Arriving]) -> list[list[Partition | None]]:
+        """The partition of each row of a replay, stream by stream; new ones are allocated in the order of all rows."""
+        names = [self._plain_key(each.listed) for each in streams]
+        if all(name is not None for name in names):
+            keys = [each.columns[name or ""] for name, each in zip(names, streams, strict=True)]
+            self._allocate_first(keys, streams)
+            partitions = self.partitions
+            return [[partitions[key] for key in own] for own in keys]
+        rows = [zip(each.times, events(each.columns, len(each.times)), strict=True) for each in streams]
+        found: list[list[Partition | None]] = [[] for _ in streams]
+        _, order = in_order([each.places for each in streams])
+        for number in order:
+            time, event = next(rows[number])
+            found[number].append(self._assign_row(streams[number].listed, event, time))
+        return found
+
+    def _plain_key(self, listed: str) -> str | None:
+        """The property that is the key of all events of a listed type, as it is."""
+        stream = self._streams[listed]
         names = [e.name for e in stream.keys if isinstance(e, x.Prop) and _is_exact(e.type)]
-        if stream.filter is None and len(names) == 1 == len(stream.keys):
-            found: list[Partition | None] = []
-            for value, time in zip(columns[names[0]], times, strict=True):
-                partition = partitions.get(value)
-                found.append(self.allocate(value, (value,), time) if partition is None else partition)
-            return found
-        return [
-            self._assign_row(listed, {name: values[i] for name, values in columns.items()}, time)
-            for i, time in enumerate(times)
-        ]
+        return names[0] if stream.filter is None and len(names) == 1 == len(stream.keys) else None
+
+    def _allocate_first(self, keys: Sequence[Sequence[Any]], streams: Sequence[Arriving]) -> None:
+        """Allocate the partitions of keys that have none, in the order in which they come first."""
+        first: dict[Any, tuple[int, int]] = {}
+        for own, each in zip(keys, streams, strict=True):
+            fresh = set(own) - self.partitions.keys()
+            for key, place, time in zip(own, each.places, each.times, strict=True) if fresh else ():
+                if key in fresh:
+                    fresh.discard(key)
+                    first[key] = min(first.get(key, (place, time)), (place, time))
+                    if not fresh:
+                        break
+        for key, (_, time) in sorted(first.items(), key=lambda each: each[1]):
+            self.allocate(key, (key,), time)
 
     def _assign_row(self, listed: str, event: dict[str, Any], time: int | None = None) -> Partition | None:
         try:

@@ -21,7 +21,8 @@ class Tally:
     def batch(self, partitions: Sequence[Partition | None], times: Sequence[int]) -> None:
         """Events in order, of each the partition and the time."""
         self.counts.update(partitions)
-        self.last.update(zip(partitions, times, strict=True))
+        for partition, time in dict(zip(partitions, times, strict=True)).items():
+            self.last[partition] = max(time, self.last.get(partition, time))
 
     def event(self, partitions: Iterable[Partition], time: int) -> None:
         """One event, which is for all of `partitions`."""

@@ -22,6 +22,7 @@ from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.items import Items
+from cepbook.engine.rows.joinloop import JoinLoop, Loop, loop_of
 from cepbook.engine.rows.joins import JoinPipeline
 from cepbook.engine.rows.legend import legend, notes
 from cepbook.engine.rows.limited import LimitedCode, bind_limiter
@@ -65,6 +66,8 @@ class Program:
     patterns: dict[int, PatternProgram] = field(default_factory=dict)  # by input, whose matches are its events
     subqueries: tuple[Program, ...] = ()  # of the statement, each a module of its own
     select: Program | None = None  # of a statement that is run in cycles: what it reads of its relations
+    # of a join that has `run_joined`: of each stream the columns that it takes, and whether it takes whole events
+    loop: Loop | None = None
     wants: Mapping[str, tuple[int, Want]] = field(default_factory=dict)  # what it looks into of stores
     picking: Callable[[], Picking | None] = field(default=lambda: None)  # of a query: how it finds rows by index
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
@@ -135,6 +138,7 @@ def compile_select(
     program.items = writer.code.items
     program.patterns = {number: pattern.program(namespace) for number, pattern in patterns}
     program.wants = writer.looks.wants
+    program.loop = writer.loop
     program.picking = cache(partial(compile_picking, steps, scope_in))
     return program
 
@@ -150,6 +154,7 @@ class _Writer:
         self.columns = steps.properties + extra
         self.all_properties = all_properties
         self.contextual = steps.context is not None
+        self.loop: Loop | None = None
         self.looks = self.body.joins.looks if self.body.joins is not None else Looks(code.source)
 
     def write(self) -> None:
@@ -225,6 +230,9 @@ class _Writer:
             with self.source.function(name, ["e", *of_state, *more], self._state_parameters()):
                 self._arrival()
                 self.source.line("return change is not None")
+        self.loop = loop_of(joins)
+        if self.loop is not None:  # when it is known what all inputs are looked into by
+            self.code.helpers.append(JoinLoop(self.body, joins, self.loop).write)
 
     def _taken(self, names: Sequence[str]) -> None:
         """What an event does that passed the filter; the function then tells that it took the event (for ``@Drop``)."""

@@ -11,7 +11,7 @@ before it, ``with2`` finds those that go with items of stream 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,6 +59,7 @@ class JoinPipeline(Pipeline):
         self.join = self.steps.join
         self.rows = code.items
         self.at = 0
+        self.columnar = False  # whether the locals of events are there already, and the filter is tested
         self.looks = Looks(self.source)
         self.inputs: list[_Input] = []
         for steps in self.steps.inputs:
@@ -106,13 +107,21 @@ class JoinPipeline(Pipeline):
         if at < 0:
             source.line("change = W.take_all(inputs, e, now)")
             return
+        self.take()
+        source.line(f"if change is not None: change = changed{at}(W, *change)")
+
+    def take(self) -> None:
+        """Write that the input that is written takes an event; ``change`` is what that changes in it."""
+        source, at = self.source, self.at
         source.line("J, V = S, W")  # of the join; now S and W are those of the input
         source.line(f"S = V.states[{at}]")
         self._write_arrival("change =")
-        source.line("due = W.due")
-        source.line("S, W = J, V")
-        source.line("if due != W.due: W.look()")
-        source.line(f"if change is not None: change = changed{at}(W, *change)")
+        if self.inputs[at].code.steps.ticks:
+            source.line("due = W.due")
+            source.line("S, W = J, V")
+            source.line("if due != W.due: W.look()")
+        else:
+            source.line("S, W = J, V")
 
     def arrive(self, swept: Sweep) -> Posted | None:
         self.ask()
@@ -175,7 +184,8 @@ class JoinPipeline(Pipeline):
     def _write_arrival(self, then: str) -> None:
         """What an event changes in the input that is written, of which ``S`` is the state."""
         each = self.inputs[self.at]
-        write_read(each.code, each.code.steps.source.filter, "now")
+        if not self.columnar:
+            write_read(each.code, each.code.steps.source.filter, "now")
         self.source.line("W = S[1]")
         each.code.number()
         self.source.line(f"{then} W.arrive({each.pipeline.item()}, now)", each.pipeline.span)
@@ -197,7 +207,7 @@ class JoinPipeline(Pipeline):
             {n: namespace[f"changed{n}"] for n in numbers},  # type: ignore[misc]
             namespace["joined_rows"],  # type: ignore[arg-type]
             self.join.active,
-            tuple(map(self._keeps, numbers)),
+            tuple(map(self.keeps, numbers)),
             self._leaving,
             tuple(self.rows.place(n) for n in numbers),
             tuple((n, namespace[f"table{n}"]) for n in self.tables),  # type: ignore[misc]
@@ -206,7 +216,7 @@ class JoinPipeline(Pipeline):
             self.join.inner and _out_of_order(self.join.reached(0)),
         )
 
-    def _keeps(self, number: int) -> bool:
+    def keeps(self, number: int) -> bool:
         """Whether the events of an input are there for others."""
         return not self.join.node.inputs[number].unidirectional and number not in self.join.shared
 
@@ -249,20 +259,21 @@ class JoinPipeline(Pipeline):
             source.line("R = W.relations")
             if active and self._leaving:
                 source.line(f"former = find{number}(R, left) if left else ()")
-            if self._keeps(number):
-                self._write_update(number)
+            if self.keeps(number):
+                self.write_update(number)
             if not active:
                 source.line("return None")
                 return
             if self.join.inner:
-                self._write_found(number, "entered")
+                source.line("found = []")
+                self.write_found(number, "entered", partial(self._append, number))
             else:
                 source.line(f"found = find{number}(R, entered)")
             source.line("if W.form.told: W.form.tell(found)")
             former = "former" if self._leaving else "()"
             source.line(f"return (found, {former}) if found{' or former' * self._leaving} else None")
 
-    def _write_update(self, number: int) -> None:
+    def write_update(self, number: int) -> None:
         """The relation of an input and its indexes take a change; it is `Relation.change`, without calls."""
         source, made = self.source, list[tuple[str, str, str]]()
         for place, (kind, exprs) in enumerate(self.inputs[number].indexes):
@@ -353,36 +364,45 @@ class JoinPipeline(Pipeline):
 
     def _write_loops(self, number: int) -> None:
         with self.source.block(f"def find{number}(R, items):"):
-            self._write_found(number, "items")
+            self.source.line("found = []")
+            self.write_found(number, "items", partial(self._append, number))
             self.source.line("return found")
 
-    def _write_found(self, number: int, items: str) -> None:
-        """``found`` becomes the combinations with these items of an input, of a join of inner kinds."""
+    def write_found(self, number: int, items: str, found: Callable[[], None], *, apart: bool = False) -> None:
+        """Write loops over the combinations with these items of an input, of a join of inner kinds.
+
+        `found` writes what is done with one; `apart`: its items are taken apart for that.
+        """
         source, open_conditions = self.source, list(self.join.conditions)
         open_conditions += [e for n, (_, filters) in self.join.shared.items() if n != number for e in filters]
-        source.line("found = []")
         accesses = self.join.reached(number)
         for each in accesses:
             self._hoist(each)
         with source.block(f"for i{number} in {items}:"):
             self._unpack(number)
-            self._nested(number, {number}, accesses, open_conditions)
+            self._nested({number}, accesses, open_conditions, found, apart)
 
-    def _nested(self, number: int, known: set[int], accesses: list[Access], open_: list[x.Expr]) -> None:
+    def _append(self, number: int) -> None:
+        """Write that ``found`` has a further combination, with an item of input `number` that came in."""
+        items = (f"i{n}" if n == number else self._item(n) for n in range(len(self.inputs)))
+        self.source.line(f"found.append({' + '.join(items)})")
+
+    def _nested(
+        self, known: set[int], accesses: list[Access], open_: list[x.Expr], found: Callable[[], None], apart: bool
+    ) -> None:
         """Write the loops over the inputs that are left, each behind the conditions that can be tested before it."""
         ready = [e for e in open_ if inputs_of(e) <= known]
         later = [e for e in open_ if e not in ready]
         with self._if(ready):
             if not accesses:
-                items = (f"i{n}" if n == number else self._item(n) for n in range(len(self.inputs)))
-                self.source.line(f"found.append({' + '.join(items)})")
+                found()
                 return
             first, *rest = accesses
             by_index = [e for e in later if inputs_of(e) <= {*known, first.input} and e not in first.rest]
             tested = [e for e in later if e not in by_index]
             read = {n for e in (*tested, *(e for each in rest for e in each.known)) for n in inputs_of(e)}
-            with self._each(first, first.input in read):
-                self._nested(number, {*known, first.input}, rest, tested)
+            with self._each(first, apart or first.input in read):
+                self._nested({*known, first.input}, rest, tested, found, apart)
 
     @contextmanager
     def _if(self, conditions: Sequence[x.Expr]) -> Iterator[None]:

@@ -139,14 +139,14 @@ class StatementCode(ChangeCode):
         with source.block("if change is not None:"):
             if self.steps.enters_alone:
                 self.arrival_change(LEFT, emit, hoisted=hoisted)
-            elif self._joins_rows:
+            elif self.joins_rows:
                 self._joined_rows(emit)
             else:
                 self._process_change()
                 emit("ins", "rem")
 
     @property
-    def _joins_rows(self) -> bool:
+    def joins_rows(self) -> bool:
         """Whether each combination that enters is a row, and nothing else is."""
         steps = self.steps
         return self.joins is not None and steps.kind == "unaggregated" and not steps.wants_remove and not steps.output

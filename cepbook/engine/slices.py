@@ -1,0 +1,214 @@
+"""What goes into a statement within a slice of a replay, and what comes out of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from operator import length_hint
+from typing import Any
+
+from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Key, Out, Push, Record, Row, Rows
+from cepbook.engine.layout import Layout, deliveries
+from cepbook.engine.statement import Statement
+
+AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
+ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive events of one type: `times` ascending (ms), `columns` by property name, all of one length.
+
+    `ranks` are the positions of the events in the total order of the replay; needed when several types are replayed.
+    """
+
+    type: str
+    times: list[int]
+    columns: Mapping[str, list[Any]]
+    ranks: Sequence[int] | None = None
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The positions of the events among all of the slice."""
+        return range(len(self.times)) if self.ranks is None else self.ranks
+
+    def rows(self) -> Iterable[tuple[int, int, tuple[Any, ...]]]:
+        """(place, time, values in the order of `columns`) of each event."""
+        values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
+        return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
+
+    def part(self, begin: int, end: int | None = None) -> Slice:
+        """The events number `begin` (from 0) to before `end`."""
+        cut = slice(begin, end)
+        columns = {name: values[cut] for name, values in self.columns.items()}
+        return Slice(self.type, self.times[cut], columns, self.places[cut])
+
+
+class Derived:
+    """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
+
+    They are kept as flat records, and made into dicts, or into columns, when a reader asks for them so.
+    """
+
+    __slots__ = ("_events", "_flat", "_layout", "keys", "type")
+
+    def __init__(
+        self,
+        type_name: str = "",
+        layout: Layout | None = None,
+        flat: list[Any] | None = None,
+        keys: Sequence[Key] = (),
+    ) -> None:
+        self.type = type_name
+        self._flat = flat or []
+        self.keys = keys
+        self._layout = layout
+        self._events: list[tuple[int, Row]] | None = None
+
+    @property
+    def events(self) -> list[tuple[int, Row]]:
+        """(time, event) of each."""
+        layout = self._layout
+        if layout is None:
+            return []
+        if self._events is None:
+            self._events = [(each[1], layout.event(layout.row(each))) for each in layout.records(self._flat)]
+        return self._events
+
+    def columns(self, names: Iterable[str]) -> Slice | None:
+        """The events as columns; None where the events lack one of these properties."""
+        if self._layout is None or self._layout.columns is None or not self._flat:
+            return None
+        places = {name: i for i, name in enumerate(self._layout.columns, 2)}
+        if not places.keys() >= set(names):
+            return None
+        flat, width = self._flat, self._layout.width
+        return Slice(self.type, flat[1::width], {name: flat[places[name] :: width] for name in names})
+
+
+class Held:
+    """The rows of one delivery, while it may still grow."""
+
+    __slots__ = ("_layout", "rows")
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.rows: tuple[int, list[Any], list[Any]] | None = None
+
+    def one(self, record: Record) -> None:
+        """The row of one match."""
+        self.push(record[1], [self._layout.row(record)], None)
+
+    def push(self, time: int, insert: Rows, remove: Rows) -> None:
+        """Rows of one match, or of one timer."""
+        if self.rows is None:
+            self.rows = time, [], []
+        self.rows[1].extend(insert or ())
+        self.rows[2].extend(remove or ())
+
+    def deliver(self, push: Push) -> None:
+        """The delivery is complete, if there is one."""
+        if self.rows is not None:
+            (time, insert, remove), self.rows = self.rows, None
+            push(time, insert or None, remove or None)
+
+
+# the marks of the records of either side
+_SIDES = {"istream": {INSERT, MORE}, "rstream": {REMOVE, GONE}, "irstream": {INSERT, MORE, REMOVE, GONE}}
+
+
+class Collected:
+    """What one statement delivers within a slice: `one` and `push` take deliveries of events, `expired` of timers.
+
+    It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
+    """
+
+    __slots__ = ("_bases", "_slices", "_statement", "flat", "key", "keyed")
+
+    def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
+        self._statement = statement
+        self._slices = slices
+        self.flat: list[Any] = []  # records
+        self.keyed = keyed
+        self.key: Key = (0, 1, 0, ())
+        self._bases: list[Key] = []  # of each delivery
+
+    @property
+    def one(self) -> Out:
+        """Takes a delivery of one row."""
+        return self._one if self.keyed else self.flat.extend
+
+    @property
+    def push(self) -> Push:
+        """Takes a delivery of rows."""
+        return self._push if self.keyed else self._take
+
+    @property
+    def expired(self) -> Push:
+        """Takes what a timer made."""
+        return self._expired if self.keyed else self._take
+
+    @property
+    def causes(self) -> Sequence[Key]:
+        """What each delivery is due to; empty where nobody wants to know."""
+        return self._bases
+
+    def watched(self, each: Slice, keys: Sequence[Key]) -> tuple[Iterator[int], Out, Push, Callable[[], Key]]:
+        """The times of `each`, what takes deliveries, and the key of the event whose time was drawn last.
+
+        That is its own of `keys`, of derived events, else its place.
+        """
+        times, count, places = iter(each.times), len(each.times), each.places
+        flat, bases = self.flat, self._bases
+
+        def hand() -> Key:
+            at = max(count - length_hint(times) - 1, 0)
+            return keys[at] if keys else (places[at], 1, 0, ())
+
+        def one(record: Record) -> None:
+            flat.extend(record)
+            at = count - length_hint(times) - 1
+            bases.append(keys[at] if keys else (places[at], 1, 0, ()))
+
+        def push(time: int, insert: Rows, remove: Rows) -> None:
+            self._take(time, insert, remove)
+            bases.append(hand())
+
+        return times, one, push, hand
+
+    def _take(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.flat += self._statement.outlet.layout.flat(time, insert, remove)
+
+    def _one(self, record: Record) -> None:
+        self.flat.extend(record)
+        self._bases.append(self.key)
+
+    def _push(self, time: int, insert: Rows, remove: Rows) -> None:
+        self._take(time, insert, remove)
+        self._bases.append(self.key)
+
+    def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
+        self._take(time, insert, remove)
+        stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
+        self._bases.append(min(stops, default=AFTER))
+
+    def derived(self) -> Derived:
+        """The rows that ``insert into`` hands on."""
+        insert, order = self._statement.steps.apply.insert, self._statement.order
+        if insert is None:
+            return Derived()
+        layout = self._statement.outlet.layout
+        wanted = _SIDES[self._statement.steps.fed]
+        if not self.keyed and wanted.issuperset(self.flat[:: layout.width]):
+            return Derived(insert.target, layout, self.flat)
+        found: list[Any] = []
+        keys: list[Key] = []
+        bases = self._bases if self.keyed else repeat(ALONE)
+        for records, (place, phase, steps, way) in zip(deliveries(layout.records(self.flat)), bases):  # noqa: B905
+            for number, record in enumerate(r for r in records if r[0] in wanted):
+                found += record
+                if self.keyed:
+                    keys.append((place, phase, steps + 1, (*way, order, number)))
+        return Derived(insert.target, layout, found, keys)
