@@ -150,7 +150,8 @@ class Rounds:
     def drain(self, *, raising: bool = True) -> None:
         """Process what waits behind the present event: held rows, derived events, failures that nobody listens for."""
         try:
-            self._settle()
+            if self._held or self.changes.moved or self._waiting:
+                self._settle()
             self._derive()
             if raising:
                 self._failures.raise_unraised()
@@ -169,6 +170,7 @@ class Rounds:
 
     def _derive(self) -> None:
         queue, derived, wanted = self.queue, 0, 0
+        moved, waiting = self.changes.moved, self._waiting
         while queue:
             type_name, rows = queue.popleft()
             for number, row in enumerate(rows):
@@ -183,8 +185,9 @@ class Rounds:
                     route(row)
                 except Exception as failure:  # noqa: BLE001 - attributed to its statement
                     self._caught(failure)
-                self._settle()
-            if self._held or self.changes or self._waiting:  # while rows were released
+                if self._held or moved or waiting:
+                    self._settle()
+            if self._held or moved or waiting:  # while rows were released
                 self._settle()
             derived += len(rows)
             if derived > _MOST_DERIVED:

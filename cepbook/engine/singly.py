@@ -1,4 +1,7 @@
-"""Events of slices one by one, with the stops of the clock between them, to everybody or to some statements."""
+"""Events of slices one by one, with the stops of the clock between them, to everybody or to some statements.
+
+So slices are taken by statements that depend on the order among themselves, and by those that somebody listens to.
+"""
 
 from __future__ import annotations
 

@@ -240,14 +240,10 @@ def test_a_subtype_alone(events: list[Event], cuts: list[int]) -> None:
 
 @pytest.mark.parametrize("name", [*ONE_TYPE, *TWO_TYPES])
 def test_slices_run_inside_the_generated_code(name: str) -> None:
-    """Only statements that depend on each other's order are sent events one by one, and the batch says why."""
+    """Only statements that depend on each other's order take a slice together, and the batch says why."""
     types = ["A"] if name in ONE_TYPE else ["A", "B"]
     reason = Run({**ONE_TYPE, **TWO_TYPES}[name]).runtime.batch(types).reason
-    reasons = {
-        "self": "`s` feeds itself",
-        "shared_context": "context `P` takes partitions from several streams",
-    }
-    assert reason == reasons.get(name)
+    assert reason == {"self": "`s` feeds itself"}.get(name)
 
 
 @pytest.mark.parametrize(

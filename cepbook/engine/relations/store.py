@@ -345,26 +345,27 @@ class Changes:
 
     def __init__(self, waits: Callable[[], None]) -> None:
         self._waits = waits
-        self._moved: list[Moved] = []
+        self.moved: list[Moved] = []  # never another list: rounds look at it
 
     def __bool__(self) -> bool:
-        return bool(self._moved)
+        return bool(self.moved)
 
     def add(self, moved: Moved) -> None:
         """Hand this on when all statements have seen the present event."""
-        if not self._moved:
+        if not self.moved:
             self._waits()
-        self._moved.append(moved)
+        self.moved.append(moved)
 
     def dropped(self) -> str:
         """Forget what waits; the name of a store that it is of."""
-        name = self._moved[-1].store.name
-        self._moved.clear()
+        name = self.moved[-1].store.name
+        self.moved.clear()
         return name
 
     def spread(self) -> None:
         """Hand on what has moved so far, to one reader after another; each is told of all of it at once."""
-        moved, self._moved = self._moved, []
+        moved = self.moved.copy()
+        self.moved.clear()
         readers = {id(reader): reader for each in moved for reader in each.store.readers}
         for reader in sorted(readers.values(), key=lambda r: r.order):
             try:
