@@ -48,7 +48,8 @@ def table_html(table: Table) -> str:
         )
         body.append(f'<tr style="{tint}">{tds}</tr>')
     style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:2px 0 8px"
-    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    head = f"<thead><tr>{head}</tr></thead>" if any(table.headings) else ""
+    return f'<table style="{style}">{head}<tbody>{"".join(body)}</tbody></table>'
 
 
 def prose(text: str) -> str:

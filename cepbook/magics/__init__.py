@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from cepbook.magics import clock, epl, events, expect, query, scenario, view, written
+from cepbook.magics import clock, epl, events, expect, panel, query, scenario, view, written
 from cepbook.magics.host import WORKBENCH, Command, Host
 from cepbook.magics.install import Installed
 
@@ -22,6 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     clock.COMMAND,
     query.COMMAND,
     view.COMMAND,
+    panel.COMMAND,
 )
 
 __all__ = ["COMMANDS", "WORKBENCH", "load_ipython_extension", "unload_ipython_extension"]

@@ -10,10 +10,10 @@ from IPython.display import display
 
 from cepbook.errors import CompileError
 from cepbook.lang.catalog import EventType
+from cepbook.magics import lint, panel
 from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
-from cepbook.magics.lint import open_target
 from cepbook.magics.on_spark import Progress
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
@@ -45,7 +45,7 @@ class Installed:
         self._events()
         self._completer()
         self._inspector()
-        self._lint()
+        self._front_end()
         self._event_types()
         if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
             self._undo.append(shown_by(Progress()))
@@ -115,10 +115,11 @@ class Installed:
 
         self._undo.append(undo)
 
-    def _lint(self) -> None:
-        undo = open_target(self._host)
-        if undo is not None:
-            self._undo.append(undo)
+    def _front_end(self) -> None:
+        for target in (lint, panel):
+            undo = target.open_target(self._host)
+            if undo is not None:
+                self._undo.append(undo)
 
 
 def _printer(make: Callable[[Any], Frozen], part: str) -> Callable[..., str | None]:

@@ -89,14 +89,15 @@ class Explaining:
         runtime, record = self._stage.runtime, self._stage.arrivals
         return why_fired(runtime, record, self._replay, name, place, calls=calls)
 
-    def why_row(self, name: str, delivery: int, place: int, *, insert: bool) -> Fired:
-        """As `why` of a row, by the number of its delivery and its place among the insert or remove rows of that."""
+    def why_row(self, name: str, delivery: int, behind: int, *, insert: bool) -> Fired:
+        """As `why` of a row, by its delivery: `behind` it so many insert, or remove, rows of that follow."""
         with self._lock:
             columns = tuple(self._stage.runtime.statement(name).output_type.properties)
             found = self._stage.feed(name).columns(delivery)
             same = [i for i, n in enumerate(found.numbers) if n == delivery and found.inserts[i] == insert]
-            if not 0 <= place < len(same):
+            if not 0 <= behind < len(same):
                 raise UsageError(f"the feed of `{name}` has this row no more")
+            place = len(same) - 1 - behind
             index = same[place]
             row = {each: found.column(each)[index] for each in columns}
             return self._fired(name, Place(delivery, found.times[index], insert, place, row))

@@ -52,6 +52,12 @@ class Inspection:
         """How often each statement failed at run time since the workbench began."""
         return dict(self._stage.failed)
 
+    def clear_errors(self) -> None:
+        """Forget the errors of statements that are told by `errors` and `failures`."""
+        with self._lock:
+            self._stage.runtime.errors.clear()
+            self._stage.failed.clear()
+
     def explain(self, name_or_epl: str, stage: str = "plan") -> str:
         """What a stage of the compiler made of a deployed statement, or of any EPL text.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cepbook.engine.contexts.tally import Tally
 from cepbook.engine.looking import Held, Latest, held, holds_events, latest
+from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
@@ -16,6 +18,7 @@ from cepbook.session.selectors import ById
 from cepbook.session.stores import users_of
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
+from cepbook.widgets.why import shown as answer
 
 if TYPE_CHECKING:
     from cepbook.session import Workbench
@@ -116,6 +119,9 @@ class ViewSource(Protocol):
 
     def made(self, delivery: int) -> Made | None:
         """The matches behind a delivery; None when they were not kept."""
+
+    def why(self, delivery: int, behind: int, insert: bool) -> str:
+        """As HTML why a row was delivered: that of `delivery` behind which so many of its side follow there."""
 
     def replay(self) -> Controllable | None:
         """The replay that is under way, which the view then follows to its end."""
@@ -310,6 +316,12 @@ class WorkbenchSource:
 
     def made(self, delivery: int) -> Made | None:
         return None if self._record is None else self._record.of(delivery)
+
+    def why(self, delivery: int, behind: int, insert: bool) -> str:
+        try:
+            return answer(self._workbench.why_row(self._statement, delivery, behind, insert=insert)).html
+        except CepbookError as error:
+            return f"<div>{escape(str(error))}</div>"
 
     def replay(self) -> Controllable | None:
         return self._workbench.replaying

@@ -84,6 +84,8 @@ class StatementView(LiveWidget):
         self._choice = Choice()  # of the rows of the pane that is shown
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
+        self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
+        self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
         self._watching = False
         self._next = 0
         self._window_due = 0.0
@@ -233,6 +235,8 @@ class StatementView(LiveWidget):
             case {"kind": "ack", "n": int(number)}:
                 self._next = max(self._next, self._sent.get(number, 0))
                 self._asked = {delivery: told for delivery, told in self._asked.items() if not 0 < told <= number}
+                if self._explained[0] == self._why and self._explained[1] <= number:
+                    self._why = None
             case {"kind": "hello"}:
                 self._next = 0
                 self._sent.clear()
@@ -241,6 +245,9 @@ class StatementView(LiveWidget):
             case {"kind": "expand", "delivery": int(delivery)}:
                 if len(self._asked) < ASKED:
                     self._asked[delivery] = 0
+                self._pump.touch()
+            case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
+                self._why = delivery, behind, insert
                 self._pump.touch()
             case {"kind": "show", "client": str(client), "pane": pane} if pane in _PANES:
                 self._shown[client] = _PANES[pane]
@@ -268,6 +275,9 @@ class StatementView(LiveWidget):
         feed = self._feed
         for other in self._others:  # it tells again when it was read
             other.since(other.deliveries)
+        if self._why is not None:
+            frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
+            self._explained = self._why, number
         if feed is not None:
             frame["stream"] = self._stream(feed, number, buffers)
             if self._asked:

@@ -57,6 +57,10 @@ class FakeStatement:
         found = [one for one in self.waiting if partition in (None, one.partition)]
         return Partials(len(found), tuple(found))
 
+    def why(self, delivery: int, behind: int, insert: bool) -> str:
+        self.reads += 1
+        return f"<p>{delivery} {behind} {insert}</p>"
+
     past = False
 
     def on_glance(self, method: Callable[[], object]) -> None:

@@ -93,6 +93,13 @@ class Store {
     this.show();
     this.changed();
   }
+  // Why a row was delivered is computed when somebody asks: the row is known by its delivery and by how many of its side
+  // follow there, because the first rows of a delivery may have been cut.
+  why(delivery, behind, insert) {
+    this.explained = { html: "Reading …" };
+    this.send({ kind: "why", client: this.client, delivery, behind, insert });
+    this.changed();
+  }
   // The events of a delivery's matches are sent when somebody wants to see them; asked for once in a frame, as Python
   // answers a number of questions at a time.
   expand(delivery) {
@@ -111,6 +118,7 @@ class Store {
     if (frame.events) this.events = this.contents(frame.events, this.events, columnsOf(frame.events.names, this.events?.shown), buffers);
     if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
     if (frame.waiting) this.awaited(frame.waiting, buffers);
+    if (frame.why) this.explained = frame.why;
     for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
     this.asked.clear();
     this.changed();

@@ -29,7 +29,7 @@ class Panel {
     if (this.made === this.form()) return;
     this.observer.disconnect();
     this.root.remove();
-    this.held = this.epl = this.picture = null;
+    this.held = this.epl = this.picture = this.explanation = null;
     this.build();
     this.observe();
   }
@@ -95,7 +95,11 @@ class Panel {
       });
     }
     this.still = make("div", { class: "cv-still" });
-    root.append(this.footer, this.still);
+    this.whyText = make("div", { class: "cv-why-text" });
+    const close = make("button", { type: "button", class: "cv-close", title: "close", "aria-label": "close the explanation" }, "×");
+    close.onclick = () => this.unexplain();
+    this.why = make("div", { class: "cv-why", role: "region", "aria-label": "why this row was delivered", "aria-live": "polite" }, close, this.whyText);
+    root.append(this.footer, this.why, this.still);
     this.root = root;
     this.el.append(root);
   }
@@ -158,6 +162,7 @@ class Panel {
   // What a click on row `index` of a pane does, or Enter: open and close, or choose a partition.
   act(pane, index) {
     const entry = this.entries[pane]?.[index];
+    if (pane === "stream" && entry?.line === undefined) this.explain(index);
     if (pane === "partitions") {
       if (entry?.children.length) this.toggle(entry);
       else if (entry) this.choose(this.store.partitions.cells[0][entry.row]);
@@ -174,6 +179,21 @@ class Panel {
       this.store.changed();
     }
   }
+  // Why the row at this place of the stream was delivered.
+  explain(index) {
+    const { rows, at, count } = this.seen ?? {};
+    if (!rows || index < 0 || index >= count) return;
+    const r = at(index);
+    const [delivery, insert] = [rows.delivery[r], rows.insert[r]];
+    let behind = 0;
+    while (rows.delivery[r + behind + 1] === delivery && rows.insert[r + behind + 1] === insert) behind += 1;
+    this.set({ follow: false });
+    this.store.why(delivery, behind, insert);
+  }
+  unexplain() {
+    this.store.explained = null;
+    this.store.changed();
+  }
   toggle(node, open = (this.store.ui.closed ?? new Set()).has(node.path)) {
     const closed = new Set(this.store.ui.closed ?? []);
     if (open) closed.delete(node.path);
@@ -182,13 +202,17 @@ class Panel {
   }
   key(pane, event) {
     const entries = this.entries[pane];
-    const count = entries?.length ?? 0;
+    const count = entries?.length ?? (pane === "stream" ? (this.seen?.count ?? 0) : 0);
     if (!count) return;
+    if (event.key === "Escape" && this.store.explained) {
+      event.preventDefault();
+      return this.unexplain();
+    }
     const { node } = this.tables[pane];
     const page = Math.max(1, Math.floor(node.clientHeight / ROW) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count };
     const at = this.cursors[pane];
-    const branch = pane === "partitions" && entries[at]?.children.length ? entries[at] : null;
+    const branch = pane === "partitions" && entries?.[at]?.children.length ? entries[at] : null;
     if (event.key in steps) {
       event.preventDefault();
       if (pane === "stream") this.set({ follow: false });
@@ -247,6 +271,9 @@ class Panel {
     const note = draw[ui.pane]();
     this.bringIntoSight();
     setText(this.footer, store.problem || note);
+    this.why.hidden = !store.explained;
+    const html = store.explained?.html ?? ""; // made and escaped by Python
+    if (this.explanation !== html) this.whyText.innerHTML = this.explanation = html;
     // The picture was made and escaped by Python.
     if (this.picture !== store.still) this.still.innerHTML = this.picture = store.still;
     if (this.picture) for (const table of Object.values(this.tables)) table.node.parentNode.hidden = true;
@@ -318,7 +345,9 @@ class Panel {
     const { traced } = store.info;
     const entries = traced ? this.expanded(rows, passing, count) : null;
     this.entries.stream = entries;
+    this.cursors.stream = Math.min(this.cursors.stream, (entries ? entries.length : count) - 1);
     const at = entries ? (i) => entries[i].row : passing ? (i) => passing[i] : (i) => i;
+    this.seen = { rows, at, count: entries ? entries.length : count };
     const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: traced ? 3 : 1, extra: 4 };
     const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
     columns[0].chars = Math.max(12, store.timeColumn.chars);
@@ -327,8 +356,8 @@ class Panel {
       const r = at(i);
       const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
       const insert = rows.insert[r];
-      const cursor = traced && i === this.cursors.stream ? " cv-cursor" : "";
-      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""}${traced && insert ? " cv-choice" : ""}${cursor}`);
+      const cursor = i === this.cursors.stream ? " cv-cursor" : "";
+      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""} cv-choice${cursor}`);
       setText(cells[0], timeText(rows.time[r], store.withMillis));
       const open = entries?.[i].key !== undefined ? (store.ui.opened.has(entries[i].key) ? "▾ " : "▸ ") : "";
       setText(cells[1], `${open}${insert ? "+" : "−"}`);

@@ -8,6 +8,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { eplSupport } from './language.js';
 import { advice } from './lint.js';
 import { follow, renderer } from './saved.js';
+import { sidebar } from './sidebar.js';
 import words from './words.json';
 
 const MAGIC = new RegExp(`^\\s*%%(${words.magics.join('|')})\\b`);
@@ -104,4 +105,4 @@ const advised = {
   }
 };
 
-export default [cells, views, advised];
+export default [cells, views, advised, sidebar];

@@ -1,0 +1,70 @@
+"""``%cep``: the panel in a cell; and the comm over which JupyterLab's sidebar finds the panel of a kernel.
+
+The sidebar (`labextension/src/sidebar.js`) sends ``{kind: "panel"}`` and gets ``{model}``, the id of the widget, or
+``{note}``. The widget is made when it is first asked for, on the loop that runs the cells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from cepbook.errors import UsageError
+from cepbook.magics.host import Command, Host
+from cepbook.magics.options import clean
+from cepbook.widgets.panel import Panel, panel
+
+TARGET = "cepbook.panel"
+
+
+def run_line(host: Host, line: str) -> object:
+    """The panel of the workbench."""
+    if clean(line):
+        raise UsageError(f"%cep takes no argument, not `{clean(line)}`")
+    return panel(host.workbench)
+
+
+def open_target(host: Host) -> Callable[[], object] | None:
+    """Answer the sidebar from now on; gives what takes that back. None where there is none (a terminal)."""
+    manager = getattr(getattr(host.shell, "kernel", None), "comm_manager", None)
+    if manager is None:
+        return None
+    try:
+        loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        loop = None
+    made: list[Panel] = []
+
+    def tell(comm: Any) -> None:
+        if not made:
+            made.append(Panel(lambda: host.workbench))
+        comm.send({"model": made[0].model_id})
+
+    def asked(comm: Any) -> None:
+        if loop is not None and loop.is_running():  # messages arrive in a thread that differs by version
+            loop.call_soon_threadsafe(tell, comm)
+        else:
+            tell(comm)
+
+    def opened(comm: Any, _: object) -> None:
+        comm.on_msg(lambda message: asked(comm))
+
+    manager.register_target(TARGET, opened)
+
+    def undo() -> None:
+        manager.unregister_target(TARGET, opened)
+        while made:
+            made.pop().close()
+
+    return undo
+
+
+COMMAND = Command(
+    "cep",
+    "Show all that the workbench holds, live: statements, event types, contexts, stores, variables, the clock, errors.",
+    ("%cep",),
+    line=run_line,
+    details="JupyterLab has the same panel in its left sidebar, for the notebook that is in front. Variables can be set"
+    "\nthere, the clock moved, errors cleared. Arrow keys move, Enter opens, `/` searches, Escape closes.",
+)

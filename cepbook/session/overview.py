@@ -1,0 +1,87 @@
+"""What a workbench holds, at a glance: items of each kind with one figure, at a cost that does not grow with the state.
+
+`items` change when something is deployed, dropped or declared; figures with every event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from cepbook.errors import UsageError
+from cepbook.lang import plan
+from cepbook.lang.types import Type
+from cepbook.session.results import kind_of
+
+if TYPE_CHECKING:
+    from cepbook.session.workbench import Workbench
+
+Section = Literal["statements", "types", "contexts", "stores", "variables", "errors"]
+SECTIONS: tuple[Section, ...] = ("statements", "types", "contexts", "stores", "variables", "errors")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing by its name, what it is in a word or two, and its figure."""
+
+    section: Section
+    name: str
+    kind: str
+    figure: str
+
+
+def items_of(workbench: Workbench) -> Iterator[Item]:
+    """Statements (rows delivered), event types (events), contexts (partitions), stores (rows), variables (values) and
+    errors (how often), in this order."""
+    runtime = workbench.runtime
+    owners = {store.owner.name for store in runtime.stores.values()}
+    for name, statement in runtime.statements.items():
+        if name not in owners and not isinstance(statement.plan, plan.CreateVariableStatement):
+            feed = workbench.feed(name)
+            yield Item("statements", name, kind_of(statement), f"{feed.total_insert + feed.total_remove:,}")
+    counts = workbench.event_counts()
+    for name in runtime.catalog.event_types:
+        if name not in runtime.stores:
+            yield Item("types", name, "event type", f"{counts.get(name, 0):,}")
+    for name, context in runtime.catalog.contexts.items():
+        running = runtime.contexts.get(name)
+        yield Item("contexts", name, context.kind, f"{0 if running is None else len(running.partitions):,}")
+    for name, store in runtime.stores.items():
+        held = sum(state["retained"] for state in runtime.state(store.owner.name, partials=0))
+        yield Item("stores", name, "named window" if store.type.kind == "window" else "table", f"{held:,}")
+    for name, variable in runtime.catalog.variables.items():
+        kind = f"{'constant ' * variable.constant}{variable.type}"
+        yield Item("variables", name, kind, "" if variable.context is not None else value_text(workbench.get(name)))
+    for name, count in Counter(workbench.failures).items():
+        yield Item("errors", name, "failed", f"{count:,}")
+
+
+def value_text(value: object) -> str:
+    """A value as people write it in a field: ``null``, ``true``, ``4.5``, a text as it is, ``[1, 2]``."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def written_value(text: str, of: Type) -> Any:
+    """What somebody wrote into a field for a value of type `of`; texts are as they stand, ``null`` is null.
+
+    Errors: UsageError for what is no such value.
+    """
+    if text.strip() == "null":
+        return None
+    if of.of is None and of.name in ("string", "char"):
+        return text
+    try:
+        return json.loads(text.strip())
+    except ValueError:
+        raise UsageError(f"`{text}` is no value of type {of}{_hint(of)}") from None
+
+
+def _hint(of: Type) -> str:
+    if of.of is not None:
+        return ': write an array, as in `["a", "b"]`' if of.of.name == "string" else ": write an array, as in `[1, 2]`"
+    return {"boolean": ": write `true` or `false`"}.get(of.name, "")
