@@ -15,6 +15,7 @@ from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.types import Type
 from cepbook.session.results import kind_of
+from cepbook.shown import counted
 
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
@@ -43,9 +44,10 @@ def items_of(workbench: Workbench) -> Iterator[Item]:
             feed = workbench.feed(name)
             yield Item("statements", name, kind_of(statement), f"{feed.total_insert + feed.total_remove:,}")
     counts = workbench.event_counts()
-    for name in runtime.catalog.event_types:
+    for name, event_type in runtime.catalog.event_types.items():
         if name not in runtime.stores:
-            yield Item("types", name, "event type", f"{counts.get(name, 0):,}")
+            properties = counted(len(event_type.shown), "property", "properties")
+            yield Item("types", name, properties, f"{counts.get(name, 0):,}")
     for name, context in runtime.catalog.contexts.items():
         running = runtime.contexts.get(name)
         yield Item("contexts", name, context.kind, f"{0 if running is None else len(running.partitions):,}")
@@ -56,7 +58,7 @@ def items_of(workbench: Workbench) -> Iterator[Item]:
         kind = f"{'constant ' * variable.constant}{variable.type}"
         yield Item("variables", name, kind, "" if variable.context is not None else value_text(workbench.get(name)))
     for name, count in Counter(workbench.failures).items():
-        yield Item("errors", name, "failed", f"{count:,}")
+        yield Item("errors", name, "", f"{count:,}")
 
 
 def value_text(value: object) -> str:

@@ -42,7 +42,7 @@ TITLES: dict[Section, str] = {
     "statements": "Statements",
     "types": "Event types",
     "contexts": "Contexts",
-    "stores": "Windows and tables",
+    "stores": "Windows, tables",
     "variables": "Variables",
     "errors": "Errors",
 }
@@ -284,7 +284,7 @@ def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]
     elif section == "contexts":
         yield from _of_context(workbench, name)
     elif section == "stores":
-        owner = workbench.runtime.stores[name].owner
+        owner = workbench.runtime.statement(workbench.runtime.stores[name].owner.name)
         yield _code(owner.epl)
         yield from _rows("last rows", latest(owner, ROWS).rows)
     elif section == "errors":

@@ -1,4 +1,4 @@
-"""The panel in a cell and in the left sidebar, by mouse and by keyboard, narrow and wide; and why, by a click on a row."""
+"""The panel in a cell and in the left sidebar, by mouse and by keyboard, narrow and wide; and why, by a click."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ CELLS = [
     "@name('wrong') select cast(note, int) as n from Tick(price > 18)",
     "%cep",
     "%view high",
-    "for i in range(20):\n    try:\n        cep.send('Tick', symbol='AB'[i % 2], price=float(i), note='<b>' + 'n' * i)\n"
+    "for i in range(20):\n    try:\n"
+    "        cep.send('Tick', symbol='AB'[i % 2], price=float(i), note='<b>' + 'n' * i)\n"
     "    except Exception:\n        pass\n    cep.advance(by='1 sec')",
 ]
 
@@ -95,13 +96,16 @@ def check_sidebar(notebook: NotebookPage, pictures: Path) -> None:
     page.evaluate("() => window.jupyterapp.commands.execute('cepbook:show-panel')")
     panel = page.locator("#cepbook-panel .cepbook-panel")
     expect(item(panel, "mean").locator(".cc-figure")).to_have_text("20")
-    page.evaluate("() => window.jupyterapp.shell._leftHandler._stackedPanel.parent.setRelativeSizes?.([0.2, 0.8])")
     detail = check_details(panel, "mean")
     assert panel.evaluate("node => node.scrollWidth <= node.clientWidth")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         change_theme(notebook, theme)
         panel.screenshot(path=pictures / f"panel-side-{theme.split()[1].lower()}.png")
     page.screenshot(path=pictures / "panel-side-page.png")
+    page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+    expect(page.locator("#cepbook-panel .cepbook-panel")).to_have_count(0)  # nothing is read for it
+    page.evaluate("() => window.jupyterapp.commands.execute('cepbook:show-panel')")
+    expect(panel.locator(".cc-detail")).to_contain_text("last delivery")
     before = panel.locator(".cc-clock").inner_text()
     panel.get_by_role("button", name="+1 s").click()
     expect(panel.locator(".cc-clock")).not_to_have_text(before)

@@ -11,6 +11,7 @@ class CepPanel {
     this.closed = new Set();
     this.rows = new Map(); // by section and name
     this.selected = this.cursor = null;
+    this.fresh = true;
     this.build(el);
     this.onMessage = (frame) => this.take(frame);
     this.onOpened = () => this.showOpened();
@@ -88,6 +89,8 @@ class CepPanel {
       this.drawn = sections;
       this.drawList(sections);
     }
+    if (detail && !note && this.fresh) this.adopt(detail);
+    this.fresh = false;
     this.drawDetail(note ? null : detail);
     this.drawSaid();
   }
@@ -201,6 +204,16 @@ class CepPanel {
     this.detail.replaceChildren(make("div", { class: "cc-note" }, "Reading …"));
     this.place();
     this.order("select", this.selected ?? {});
+  }
+  // Where the panel was shown before, what was selected still is.
+  adopt({ section, name }) {
+    const row = this.rows.get(`${section}\u0001${name}`);
+    if (!row) return;
+    this.selected = { section, name };
+    this.shown = null;
+    this.cursor = row;
+    row.setAttribute("aria-selected", "true");
+    this.roving();
   }
   // Details stand beside the items where there is room, else below the selected one.
   place() {
