@@ -41,13 +41,7 @@ class _Page:
     def facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Names and what they are."""
         table = Table(("", ""), (False, False), tuple(facts))
-        name_style = "text-align:left;padding:1px 10px;opacity:.7;vertical-align:top;white-space:nowrap"
-        rows = "".join(
-            f'<tr style="background:none"><td style="{name_style}">{escape(name)}</td>'
-            f'<td style="text-align:left;padding:1px 10px;overflow-wrap:anywhere">{escape(value)}</td></tr>'
-            for name, value in facts
-        )
-        self._html.append(f'<table style="border-collapse:collapse;margin:2px 0 8px"><tbody>{rows}</tbody></table>')
+        self._html.append(table_html(table))
         self._text += table_text(table, limit=None).splitlines()[1:]
 
     def table(self, title: str, table: Table) -> None:
