@@ -2,14 +2,16 @@
 
 Joins: an equality join of two windows that hold so many rows that each event finds one partner; a join by a range that
 finds three; and, beside the first, a dict of lists kept by hand: the same windows, the same rows delivered to a
-function. Each row fills the windows, then sends events to both sides in turn, and takes CPU time per event.
+function. Each row fills the windows, then sends events to both sides in turn, and takes CPU time per event. Both grow
+with the memory that they touch: `/ 100` is how much the join does, `hand / 100` how much the dict of lists does.
 
 Stores: an on-merge into a named window by key, an update of a table by key, correlated subqueries over a named window
 and a table, beside a dict by hand; and `into table` with three aggregates beside `group by` of the same. Memory: bytes
 per row of a named window with 0, 1 and 3 indexes, and after the readers that wanted these were undeployed.
 
 Beside the stores stand dicts by hand, and how much each costs of what it costs with 100 rows: what both grow by is the
-memory that is touched. Replays: a join, a subquery and `into table` over slices, beside the same events one by one.
+memory that is touched. Replays: joins, subqueries, stores and contexts over slices, beside the same events sent one by
+one, and how the component takes them: each statement on its own, or all of them together (merged).
 
     python benchmarks/joins.py [--most 100000] [--stored 1000000] [--only joins,stores,aggregates,memory,replay]
 """
@@ -23,6 +25,7 @@ import time
 import tracemalloc
 from collections import deque
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.batch import Slice
@@ -42,7 +45,7 @@ class Rows:
         self._width = 1
 
     def describe(self, columns: Any, fresh: Any) -> None:
-        self._width = 2 + len(columns)
+        self._width = 2 + (1 if columns is None else len(columns))
 
     def one(self, record: Any) -> None:
         self.count += 1
@@ -220,25 +223,35 @@ def show_memory(size: int = 100_000) -> None:
         print(f"{name:16}{held:>12,.0f}{left:>12,.0f}")
 
 
+KEYED = "create context C partition by k from L, k from R; context C "
 MODULES = {
     "join": "select l.k as k, v, w from L#length(100) as l, R#length(100) as r where l.k = r.k;",
+    "self join": "select a.k as k, b.v as v from L#length(100) as a, L#lastevent as b where a.k = b.k;",
+    "grouped join": "select l.k as k, sum(w) as s from L#length(100) as l, R#length(100) as r where l.k = r.k"
+    " group by l.k;",
     "subquery": "select v, (select sum(w) from R#length(100) as r where r.k = l.k) as s from L as l;",
     "join and 3 more": "insert into J select l.k as k, v, w from L#length(100) as l, R#length(100) as r"
     " where l.k = r.k; select k, sum(v) as s from J group by k; select k, avg(v) as a from L#length(50) group by k;"
     "select max(w) as m from R#time(10 msec);",
     "into table": f"{INTO} into table A select {AGGREGATES} from L group by k;",
+    "keyed join": f"{KEYED} select l.k as k, v, w from L#length(3) as l, R#length(3) as r;",
+    "keyed subquery": f"{KEYED} select v, (select sum(w) from R#length(3) as r where r.w >= l.v) as s from L as l;",
+    "stores": "create window W#length(1000) as (k int, v double); insert into W select k, v from L;"
+    "create table T(k int primary key, v double); on L as e merge T as t where t.k = e.k"
+    " when matched then update set v = t.v + e.v when not matched then insert select k, v;"
+    "select r.w as w, t.v as v from R as r unidirectional, T as t where t.k = r.k;"
+    "select w, (select sum(v) from W as x where x.k = r.k) as s from R as r;",
 }
 
 
-def replayed(epl: str, singly: bool, count: int = 2 * EVENTS) -> float:
-    """CPU nanoseconds per event, of two streams in turn at random: over slices, or sent one by one."""
+def replayed(epl: str, singly: bool, count: int = 2 * EVENTS) -> tuple[float, bool]:
+    """CPU nanoseconds per event, of two streams in turn at random: over slices, or sent one by one; whether merged."""
     runtime, draw = Runtime(), random.Random(3)
     runtime.deploy(SCHEMA + STORED.removeprefix(SCHEMA) + epl)
     for statement in runtime.statements.values():
         statement.add_sink(Rows())
     batch = runtime.batch(["L", "R"])
-    batch._called = singly  # as after a listener called the engine: there is no public way to want it
-    assert bool(batch.reasons) == singly, batch.reasons
+    send, merged = {name: runtime.sender(name) for name in "LR"}, bool(batch.merged)
     of: dict[str, list[tuple[int, int]]] = {"L": [], "R": []}
     for place in range(count):
         of[draw.choice("LR")].append((place, draw.randrange(100)))
@@ -248,26 +261,35 @@ def replayed(epl: str, singly: bool, count: int = 2 * EVENTS) -> float:
     ]
     gc.collect()
     begin = time.process_time()
-    batch.run(slices)
-    return (time.process_time() - begin) / count * 1e9
+    if singly:  # as somebody does who has rows of values
+        rows = [(p, t, s.type, tuple(s.columns), v) for s in slices for p, t, v in s.rows()]
+        rows.sort(key=itemgetter(0))
+        for _, now, name, names, values in rows:
+            if now > runtime.now:
+                runtime.advance(now)
+            send[name](dict(zip(names, values, strict=True)))
+    else:
+        batch.run(slices)
+    return (time.process_time() - begin) / count * 1e9, merged
 
 
 def show_replays() -> None:
     print(f"\n{'replay':16}{'one by one':>12}{'slices':>12}{'times':>8}")
     for name, epl in MODULES.items():
-        one, two = (min(replayed(epl, singly) for _ in range(5)) for singly in (True, False))
-        print(f"{name:16}{one:>12,.0f}{two:>12,.0f}{one / two:>8.2f}")
+        (one, merged), (two, _) = (min(replayed(epl, singly) for _ in range(5)) for singly in (True, False))
+        print(f"{name:16}{one:>12,.0f}{two:>12,.0f}{one / two:>8.2f}{'  merged' * merged}")
 
 
 def show_joins(most: int) -> None:
-    print(f"{'join':16}{'rows held':>12}{'ns/event':>12}{'rows/event':>12}{'/ 100':>8}{'/ hand':>8}")
+    print(f"{'join':16}{'rows held':>12}{'ns/event':>12}{'rows/event':>12}{'/ 100':>8}{'hand / 100':>12}{'/ hand':>8}")
     for name, make in (("equality", equality), ("range", by_range)):
-        first = 0.0
+        first = first_by_hand = 0.0
         for size in (100, 1_000, 10_000, most):
             hand = min(measured(by_hand, size)[0] for _ in range(3))
             cost, rows = min(measured(make, size) for _ in range(3))
-            first = first or cost
-            print(f"{name:16}{size:>12,}{cost:>12,.0f}{rows:>12.2f}{cost / first:>8.2f}{cost / hand:>8.2f}")
+            first, first_by_hand = first or cost, first_by_hand or hand
+            shown = f"{cost / first:>8.2f}{hand / first_by_hand:>12.2f}{cost / hand:>8.2f}"
+            print(f"{name:16}{size:>12,}{cost:>12,.0f}{rows:>12.2f}{shown}")
 
 
 def main() -> None:
