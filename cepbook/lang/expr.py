@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Literal
 
 from cepbook.errors import NOWHERE, Span
 from cepbook.lang.types import Type
@@ -173,6 +174,17 @@ class KeyRef(Expr):
     """The value of group-by key `index` of the current group (used for properties of fully aggregated rows)."""
 
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRow(Expr):
+    """``B.firstOf()``, ``B.lastOf()``, ``B.countOf()``, ``B[1]`` over the `rows` of a variable of match_recognize: what
+    they give, found without a list of all rows.
+    """
+
+    which: Literal["first", "last", "number", "at"]
+    rows: Expr
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

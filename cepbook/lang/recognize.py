@@ -13,6 +13,7 @@ quantifiers order them is as recorded (mr_greedy_vs_reluctant), not always as on
 `X+`               goes on rather than leave             `X+?` does so, too
 `X*`               takes a row rather than none, but     `X*?` as few rows as possible
                    then leaves rather than goes on
+`X{n,}`            goes on rather than leave             `X{n,}?`, `X{n,m}?` as few rows as possible
 =================  ====================================  =================================================
 
 At the very beginning of a pattern `X*` and `X?` take no row rather than one.

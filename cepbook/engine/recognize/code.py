@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from cepbook.engine.patterns.timers import moment
-from cepbook.engine.recognize.fold import fold_of, rows_of
+from cepbook.engine.recognize.fold import fold_of, last_row, number_of, row_at, rows_of
 from cepbook.engine.recognize.matches import Move, RecognizeForm, Way
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
@@ -24,8 +24,10 @@ from cepbook.lang.chains import MATCHED, TESTED
 from cepbook.lang.explain_plan import show_expr
 from cepbook.lang.explain_rows import show_variable
 from cepbook.lang.recognize import END, automaton
+from cepbook.lang.rewrite.expressions import rebuild
 
 FORM = "recognize_form"
+_ROWS: dict[str, Literal["first", "last", "number"]] = {"array.firstOf": "first", "array.lastOf": "last", "array.countOf": "number"}
 
 
 class RecognizeCode:
@@ -51,7 +53,7 @@ class RecognizeCode:
             self._function("partition", "e, S, now", node.keys, self._key)
         for number, variable in enumerate(node.variables):
             if variable.condition is not None:
-                e = variable.condition
+                e = rebuild(variable.condition, _direct)
                 self._function(f"defined{number}", "e, h, m, S, now", [e], partial(self._truth, e))
         self._measures()
         if node.interval is not None:
@@ -76,6 +78,8 @@ class RecognizeCode:
             earliest and node.interval is None and not self.leaves,
             tuple(v.name for v in node.variables),
             tuple(v.many for v in node.variables),
+            any(v.many for v in node.variables),
+            self.automaton.variables,
             max((e.index for c in conditions if c is not None for e in x.walk(c) if isinstance(e, x.Prior)), default=0),
             namespace.get("admits"),
             namespace.get("partition"),
@@ -165,15 +169,10 @@ class RecognizeCode:
         scope = self._base.at(props=self._matched, events={})
         with source.block("def measures(m, S, now):"):
             columns = [
-                f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{self._shown(scope, c.value)}"
+                f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{lower.value(scope, rebuild(c.value, _direct))}"
                 for c in self.node.measures
             ]
             source.line(f"return {{{', '.join(columns)}}}", self.node.span)
-
-    def _shown(self, scope: Scope, e: x.Expr) -> str:
-        """The rows of a variable as a value are a list of its own: what it is one of may go on."""
-        code = lower.value(scope, e)
-        return f"{self.source.bind('_own_list', own_list)}({code})" if isinstance(e, x.Prop) and e.type.of else code
 
     def _due(self, period: x.Expr) -> None:
         """``interval(since, S, now)``: the time a period after `since`."""
@@ -190,6 +189,8 @@ class RecognizeCode:
             return self._prior(e)
         if isinstance(e, x.Folded):
             return self._folded(e)
+        if isinstance(e, x.MatchedRow):
+            return self._one(e)
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning in match_recognize")
 
     def _prior(self, e: x.Prior) -> str:
@@ -199,6 +200,17 @@ class RecognizeCode:
         props = {(TESTED, name): f"{row}.get({self.source.const(name, 'n')})" for name in names}
         value = lower.value(self._base.at(props=props, events={TESTED: row}), e.value)
         return value if e.index == 0 else f"({value} if len(h) >= {e.index} else None)"
+
+    def _one(self, e: x.MatchedRow) -> str:
+        """A row of a variable, or how many there are."""
+        assert isinstance(e.rows, x.Prop)
+        run = f"m[{self._numbers[e.rows.name.removesuffix('[]')]}]"
+        if e.index is None:
+            if e.which == "first":
+                return f"({run}[5] if {run} is not None else None)"
+            helper = last_row if e.which == "last" else number_of
+            return f"{self.source.bind(f'_{helper.__name__}', helper)}({run})"
+        return f"{self.source.bind('_row_at', row_at)}({run}, {e.index})"
 
     def _folded(self, e: x.Folded) -> str:
         """An aggregate over the rows of a variable."""
@@ -216,6 +228,14 @@ class RecognizeCode:
         return f"{fold}([{value} for {row} in {rows} or (){test}])"
 
 
-def own_list(rows: list[Any] | None) -> list[Any] | None:
-    """A copy."""
-    return None if rows is None else list(rows)
+def _direct(e: x.Expr) -> x.Expr:
+    """`e`, where it reads one row of a variable, or counts them, without listing the others."""
+    if isinstance(e, x.MethodCall) and e.name in _ROWS and not e.args and _are_rows(e.receiver):
+        return x.MatchedRow(e.type, _ROWS[e.name], e.receiver, span=e.span)
+    if isinstance(e, x.Index) and _are_rows(e.target) and isinstance(e.index, x.Const) and type(e.index.value) is int:
+        return x.MatchedRow(e.type, "at", e.target, e.index.value, span=e.span)
+    return e
+
+
+def _are_rows(e: x.Expr) -> bool:
+    return isinstance(e, x.Prop) and e.stream == MATCHED and e.type.of is not None

@@ -15,12 +15,46 @@ from cepbook.lang.types import BITS, Type
 Fold = Callable[[list[Any]], Any]
 
 
-def rows_of(cell: tuple[list[Any], int] | None) -> list[Any] | None:
-    """The rows of a variable: the first few of a list that goes on for another match; None without any."""
-    if cell is None:
+# The rows of a variable that may have several: an earlier run or None, a log of rows, of which those from one index to
+# another (exclusive) are the last ones of the run, the number of all its rows, and the first of them.
+Run = tuple[Any, list[Any], int, int, int, Any]
+
+
+def rows_of(run: Run | None) -> list[Any] | None:
+    """The rows of a variable, as a list of its own; None without any."""
+    if run is None:
         return None
-    rows, count = cell
-    return rows if len(rows) == count else rows[:count]
+    earlier, log, start, stop, _, _ = run
+    found = log[start:stop]
+    while earlier is not None:
+        earlier, log, start, stop, _, _ = earlier
+        found[:0] = log[start:stop]
+    return found
+
+
+def row_at(run: Run | None, index: int) -> Any:
+    """The row of an index from 0; None where there is none."""
+    if run is None or not 0 <= index < run[4]:
+        return None
+    if index == 0:
+        return run[5]
+    back = run[4] - index
+    while True:
+        earlier, log, start, stop, _, _ = run
+        if back <= stop - start:
+            return log[stop - back]
+        back -= stop - start
+        run = earlier
+
+
+def last_row(run: Run | None) -> Any:
+    """The last row; None without any."""
+    return None if run is None else run[1][run[3] - 1]
+
+
+def number_of(run: Run | None) -> int | None:
+    """How many rows; None without any (recorded: a group variable that is empty)."""
+    return None if run is None else run[4]
 
 
 def fold_of(name: str, type_: Type, distinct: bool) -> Fold:

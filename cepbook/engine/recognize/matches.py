@@ -5,10 +5,14 @@
     pattern (A B+)            a1  b1  b2  a2  b3
     matches                       a1b1        a2b3
 
-An *open match* is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark): the
+An *open match* is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark, tail): the
 rows of a partition up to now, from the first one on, are in it. So a row that leaves takes all open matches of its
 partition with it that began no later, and no index of rows is needed. Each row tries what may follow each open match,
 and begins a match of its own. Cost of a row: what may follow the open matches of its partition.
+
+A variable of several rows is a *run* of them: the latest rows of a partition stand in a log, and a run says from where to
+where. While a match stays at one position nothing is written down: the rows of its variable go on from index `tail` of
+the log to its end. So staying costs the same whatever a match has already, and makes no object.
 
 Two open matches of one beginning that are at the same position, and of which later conditions read the same rows, have
 the same future: only the first choice is kept. Where only the earliest match is told of (skip past last row, nothing
@@ -26,15 +30,16 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from cepbook.engine.clock import NEVER
-from cepbook.engine.recognize.fold import rows_of
+from cepbook.engine.recognize.fold import Run, rows_of
 from cepbook.engine.rows.windows.chain import Behind, Chain
 from cepbook.engine.rows.windows.derived import Pack
 from cepbook.engine.rows.windows.view import Change, Item, View
 from cepbook.engine.state import State
 
-Rows = tuple[Any, ...]  # by variable: the row, or a list and how many of it count; None without any
-Open = tuple[int, int, int, Rows, int]  # ordinal and time of the first row, position, rows, mark
+Rows = tuple[Any, ...]  # by variable: the row, or a run of several (`fold.Run`); None without any
+Open = tuple[int, int, int, Rows, int, int]  # ordinal and time of the first row, position, rows, mark, tail or -1
 Complete = tuple[int, int, Rows]  # ordinal and time of the first row, rows
+_LEAST, _MOST = 8, 256  # rows of a log
 
 
 class Move(NamedTuple):
@@ -70,7 +75,8 @@ class RecognizeForm:
     """What the states of one statement have in common: the automaton, generated functions and facts.
 
     `ways` are what may follow each position, the last one stands for the beginning; `alike` says whether that is the
-    same for all matches there: no condition reads their rows. `earliest`: of matches that share rows only the one that
+    same for all matches there: no condition reads their rows. `runs`: some variable is `many`. `variables` are those
+    of positions. `earliest`: of matches that share rows only the one that
     begins first is told of; `bounded`: open matches of different beginnings with the same future are one. `back` is
     how many rows before the tested one are read. `admits` is the where-clause, `key` tells the partition, `due` the end
     of the interval, `too_many` raises an error. `leaves`: rows may leave before they are of no use. `waiting` describes
@@ -83,6 +89,8 @@ class RecognizeForm:
     bounded: bool
     names: tuple[str, ...]
     many: tuple[bool, ...]
+    runs: bool
+    variables: tuple[int, ...]
     back: int
     admits: Callable[[Any, Any, int], bool] | None
     key: Callable[[Any, Any, int], Any] | None
@@ -127,14 +135,37 @@ class Held(State):
 
 
 class Partition(State):
-    """The rows of one value of ``partition by``: those just before, open matches by beginning, held ones."""
+    """The rows of one value of ``partition by``: those just before, open matches by beginning, held ones.
 
-    __slots__ = ("before", "held", "open")
+    `log` are the latest rows, the first one of ordinal `opened`; runs refer to it. It makes place for another when it
+    holds `room` rows: more, the longer matches are, so that few rows are kept that none needs.
+    """
+
+    __slots__ = ("before", "held", "log", "open", "opened", "room")
 
     def __init__(self) -> None:
         self.before: list[Any] = []
         self.open: list[Open] = []
         self.held: dict[int, Held] = {}
+        self.log: list[Any] = []
+        self.opened = 0
+        self.room = _LEAST
+
+    def note(self, ordinal: int, row: Any, variables: Sequence[int]) -> None:
+        """A row for runs to refer to; `variables` are those of positions."""
+        if not self.open or len(self.log) >= self.room:
+            longer = bool(self.open) and self.open[0][0] <= self.opened
+            self.room = min(self.room * 2, _MOST) if longer else _LEAST
+            self.open = [self.closed(each, variables) for each in self.open]
+            self.log, self.opened = [], ordinal
+        self.log.append(row)
+
+    def closed(self, match: Open, variables: Sequence[int]) -> Open:
+        """`match` with its tail in its rows."""
+        begin, since, position, rows, mark, tail = match
+        if tail < 0:
+            return match
+        return begin, since, position, _closed(rows, variables[position], self.log, tail, len(self.log)), mark, -1
 
     @property
     def idle(self) -> bool:
@@ -215,7 +246,9 @@ class Recognize(Behind):
         before, were = partition.before, len(partition.open)
         self.serial += 1
         try:
-            complete, partition.open = self._step(partition.open, before, item[0], row, now)
+            if form.runs:
+                partition.note(item[0], row, form.variables)
+            complete, partition.open = self._step(partition.open, partition.log, before, item[0], row, now)
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
             form.failed(failure)
             complete, partition.open = [], []
@@ -230,22 +263,26 @@ class Recognize(Behind):
         self.size += len(partition.open) - were
         if partition.idle:
             del self.partitions[key]
+        elif not partition.open:
+            partition.log = []
 
     def _step(
-        self, open_: list[Open], before: list[Any], ordinal: int, row: Any, now: int
+        self, open_: list[Open], log: list[Any], before: list[Any], ordinal: int, row: Any, now: int
     ) -> tuple[list[Complete], list[Open]]:
         """What a row completes, earliest beginning and first choice first, and what is open then."""
         form, state = self.form, self.state
-        ways, every, bounded, alike = form.ways, form.all_matches, form.bounded, form.alike
+        ways, every, bounded, alike, variables = form.ways, form.all_matches, form.bounded, form.alike, form.variables
         known: dict[int, bool] = {}  # of conditions that read no other rows
         moves: dict[int, list[Move]] = {}  # of positions where all matches are alike
         seen: set[Any] = set()  # of one beginning; where beginnings are bounded, of all
         complete: list[Complete] = []
         going: list[Open] = []
         present = done = -1  # the beginning in hand, and the last one with a complete match
-        limit = form.most - self.size + len(open_)
-        fresh: Open = (ordinal, now, -1, (None,) * len(form.names), 0)
-        for begin, since, position, rows, mark in (*open_, fresh):
+        at, limit = len(log) - 1, form.most - self.size + len(open_)
+        fresh: Open = (ordinal, now, -1, (None,) * len(form.names), 0, -1)
+        for match in (*open_, fresh):
+            begin, since, position, rows, mark, tail = match
+            closed: Rows | None = rows if tail < 0 else None
             if begin != present:
                 present = begin
                 if not bounded:
@@ -257,7 +294,9 @@ class Recognize(Behind):
                     if condition is None:
                         fits = True
                     elif not alone:
-                        fits = condition(row, before, rows, state, now)
+                        if closed is None:
+                            closed = _closed(rows, variables[position], log, tail, at)
+                        fits = condition(row, before, closed, state, now)
                     elif variable in known:
                         fits = known[variable]
                     else:
@@ -269,26 +308,35 @@ class Recognize(Behind):
             for target, variable, many, ends, goes, ahead in found:
                 after = 0
                 same: Any = target
+                stays = target == position and tail >= 0
+                if closed is None and (ahead or not stays):
+                    closed = _closed(rows, variables[position], log, tail, at)
                 if every:
                     after = hash((mark, variable))
                     same = target, after
                 elif ahead:
-                    same = (target, *_read(rows, ahead))
+                    assert closed is not None
+                    same = (target, *_read(closed, ahead))
                 if same in seen:
                     continue
                 seen.add(same)
-                cell = _longer(rows[variable], row) if many else row
-                extended = rows[:variable] + (cell,) + rows[variable + 1 :]  # noqa: RUF005 - faster
+                if stays:
+                    longer = match if after == mark else (begin, since, position, rows, after, tail)
+                else:
+                    assert closed is not None
+                    own = closed if many else (*closed[:variable], row, *closed[variable + 1 :])
+                    longer = begin, since, target, own, after, at if many else -1
                 if ends:
                     if (-1, after) not in seen if every else begin != done:
                         seen.add((-1, after))
-                        complete.append((begin, since, extended))
+                        own = longer[3]
+                        complete.append((begin, since, _closed(own, variable, log, longer[5], at + 1) if many else own))
                         done = begin
                     if not goes:
                         continue
                 if len(going) >= limit:
                     form.too_many(form.most)
-                going.append((begin, since, target, extended, after))
+                going.append(longer)
         return complete, going
 
     def _skip(self, partition: Partition, complete: list[Complete], found: list[Rows]) -> None:
@@ -412,9 +460,10 @@ class Recognize(Behind):
         """Plain data about the first `most` open matches: what they wait for, since when, with which rows."""
         form, found = self.form, list[dict[str, Any]]()
         for partition in self.partitions.values():
-            for begin, since, position, rows, _ in partition.open:
+            for each in partition.open:
                 if len(found) >= most:
                     return found
+                begin, since, position, rows, _, _ = partition.closed(each, form.variables)
                 following = dict.fromkeys(way.variable for way in form.ways[position])
                 held = partition.held.get(begin)
                 found.append(
@@ -422,7 +471,7 @@ class Recognize(Behind):
                         "waiting_for": " | ".join(form.waiting[variable] for variable in following),
                         "since": since,
                         "until": None if held is None else held.due,
-                        "events": {name: each for name, each in form.named(rows).items() if each is not None},
+                        "events": {name: row for name, row in form.named(rows).items() if row is not None},
                     }
                 )
         return found
@@ -468,18 +517,18 @@ def recognizing(first: View, form: RecognizeForm, state: Any, pack: Pack) -> Rec
     return Recognizing(first, Recognize(form, state, pack))
 
 
-def _longer(cell: tuple[list[Any], int] | None, row: Any) -> tuple[list[Any], int]:
-    """The rows of a variable, and one more. The list is shared with what it is longer than."""
-    if cell is None:
-        return [row], 1
-    rows, count = cell
-    if len(rows) != count:
-        rows = rows[:count]
-    rows.append(row)
-    return rows, count + 1
+def _closed(rows: Rows, variable: int, log: list[Any], start: int, stop: int) -> Rows:
+    """`rows`, and those in the `log` from `start` to before `stop` as more of `variable`."""
+    run, first, count = rows[variable], log[start], stop - start
+    earlier: Run | None = run
+    if run is not None:
+        first, count = run[5], run[4] + count
+        if run[1] is log and run[3] == start:
+            earlier, start = run[0], run[2]
+    return (*rows[:variable], (earlier, log, start, stop, count, first), *rows[variable + 1 :])
 
 
 def _read(rows: Rows, ahead: Sequence[int]) -> tuple[Any, ...]:
     """What tells the rows apart that conditions read later."""
     cells = (rows[each] for each in ahead)
-    return tuple((id(cell[0]), cell[1]) if type(cell) is tuple else id(cell) for cell in cells)
+    return tuple((id(c[0]), id(c[1]), c[2], c[3]) if type(c) is tuple else id(c) for c in cells)

@@ -386,6 +386,7 @@ VALUES.update(
         x.InsertStream: _of_row,
         x.Grouping: _of_row,
         x.Folded: _of_row,
+        x.MatchedRow: _of_row,
         x.WindowValue: _window_value,
         x.OutputCounter: lambda scope, e: f"C.{e.name}",
         x.AggregateRef: lambda scope, e: scope.aggregates[e.index],

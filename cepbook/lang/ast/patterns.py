@@ -102,8 +102,8 @@ class MatchRecognize(Node):
 class RowPattern(Node):
     """`kind` is ``atom`` (with `name`), ``seq``, ``alt``, ``permute`` or ``group`` (one operand).
 
-    `quantifier` is None, ``*``, ``+``, ``?``, their reluctant forms ``*?``, ``+?``, ``??``, or ``{n}`` and ``{n,m}``
-    with `low` and `high` (None where not written).
+    `quantifier` is None, ``*``, ``+``, ``?``, their reluctant forms ``*?``, ``+?``, ``??``, or ``{n}`` and ``{n,m}``,
+    ``{n}?`` and ``{n,m}?`` with `low` and `high` (None where not written).
     """
 
     kind: str

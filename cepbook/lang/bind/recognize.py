@@ -146,7 +146,10 @@ class _Binder:
         found = self.plain(node, several=several or high is None or high > 1)
         if found is None or node.quantifier is None:
             return found
-        reluctant = node.quantifier in ("*?", "+?", "??")
+        reluctant = node.quantifier != "?" and node.quantifier.endswith("?")
+        if reluctant and high is None and low and node.low is not None:  # `+?` goes on, too; `{1,}?` does not
+            least = r.RowRepeat(found, low, low, span=node.span)
+            return r.RowSequence((least, r.RowRepeat(found, 0, None, True, span=node.span)), span=node.span)
         return r.RowRepeat(found, low, high, reluctant, span=node.span)
 
     def plain(self, node: ast.RowPattern, *, several: bool) -> r.RowPattern | None:
@@ -189,7 +192,7 @@ class _Binder:
         high = None if node.high is None else self.count(node.high)
         if (low is None) != (node.low is None) or (high is None) != (node.high is None):
             return None
-        if node.quantifier == "{n}":
+        if node.quantifier.startswith("{n}"):
             return low or 1, low
         if low is not None and high is not None and low > high:
             self.wrong(f"the bounds of a quantifier run backwards: {low} to {high}", node.span)

@@ -250,11 +250,11 @@ class PatternReader(ExpressionReader):
         low = high = None
         text = "".join(str(child) for child in quantifier.children if isinstance(child, Token))
         if tree_is(quantifier, "row_exactly"):
-            text, low = "{n}", self.expr(quantifier.children[0])
+            text, low = "{n}" + text, self.expr(quantifier.children[0])
             high = low
         elif tree_is(quantifier, "row_between"):
-            text = "{n,m}"
-            low, high = (None if b is None else self.expr(b) for b in quantifier.children)
+            text = "{n,m}" + text
+            low, high = (None if b is None else self.expr(b) for b in quantifier.children[:2])
         return ast.RowPattern(kind, name, operands, text, low, high, span=span_of(node))
 
 

@@ -131,7 +131,7 @@ class Clause:
                 if high is not None:
                     first_more = not (reluctant or (begins and (low, high) == (0, 1) and alone))
                 elif low:
-                    first_more = True
+                    first_more = low == 1 or not reluctant  # `X+?` goes on, too (recorded)
                 elif done:
                     first_more = not (alone or reluctant)
                 else:
@@ -226,7 +226,7 @@ def text_of(node: Pattern) -> str:
     if (low, high) in shapes:
         return f"{text_of(part) if part[0] == 'row' else f'({text_of(part)})'}{shapes[low, high]}{'?' * reluctant}"
     bounds = f"{{{low}}}" if low == high else f"{{{low or ''},{'' if high is None else high}}}"
-    return f"{text_of(part) if part[0] == 'row' else f'({text_of(part)})'}{bounds}"
+    return f"{text_of(part) if part[0] == 'row' else f'({text_of(part)})'}{bounds}{'?' * reluctant}"
 
 
 class Clauses:
@@ -256,7 +256,7 @@ class Clauses:
         kind = draw.choice(("seq", "seq", "seq", "alt", "repeat", "repeat", "repeat", "permute"))
         if kind == "repeat":
             low, high = draw.choice(((0, None), (1, None), (0, 1), (2, 2), (2, None), (0, 2), (1, 3), (2, 3)))
-            reluctant = draw.random() < 0.3 and (low, high) in ((0, None), (1, None), (0, 1))
+            reluctant = draw.random() < 0.3
             part = self.node(depth - 1)
             return ("repeat", ("seq", part) if part[0] == "repeat" else part, low, high, reluctant)
         if kind == "permute":
