@@ -16,6 +16,7 @@ from cepbook.engine.contexts.keyed import Locators, compile_locators
 from cepbook.engine.cycles.compile import compile_cycles, in_sql
 from cepbook.engine.merge import compile_merge, compile_rows
 from cepbook.engine.onset import compile_create_variable, compile_on_set
+from cepbook.engine.parcels import compile_parcels
 from cepbook.engine.rows.compile import Program, compile_select
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.source import Source
@@ -172,6 +173,8 @@ def compile_plan(
                     iterable_unbound=iterable_unbound,
                     subqueries=tuple(each.steps for each in inner),
                 )
+                if statement.parcels is not None:
+                    programs[statement.name].parcels = compile_parcels(statement.parcels, scope_in)
                 if statement.context is not None and statement.join is None:
                     programs[statement.name].correlation = correlation(statement.source.filter, scope_in)
         if inner and statement.name in programs:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cepbook.engine.delta import INSERT, Key, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink, TracingSink
 from cepbook.engine.layout import Layout
+from cepbook.engine.parcels import Parcels
 from cepbook.engine.ports import Host
 from cepbook.engine.rows.steps import Steps
 from cepbook.lang.plan import Selector
@@ -19,7 +20,7 @@ class Outlet:
     `steps` tell which rows listeners and sinks get, and which are inserted. Listeners get a `Delta` of their own for
     each delivery, at once; sinks get records, and dicts are made when somebody reads them. While the runtime holds
     rows, those of one event or instant become one delivery when it calls `release`. A listener that fails keeps nothing
-    from anybody else: `failed` is told.
+    from anybody else: `failed` is told. `parcels` take deliveries apart for listeners and sinks.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Outlet:
         steps: Steps,
         wire: Callable[[Ports | None], None],
         failed: Callable[[Exception], None],
+        parcels: Parcels | None = None,
     ) -> None:
         self.layout = layout
         self.failed = failed
@@ -38,6 +40,7 @@ class Outlet:
         self._shown, self._fed = steps.shown, steps.fed
         self._at_once = steps.lots  # its activation is one delivery, whose rows others wait for
         self._wire = wire
+        self._parcels = parcels
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
         self._target: Ports | None = None
@@ -84,6 +87,8 @@ class Outlet:
         """Somebody came or went."""
         found = [self._to_sink(sink) for sink in self._sinks]
         found += [self._to_listener(listener) for listener in self._listeners]
+        if self._parcels is not None:
+            found = [Ports(ports.out, self._parcels.pushing(ports.push)) for ports in found]
         found = found if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in found]
         if self._inserts is not None:
             found.append(Ports(self._insert_one, self._insert))
@@ -159,6 +164,8 @@ class Outlet:
             flat, causes = self.layout.chosen_with(flat, self._shown, causes)
         elif self._sinks:
             flat = self.layout.chosen(flat, self._shown)
+        if self._parcels is not None and self._sinks:
+            flat, causes = self._parcels.flat(flat, causes)
         for sink in self._sinks:
             if causes and isinstance(sink, TracingSink):
                 sink.traced(flat, causes)

@@ -17,6 +17,7 @@ from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet
+from cepbook.engine.parcels import Parcels
 from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.reads import NO_READS
@@ -73,7 +74,9 @@ class Statement(Storing):
         self.state: Any = None
         self._runtime = runtime
         layout = Layout(program.row_columns, plan.output_type.properties)
-        self.outlet = Outlet(runtime, layout, program.steps, self._wire, self.failed)
+        apart = isinstance(plan, SelectStatement) and plan.parcels is not None
+        parcels = Parcels(layout, program.parcels, self.failed) if apart else None
+        self.outlet = Outlet(runtime, layout, program.steps, self._wire, self.failed, parcels)
         self._match_listeners: list[Callable[[Any], object]] = []
         self.owned = None
         self.stores = {}

@@ -112,6 +112,15 @@ _ROWS = (
         example="select * from A#time_batch(1 sec) order by price limit 3",
     ),
     ClauseRow(
+        name="for",
+        words=(
+            "grouped_delivery",
+            "discrete_delivery",
+        ),
+        doc="What comes at once as several deliveries: of rows of equal values, or of one row each.",
+        example="select * from A#time_batch(1 sec) for grouped_delivery(id)",
+    ),
+    ClauseRow(
         name="distinct",
         words=("distinct",),
         doc="Equal rows of one delivery once; in an aggregate, equal values once.",

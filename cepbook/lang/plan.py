@@ -209,6 +209,7 @@ class SelectStatement(StatementPlan):
     output: Output | None = None
     into: IntoTable | None = None
     lots: bool = False
+    parcels: tuple[Expr, ...] | None = None  # for-clause: rows of equal values are a delivery; (): each is one
 
     @property
     def sources(self) -> tuple[Source, ...]:

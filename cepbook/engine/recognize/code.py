@@ -27,7 +27,11 @@ from cepbook.lang.recognize import END, automaton
 from cepbook.lang.rewrite.expressions import rebuild
 
 FORM = "recognize_form"
-_ROWS: dict[str, Literal["first", "last", "number"]] = {"array.firstOf": "first", "array.lastOf": "last", "array.countOf": "number"}
+_ROWS: dict[str, Literal["first", "last", "number"]] = {
+    "array.firstOf": "first",
+    "array.lastOf": "last",
+    "array.countOf": "number",
+}
 
 
 class RecognizeCode:
@@ -168,10 +172,8 @@ class RecognizeCode:
         source = self.source
         scope = self._base.at(props=self._matched, events={})
         with source.block("def measures(m, S, now):"):
-            columns = [
-                f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{lower.value(scope, rebuild(c.value, _direct))}"
-                for c in self.node.measures
-            ]
+            values = [(c, lower.value(scope, rebuild(c.value, _direct))) for c in self.node.measures]
+            columns = [f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{code}" for c, code in values]
             source.line(f"return {{{', '.join(columns)}}}", self.node.span)
 
     def _due(self, period: x.Expr) -> None:

@@ -5,14 +5,14 @@
     pattern (A B+)            a1  b1  b2  a2  b3
     matches                       a1b1        a2b3
 
-An *open match* is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark, tail): the
-rows of a partition up to now, from the first one on, are in it. So a row that leaves takes all open matches of its
+An *open match* is a tuple (ordinal and time of its first row, position in the automaton, rows by variable, mark, tail):
+the rows of a partition up to now, from the first one on, are in it. So a row that leaves takes all open matches of its
 partition with it that began no later, and no index of rows is needed. Each row tries what may follow each open match,
 and begins a match of its own. Cost of a row: what may follow the open matches of its partition.
 
-A variable of several rows is a *run* of them: the latest rows of a partition stand in a log, and a run says from where to
-where. While a match stays at one position nothing is written down: the rows of its variable go on from index `tail` of
-the log to its end. So staying costs the same whatever a match has already, and makes no object.
+A variable of several rows is a *run* of them: the latest rows of a partition stand in a log, and a run says from where
+to where. While a match stays at one position nothing is written down: the rows of its variable go on from index `tail`
+of the log to its end. So staying costs the same whatever a match has already, and makes no object.
 
 Two open matches of one beginning that are at the same position, and of which later conditions read the same rows, have
 the same future: only the first choice is kept. Where only the earliest match is told of (skip past last row, nothing

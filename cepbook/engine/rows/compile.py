@@ -72,6 +72,7 @@ class Program:
     picking: Callable[[], Picking | None] = field(default=lambda: None)  # of a query: how it finds rows by index
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
     correlation: tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]] | None = None
+    parcels: Callable[[dict[str, Any]], Any] | None = None  # the key of a for-clause
 
     def __getitem__(self, name: str) -> Any:
         return self.namespace[name]

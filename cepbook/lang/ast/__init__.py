@@ -82,6 +82,7 @@ from cepbook.lang.ast.patterns import (
 )
 from cepbook.lang.ast.select import (
     Assignment,
+    Delivery,
     ExpressionDecl,
     GroupBy,
     GroupingSets,
@@ -160,6 +161,7 @@ __all__ = [
     "CronStep",
     "Crontab",
     "CycleWindow",
+    "Delivery",
     "Expr",
     "ExpressionDecl",
     "ExternalStream",

@@ -29,6 +29,14 @@ class OrderItem(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery(Node):
+    """The for-clause: `kind` as written (grouped_delivery, discrete_delivery), and its expressions."""
+
+    kind: str
+    keys: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RowLimit(Node):
     """`limit` and `offset`; ``limit a, b`` is offset a, limit b."""
 
@@ -134,3 +142,4 @@ class Select(Statement):
     limit: RowLimit | None = None
     match_recognize: MatchRecognize | None = None
     into_table: str | None = None  # ``into table T select …``
+    delivery: Delivery | None = None

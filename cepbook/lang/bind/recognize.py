@@ -36,7 +36,6 @@ _SKIPS: dict[str | None, RowSkip] = {
     "to next row": "to next row",
     "to current row": "to current row",
 }
-_HERE = "match_recognize"
 
 Bind = Callable[..., x.Expr]
 
@@ -49,7 +48,7 @@ def bind_recognize(
     event_type = scope.streams[0].event_type if scope.streams else None
     found: plan.Recognize | None = None
     if source is not None and event_type is not None and not scope.open_:
-        own = replace(scope, data_windows=(), unwindowed=False, no_subqueries=_HERE)
+        own = replace(scope, data_windows=(), unwindowed=False)
         found = _Binder(own, event_type).bind(node, source, where)
     shown = None if found is None else found.event_type
     scope.streams = (Stream(None, shown),)

@@ -30,6 +30,7 @@ from cepbook.lang.bind.names import (
     Stream,
     check_context,
     describe,
+    did_you_mean,
     statement_context,
 )
 from cepbook.lang.bind.output import bind_output
@@ -39,6 +40,7 @@ from cepbook.lang.bind.recognize import bind_recognize
 from cepbook.lang.bind.window import bind_windows, is_derived
 from cepbook.lang.catalog import EventType
 from cepbook.lang.patterns import Pattern
+from cepbook.lang.rewrite.expressions import fold
 
 
 def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -> plan.SelectStatement | None:
@@ -97,8 +99,26 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         heading.priority,
         heading.drop,
         rate,
+        parcels=None if node.delivery is None else _parcels(node.delivery, output, module),
         span=node.span,
     )
+
+
+def _parcels(node: ast.Delivery, output: EventType, module: Module) -> tuple[x.Expr, ...]:
+    """The for-clause, whose expressions read the columns of the rows that are delivered."""
+    kind = node.kind.lower()
+    if kind not in ("grouped_delivery", "discrete_delivery"):
+        hint = did_you_mean(kind, ("grouped_delivery", "discrete_delivery"))
+        module.problems.add("wrong-parameter", f"no delivery `{node.kind}`", node.span, hint)
+    elif kind == "discrete_delivery" and node.keys:
+        module.problems.add("wrong-parameter", "discrete_delivery takes no expressions", node.keys[0].span)
+    elif kind == "grouped_delivery" and not node.keys:
+        hint = "name the columns by which it is grouped: grouped_delivery(symbol)"
+        module.problems.add("wrong-parameter", "grouped_delivery without expressions", node.span, hint)
+    place = "the for-clause"
+    scope = Scope(module, (Stream(None, output, output.name),), no_aggregates=place, no_rows=place)
+    scope.no_subqueries = place
+    return tuple(fold(bind_expr(each, scope)) for each in node.keys)
 
 
 def _check_target(node: ast.InsertInto, module: Module) -> None:

@@ -170,8 +170,6 @@ def not_yet(stop: Stop) -> str | None:
     around = (stop.text(-1), stop.text(), stop.text(1))
     if "inlined_class" in around or ("class" in around and "create" in (stop.text(-1), stop.text(-2))):
         return "not supported yet: classes in EPL; register a Python function instead"
-    if "grouped_delivery" in around or "discrete_delivery" in around:
-        return "not supported yet: the for clause"
     return None
 
 

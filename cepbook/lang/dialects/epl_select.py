@@ -7,7 +7,7 @@ from typing import Any
 from lark import Token, Tree
 
 from cepbook.lang import ast
-from cepbook.lang.dialects.epl_expr import Misplaced, Node, present, span_of
+from cepbook.lang.dialects.epl_expr import Misplaced, Node, plain, present, span_of
 from cepbook.lang.dialects.epl_pattern import PatternReader, tree_is
 
 
@@ -65,7 +65,7 @@ class SelectReader(PatternReader):
 
     # ------------------------------------------------------------ select
     def select(self, node: Node) -> ast.Select:
-        into, selector, distinct, items, from_, where, group, having, output, order, limit = node.children
+        into, selector, distinct, items, from_, where, group, having, output, order, limit, delivery = node.children
         sources, joins, recognize = self.from_clause(from_)
         table = into is not None and tree_is(into, "into_table")
         return ast.Select(
@@ -83,6 +83,7 @@ class SelectReader(PatternReader):
             self.optional(limit),
             recognize,
             self.dotted(into.children[0]) if table else None,
+            self.optional(delivery),
             span=span_of(node),
         )
 
@@ -138,6 +139,10 @@ class SelectReader(PatternReader):
     def order_item(self, node: Node) -> ast.OrderItem:
         value, direction = node.children
         return ast.OrderItem(self.expr(value), direction == "desc", span=span_of(node))
+
+    def delivery(self, node: Node) -> ast.Delivery:
+        word, *keys = present(node.children)
+        return ast.Delivery(plain(word), self.exprs(keys), span=span_of(node))
 
     def limit(self, node: Node) -> ast.RowLimit:
         return ast.RowLimit(self.expr(node.children[0]), span=span_of(node))
