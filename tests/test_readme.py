@@ -50,8 +50,6 @@ REFUSED = {
     "classes": 'create inlined_class """ public class T {} """',
     "scripts": "create expression double js:half(x) [ x / 2 ]",
     "objects of Java's classes": "select new java.util.Date() from A",
-    "`transpose`": "insert into B select transpose(n) from A",
-    "`for` clause": "select n from A for grouped_delivery(n)",
     "contained events of named": "create window W#keepall as (xs A[]); select * from W[xs]",
 }
 

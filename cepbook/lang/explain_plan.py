@@ -189,6 +189,9 @@ def _select(statement: plan.SelectStatement) -> list[str]:
         creates = ", created here" if statement.insert.creates else ""
         gives += f" inserted by {statement.insert.selector}{creates}"
     lines.append(gives)
+    if statement.parcels is not None:
+        grouped = f"together what agrees in {', '.join(map(show_expr, statement.parcels))}"
+        lines.append(f"  delivers {grouped if statement.parcels else 'each row by itself'}")
     if statement.priority:
         lines.append(f"  priority {statement.priority}")
     return lines
@@ -490,6 +493,7 @@ _EXPRESSIONS: dict[type[x.Expr], Callable[[Any, _Show, list[str]], str]] = {
     x.OutputCounter: lambda e, show, calls: str(e.name),
     x.AggregateRef: _aggregate,
     x.KeyRef: lambda e, show, calls: f"key {e.index}",
+    x.Shared: lambda e, show, calls: show(e.operand),
     x.Folded: lambda e, show, calls: f"{e.name}({'distinct ' if e.distinct else ''}{show(e.value)} of {show(e.rows)})",
     x.SubqueryRef: lambda e, show, calls: f"subquery {e.index}({', '.join(map(show, e.args))})",
     x.Parameter: lambda e, show, calls: f"parameter {e.index}",

@@ -177,6 +177,13 @@ class KeyRef(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Shared(Expr):
+    """`operand`, which several columns of one row read, and which is evaluated once for them."""
+
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class MatchedRow(Expr):
     """``B.firstOf()``, ``B.lastOf()``, ``B.countOf()``, ``B[1]`` over the `rows` of a variable of match_recognize: what
     they give, found without a list of all rows.

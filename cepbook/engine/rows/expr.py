@@ -159,6 +159,17 @@ def present(scope: Scope, name: str) -> str:
     return f"{scope.source.const(cell)}.value"
 
 
+def _shared(scope: Scope, e: x.Shared) -> str:
+    """Evaluated where it stands first in a line of code: what follows there reads it."""
+    shared = scope.source.shared
+    name = shared.get((id(scope.props), e))
+    if name is None:
+        code = value(scope, e.operand)
+        shared[id(scope.props), e] = name = scope.source.temporary()
+        return f"({name} := {code})"
+    return name
+
+
 def _of_row(scope: Scope, e: x.Expr) -> str:
     if scope.row is None:
         raise Refusal("no-row", f"{type(e).__name__.lower()} has no meaning here")
@@ -386,6 +397,7 @@ VALUES.update(
         x.InsertStream: _of_row,
         x.Grouping: _of_row,
         x.Folded: _of_row,
+        x.Shared: _shared,
         x.MatchedRow: _of_row,
         x.WindowValue: _window_value,
         x.OutputCounter: lambda scope, e: f"C.{e.name}",

@@ -59,6 +59,7 @@ class Source:
         self.constants: dict[str, Any] = {}
         self.bound: dict[str, tuple[str, ...]] = {}
         self.tables: dict[str, str] = {}
+        self.shared: dict[Any, str] = {}  # what the line to be written has evaluated already, by its name there
         self._depth = 0
         self._known: dict[tuple[type, Any], str] = {}
         self._temporaries = 0
@@ -69,6 +70,7 @@ class Source:
 
         Parts that start with a `part` stand on lines of their own, and errors in them are shown at their own spans.
         """
+        self.shared.clear()
         first, *rest = text.split("\n")
         self._add("    " * self._depth + first.rstrip() if first else "", span)
         for part in rest:

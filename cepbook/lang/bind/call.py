@@ -21,12 +21,12 @@ from cepbook.lang.functions.row import promoted
 from cepbook.lang.methods import METHODS
 from cepbook.lang.types import Type
 
-UNSUPPORTED = frozenset(("transpose", "current_evaluation_context"))
+UNSUPPORTED = frozenset(("current_evaluation_context",))
 
 # The functions and aggregates with a simple name, in any case of letters; a function from Python cannot replace them.
 BUILT_IN = frozenset(
     name
-    for name in (*FUNCTIONS, *AGGREGATES, *ROW_FUNCTIONS, *UNSUPPORTED, "current_timestamp")
+    for name in (*FUNCTIONS, *AGGREGATES, *ROW_FUNCTIONS, *UNSUPPORTED, "transpose", "current_timestamp")
     if "." not in name and " " not in name
 )
 
@@ -64,6 +64,9 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         return _same_event(step, scope, bind)
     if lower in FUNCTIONS and lower.isidentifier():  # not an operation that has a row
         return bind_function(FUNCTIONS[lower], step, scope, bind)
+    if lower == "transpose":
+        fact = "`transpose` stands alone in the select-clause of insert into"
+        scope.problems.fail("wrong-parameter", fact, step.span, "insert into T select transpose(value) …")
     if lower in UNSUPPORTED:
         for arg in args:
             bind(arg, scope)

@@ -11,20 +11,32 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.join import whole_events
-from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Scope, describe, did_you_mean
+from cepbook.lang.bind.names import ERROR, MATCH_TYPE, Refused, Scope, describe, did_you_mean
+from cepbook.lang.bind.transpose import is_transposed, transposed
 from cepbook.lang.bind.variant import shown_columns
 from cepbook.lang.normal import unparse
 
 
-def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[plan.Column, ...], bool]:
-    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard)."""
+def bind_columns(
+    items: Sequence[ast.SelectItem], scope: Scope, target: str | None = None
+) -> tuple[tuple[plan.Column, ...], bool]:
+    """Columns in output order: the wildcard's first, ``alias.* as name`` last (recorded: select_stream_wildcard).
+
+    `target` is the type that they are inserted into.
+    """
     plain: list[plan.Column] = []
     whole: list[plan.Column] = []
     flat: list[plan.Column] = []
+    spread: list[plan.Column] = []  # of a transposed value
     wildcard = wins = False  # columns win over those of ``e.*``
     functions = frozenset(name.lower() for name in scope.module.catalog.functions)
     for item in items:
-        if item.expr is not None:
+        if item.expr is not None and is_transposed(item.expr):
+            try:
+                spread += transposed(item, target, scope, bind_expr)
+            except Refused:
+                continue
+        elif item.expr is not None:
             value = bind_expr(item.expr, scope)
             if item.eventbean and not _of_events(value.type):
                 fact = f"@eventbean is for events, `{unparse(item.expr)}` is {describe(value.type)}"
@@ -49,6 +61,8 @@ def bind_columns(items: Sequence[ast.SelectItem], scope: Scope) -> tuple[tuple[p
             event_type = scope.streams[position].event_type if position is not None else None
             type_ = t.event_of(event_type.name) if event_type is not None else ERROR
             whole.append(plan.Column(item.alias, x.EventOf(type_, position or 0, span=item.span), span=item.span))
+    own = {column.name for column in (*flat, *plain, *whole)}
+    plain += [column for column in spread if column.name not in own]
     columns, wildcard = shown_columns((*flat, *plain, *whole), wildcard, wins, items[0].span, scope)
     _check_names(columns, wildcard and not wins, scope)
     return columns, wildcard

@@ -53,7 +53,8 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
         stream, where = bind_recognize(node.match_recognize, node, stream, where, scope), None
     group_by = bind_group_by(node.group_by, scope)
     check_hints(node, bool(group_by.levels), module)
-    columns, wildcard = bind_columns(node.items, scope)
+    into = None if node.insert_into is None else node.insert_into.target
+    columns, wildcard = bind_columns(node.items, scope, into)
     having = bind_condition(node.having, scope, "the having-clause") if node.having is not None else None
     order_by = _order_by(node, scope, columns)
     limit, offset = _limit(node, module)
