@@ -26,4 +26,6 @@ def test_words_are_keywords() -> None:
         "interval",
         "within",
         "match_recognize",
+        "grouped_delivery",
+        "discrete_delivery",
     }
