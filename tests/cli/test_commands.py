@@ -84,6 +84,7 @@ def test_format(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "select a from B\n"
 
 
+@pytest.mark.histories
 def test_lab_makes_a_notebook_whose_cells_run(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[str]] = []
 
@@ -118,6 +119,7 @@ def test_lab_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert not Path("workbench.ipynb").exists()
 
 
+@pytest.mark.histories
 def test_python_m() -> None:
     shown = subprocess.run([sys.executable, "-m", "cepbook", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("cepbook 0.")

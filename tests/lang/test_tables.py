@@ -31,6 +31,7 @@ def test_cache_is_written_read_and_rewritten_when_damaged(tmp_path: Path, monkey
     assert len(file.read_bytes()) > 0.9 * len(whole)
 
 
+@pytest.mark.histories
 def test_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no directory")

@@ -10,6 +10,8 @@ from cepbook.widgets.charts import MIME
 from tests.magics.conftest import Notebook
 from tests.magics.test_complete import offers
 
+pytestmark = pytest.mark.histories
+
 WINDOW = "%%epl\n@name('last') select irstream * from Trade#length(1)"
 TRADED = "marble diagram of last: 2 arrivals, 2 bars, 2 insert rows, 1 remove row, 0 to 5 ms"
 

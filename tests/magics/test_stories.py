@@ -56,6 +56,7 @@ def test_what_cannot_be_recorded_is_told(played: Notebook) -> None:
     assert not Path("story.md").exists()
 
 
+@pytest.mark.histories
 def test_a_report_has_pictures_and_no_markup_of_the_user(played: Notebook) -> None:
     played.run("%%events\nA = {x=7, word='<script>alert(1)</script>'}")
     assert played.run("%epl report page.html") == "report of 2 statements written to page.html"

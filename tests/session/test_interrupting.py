@@ -15,6 +15,8 @@ from cepbook.engine.contexts.notices import Notice
 from cepbook.errors import Interrupted, UsageError
 from cepbook.session import Workbench
 
+pytestmark = pytest.mark.histories
+
 SOON = 0.3  # seconds
 
 

@@ -12,6 +12,8 @@ from cepbook.testing.items import ENGINES
 
 from .fake_engine import FakeEngine
 
+pytestmark = pytest.mark.histories
+
 pytest_plugins = ["pytester"]
 
 CASES = """# ticks

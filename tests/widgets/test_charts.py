@@ -15,6 +15,8 @@ from cepbook.errors import UsageError
 from cepbook.widgets import charts
 from cepbook.widgets.theme import CONFIG, printed, themed
 
+pytestmark = pytest.mark.histories
+
 START = 1_357_016_400_000
 
 

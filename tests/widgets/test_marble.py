@@ -11,6 +11,8 @@ from cepbook.session import Workbench
 from cepbook.widgets import charts
 from cepbook.widgets.marble import MOST_LEVELS, MOST_ROWS, WIDTH, chart
 
+pytestmark = pytest.mark.histories
+
 EPOCH = 1_704_096_000_000
 
 

@@ -80,6 +80,7 @@ def test_views_show_a_past_instant_and_the_run_stays_as_it_is() -> None:
     assert all(cep.changes(name).equals(other.changes(name)) for name in ("sums", "high", "rise"))
 
 
+@pytest.mark.histories
 def test_every_instant_is_what_a_replay_up_to_it_leaves() -> None:
     cep, _, browser = replayed(keep=7)
     for time in (0, 50, 1999, 2000, 9900):
@@ -179,6 +180,7 @@ def test_orders_of_any_content_do_no_harm() -> None:
     assert replay.state == "paused"
 
 
+@pytest.mark.histories
 def test_an_order_is_obeyed_while_the_replay_runs() -> None:
     async def main() -> None:
         cep = bench()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from cepbook.session.lives import Life
 from cepbook.session.timeline import Timeline
 from cepbook.widgets.timeline import LABELLED, chart
+
+pytestmark = pytest.mark.histories
 
 EVIL = "'] + alert(1) + ['"
 

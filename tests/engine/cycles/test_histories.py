@@ -14,6 +14,8 @@ from cepbook.engine.runtime import Runtime
 from cepbook.lang.text import Text
 from tests.engine.cycles.naive import Query, same
 
+pytestmark = pytest.mark.histories
+
 AGGREGATES = "avg count geomean kurtosis max median min skewness stddev sum sumsq variance".split()
 
 

@@ -12,6 +12,8 @@ from cepbook.lang.cycles import CYCLE_AGGREGATES
 from cepbook.lang.text import Text
 from tests.engine.cycles.naive import same
 
+pytestmark = pytest.mark.histories
+
 # (running query, EPL): what is new is the insert stream, what is dead the remove stream
 SAME = {
     "length": ("store last {n}) as w where w.$row_status is new", "select istream id, v from s#length({n})"),
