@@ -50,7 +50,7 @@ REFUSED = {
     "classes": 'create inlined_class """ public class T {} """',
     "scripts": "create expression double js:half(x) [ x / 2 ]",
     "objects of Java's classes": "select new java.util.Date() from A",
-    "contained events of named": "create window W#keepall as (xs A[]); select * from W[xs]",
+    "derived-value windows over contained events": "create schema B(xs A[]); select * from B[xs]#size",
 }
 
 

@@ -10,8 +10,13 @@ from cepbook.errors import Diagnostic, StatementError, cause_text
 from cepbook.lang.text import dialect_of
 
 
-def explained(failure: Exception, name: str, programs: Sequence[Program], source: str) -> StatementError:
-    """`failure` of statement `name` as the user is shown it; `programs` are its own and those of its subqueries."""
+def explained(
+    failure: Exception, name: str, programs: Sequence[Program], source: str, *, query: bool = False
+) -> StatementError:
+    """`failure` of statement `name` as the user is shown it; `programs` are its own and those of its subqueries.
+
+    A `query` is called that: its name is not the user's, and there is no event.
+    """
     span = None
     listener = False
     trace = failure.__traceback__
@@ -24,6 +29,8 @@ def explained(failure: Exception, name: str, programs: Sequence[Program], source
     what = cause_text(failure)
     if listener or span is None:
         who = f"a listener of statement `{name}`" if listener else f"statement `{name}`"
-        return StatementError(name, f"{who} failed on an event: {what}", None, failure)
-    shown = Diagnostic(f"statement `{name}` failed on an event", what, span).render(source, dialect_of(source))
+        text = f"the query failed: {what}" if query else f"{who} failed on an event: {what}"
+        return StatementError(name, text, None, failure)
+    fact = "the query failed" if query else f"statement `{name}` failed on an event"
+    shown = Diagnostic(fact, what, span).render(source, dialect_of(source))
     return StatementError(name, shown, span, failure)

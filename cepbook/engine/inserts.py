@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from cepbook.engine.delta import Row
 from cepbook.engine.ports import Host
@@ -15,23 +16,23 @@ class Inserts:
         self.failed = failed
         self._host = host
         self._targets = targets
-        self._held: list[tuple[int, Row]] = []
+        self._held: list[tuple[int, Row, Any]] = []
 
-    def put(self, number: int, event: Row) -> None:
-        """`event` goes to the stream of this number."""
+    def put(self, number: int, event: Row, state: Any) -> None:
+        """`event`, which the partition of `state` made, goes to the stream of this number."""
         if not self._host.holds:
-            self._host.enqueue(self._targets[number], [event])
+            self._host.enqueue(self._targets[number], [event], state[0])
             return
         if not self._held:
             self._host.held(self)  # first: a fault between the two must not leave rows that nobody releases
-        self._held.append((number, event))
+        self._held.append((number, event, state[0]))
 
     def release(self) -> None:
         """Hand on what was held."""
         held = self._held.copy()
         self._held.clear()
-        for number, event in held:
-            self._host.enqueue(self._targets[number], [event])
+        for number, event, partition in held:
+            self._host.enqueue(self._targets[number], [event], partition)
 
     def close(self) -> None:
         """The statement stops."""

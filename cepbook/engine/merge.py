@@ -12,7 +12,7 @@ from typing import Any
 
 from cepbook.engine.onset import triggered, write_state, write_takers
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.assign import with_element
+from cepbook.engine.rows.assign import changed_part
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.lowering import lowered
@@ -20,6 +20,7 @@ from cepbook.engine.rows.reading import Looks, loop_head
 from cepbook.engine.rows.source import Source
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
+from cepbook.lang import types as t
 
 
 def compile_merge(plan: p.MergeStatement, scope_in: ScopeIn) -> Program:
@@ -43,10 +44,10 @@ class MergeCode:
         exprs = [plan.predicate, *(branch.condition for branch in plan.branches)]
         exprs += [action.predicate for action in actions]
         exprs += [column.value for action in actions for column in action.columns]
-        exprs += [e for action in actions for change in action.changes for e in (change.value, change.index)]
+        exprs += [e for action in actions for change in action.changes for e in (change.value, *change.path)]
         parts = [part for e in exprs if e is not None for part in x.walk(e) if isinstance(part, x.Prop)]
         names = {n: list(dict.fromkeys(part.name for part in parts if part.stream == n)) for n in range(3)}
-        names[0] += [c.name for a in actions for c in a.changes if c.index is not None and c.name not in names[0]]
+        names[0] += [c.name for a in actions for c in a.changes if c.path and c.name not in names[0]]
         own = lower.properties(plan.source.filter)
         self.read = list(dict.fromkeys((*own, *names[1])))
         self.event = {name: f"p{number}" for number, name in enumerate(self.read)}
@@ -62,9 +63,9 @@ class MergeCode:
         self._insert = 0
         changes = [change for action in actions for change in action.changes]
         self.resets = any(change.reset for change in changes)
-        assigned = {change.name for change in changes if change.index is None}
+        assigned = {change.name for change in changes if not change.path}
         # a changed element shows in the row that leaves, too (recorded: ts_update_array_elements)
-        self.shared = {change.name for change in changes if change.index is not None} - assigned
+        self.shared = {change.name for change in changes if is_element(change.path)} - assigned
 
     def write(self) -> None:
         source, plan = self.source, self.plan
@@ -113,7 +114,7 @@ class MergeCode:
                 source.line(f"push(now, {rows}, None)" if plan.kind == "delete" else f"push(now, {made}, {rows})")
         if plan.inserts:
             with source.block("for number, row in made:"):
-                source.line("route(number, row)")
+                source.line("route(number, row, S)")
 
     def _on_row(self, matched: Sequence[p.MergeBranch], notes: bool) -> None:
         source = self.source
@@ -186,10 +187,8 @@ class MergeCode:
                     self._reset(change)
                     continue
                 code = lower.value(self.scope, change.value)
-                if change.index is not None:
-                    with_one = source.bind("_with_element", with_element)
-                    place = self.row[change.name]
-                    code = f"{with_one}({place}, {lower.value(self.scope, change.index)}, {code})"
+                if change.path:
+                    code = changed_part(self.row[change.name], change.path, code, self.scope)
                 local = f"{self.row[change.name]} = " if change.name in self.row else ""
                 source.line(f"{local}r[{source.const(change.name, 'n')}] = {code}", change.span)
             source.line("changed = True")
@@ -211,6 +210,11 @@ class MergeCode:
         source.line(f"emptied.append((i, ({name},)))")
         if change.name in self.row:
             source.line(f"{self.row[change.name]} = r[{name}]")
+
+
+def is_element(path: Sequence[x.Expr]) -> bool:
+    """Whether it is an element of an array itself that is assigned."""
+    return len(path) == 1 and path[0].type != t.STRING
 
 
 def compile_rows(plan: p.InsertRows, scope_in: ScopeIn) -> Callable[[], list[dict[str, Any]]]:

@@ -37,7 +37,7 @@ def compile_create_variable(plan: p.CreateVariableStatement, scope_in: ScopeIn, 
 def compile_on_set(plan: p.OnSetStatement, scope_in: ScopeIn) -> Program:
     """Sets the variables at each event that passes the filter. Errors: Refusal for what the row engine cannot run."""
     source = Source()
-    values = [e for a in plan.assignments for e in (a.index, a.value) if e is not None]
+    values = [e for a in plan.assignments for e in (*a.path, a.value)]
     names = lower.properties(plan.source.filter, *values)
     props = {name: f"p{i}" for i, name in enumerate(names)}
     scope = scope_in(source).at(props=lower.placed(props), events={0: "e"})

@@ -91,7 +91,7 @@ class Outlet:
             found = [Ports(ports.out, self._parcels.pushing(ports.push)) for ports in found]
         found = found if self._shown == "irstream" else [_of_side(ports, self._shown) for ports in found]
         if self._inserts is not None:
-            found.append(Ports(self._insert_one, self._insert))
+            found.append(_NOWHERE if self.inside else Ports(self._insert_one, self._insert))
         self._target = _fan_out(found)
         self.hold(self._host.holds)
         self._host.rewired()
@@ -202,11 +202,27 @@ class Outlet:
             self._host.enqueue(self._inserts.target, [self.layout.event(self.layout.row(record))])
 
     def _insert(self, time: int, insert: Rows, remove: Rows) -> None:
+        self.place(None, insert, remove)
+
+    @property
+    def inside(self) -> bool:
+        """Whether rows go into the table of the context partition that makes them."""
+        return self._inserts is not None and self._inserts.inside
+
+    def place(self, partition: Any, insert: Rows, remove: Rows) -> None:
+        """Insert the rows of a delivery, or those that one context partition makes of it."""
         rows = (() if self._fed == "rstream" else insert or (), () if self._fed == "istream" else remove or ())
         events = [self.layout.event(row) for side in rows for row in side]
         if events:
             assert self._inserts is not None
-            self._host.enqueue(self._inserts.target, events)
+            self._host.enqueue(self._inserts.target, events, partition)
+
+
+def _ignore(*_: object) -> None:
+    """Rows are made all the same: where they are made they go into the table of their partition."""
+
+
+_NOWHERE = Ports(_ignore, _ignore)
 
 
 def call_listener(listener: Listener, layout: Layout, time: int, insert: Rows, remove: Rows) -> None:

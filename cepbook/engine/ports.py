@@ -26,8 +26,11 @@ class Host(Protocol):
     activations: Activations
     stores: dict[str, Store]  # the named windows and tables
 
-    def enqueue(self, type_name: str, rows: list[Row]) -> None:
-        """Rows of ``insert into``, for when all statements have seen the present event."""
+    def enqueue(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
+        """Rows of ``insert into``, for when all statements have seen the present event.
+
+        `partition`: the context partition that made them; a table of its context is that of this partition.
+        """
 
     def report(self, error: StatementError) -> None:
         """A failure at run time."""

@@ -84,7 +84,9 @@ class Query:
         if isinstance(query, SelectStatement):
             answer = _select(runtime, query, compiled, selector)
             if query.insert is not None:
-                answer = Answer(_put(runtime, query.insert.target, answer.rows, selector), answer.properties)
+                rows = _put(runtime, query.insert.target, answer.rows, selector)
+                window = runtime.stores[query.insert.target].type.kind == "window"
+                answer = Answer(rows if window else [], answer.properties)
             return answer
         if isinstance(query, InsertRows):
             rows = _put(runtime, query.target.name, compiled.inserted[query.name](), selector)

@@ -380,8 +380,8 @@ class Runtime:
         """As `sender`, to some statements, with all of their contexts; valid until statements come or go."""
         return sending_to(self.routes.only(type_name, statements), self.rounds, self._caught)
 
-    def enqueue(self, type_name: str, rows: list[Row]) -> None:
-        """Rows of ``insert into`` wait here until all statements have seen the present event."""
+    def enqueue(self, type_name: str, rows: list[Row], partition: Any = None) -> None:
+        """As `Host.enqueue`."""
         for reader, number in self.activations.readers.get(type_name, ()):
             reader.put(number, rows)
         store = self.stores.get(type_name)
@@ -389,7 +389,7 @@ class Runtime:
             self._queue.append((type_name, rows))
             return
         for row in rows:  # a table has them at once
-            store.inserted(row)
+            store.inserted(row, partition)
 
     def batch(self, types: Sequence[str]) -> Batch:
         """The entry for many events of `types` at once, as columns: what replays use. See `Batch`."""

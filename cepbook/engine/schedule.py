@@ -8,7 +8,7 @@ what of them is due as well: what a failure kept from being armed is found so (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -75,13 +75,13 @@ class Schedule(Timers):
     # -------------------------------------------------------------- arming
     def _arm_part(self, due: int, state: Any, part: Any, place: Any) -> None:
         """`part`, at `place` of `state`, is due."""
-        id_ = _id_of(state)
+        id_ = id_of(state)
         self._states[id_] = state
         self.arm((id_, place), due)
 
     def _arm_inner(self, place: int, due: int, state: Any, _part: Any, _place: Any) -> None:
         """The windows of a subquery are due; `state` is its own."""
-        path = _id_of(state), place
+        path = id_of(state), place
         self._inner[path] = state
         self.arm(path, due)
 
@@ -100,7 +100,7 @@ class Schedule(Timers):
 
     def alarms(self, state: Any) -> list[tuple[int, int]]:
         """(place, when it is due) of all timers of a state: also early ones, at which nothing happens."""
-        id_ = _id_of(state)
+        id_ = id_of(state)
         last = PATTERN + len(self._matchings)
         places = (*range(last), *(SUBQUERY + number for number, _ in self._timed))
         found = [(place, self.at((id_, place))) for place in places]
@@ -131,7 +131,7 @@ class Schedule(Timers):
         now = self._statement.now
         for state in states:
             for place, due in () if state is None else self.dues(state):  # None: it has ended
-                if now < due < min(NEVER, self.at((_id_of(state), place))):
+                if now < due < min(NEVER, self.at((id_of(state), place))):
                     self._arm_place(due, state, place)
         self.settle()
 
@@ -140,7 +140,7 @@ class Schedule(Timers):
         found: list[str] = []
         for _, state in self._statement.states():
             for place, due in () if state is None else self.dues(state):  # None: it has stopped
-                path = _id_of(state), place
+                path = id_of(state), place
                 if now < due < min(NEVER, self.at(path)):
                     found.append(f"{path} is due at {due}, armed for {self.at(path)}")
         return found
@@ -216,7 +216,7 @@ class Schedule(Timers):
             due.sort(key=lambda each: each[2] == WINDOW)
         made: dict[int, Made] = {}  # by partition id
         forced = self._tick(due, now, made)
-        return self.selected(made.values(), forced)
+        return self.selected(made, forced)
 
     def _state_at(self, path: tuple[int, int]) -> Any:
         """The state, or of a subquery's windows its own; None if it has ended."""
@@ -243,15 +243,17 @@ class Schedule(Timers):
                 self._statement.failed(failure)
         return forced
 
-    def selected(self, made: Iterable[Made], forced: bool) -> tuple[Rows, Rows] | None:
-        """One delivery of the rows of all states; distinct, order and limit apply to those of one state."""
+    def selected(self, made: Mapping[int, Made], forced: bool) -> tuple[Rows, Rows] | None:
+        """One delivery of the rows of all states, by their ids; distinct, order and limit apply to those of one."""
         selector, arrange = self._program.steps.delivers, self._program.namespace.get("arrange")
         insert: list[Any] = []
         remove: list[Any] = []
-        for ins, rem in made:
+        for id_, (ins, rem) in made.items():
             sides = [rem if selector == "rstream" else ins, rem if selector == "irstream" else []]
             try:
                 shown = sides if arrange is None else [arrange(side) or [] for side in sides]
+                if self._statement.outlet.inside:
+                    self._statement.outlet.place(self._states[id_][0], *shown)
             except Exception as failure:  # noqa: BLE001 - reported to the error feed
                 self._statement.failed(failure)
                 forced = False  # what failed is not told as nothing
@@ -263,7 +265,8 @@ class Schedule(Timers):
         return insert or None, remove or None
 
 
-def _id_of(state: Any) -> int:
+def id_of(state: Any) -> int:
+    """The id in the paths of a state."""
     return 0 if state[0] is None else int(state[0].id)
 
 

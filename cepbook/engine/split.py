@@ -44,7 +44,7 @@ def _branches(plan: p.SplitStatement, scope: Scope) -> None:
             _insert_where(number, branch, plan.output_all, scope)
     if plan.output_all:
         with source.block("for number, row in made:"):
-            source.line("route(number, row)")
+            source.line("route(number, row, S)")
     with source.block("if push and not made:" if plan.output_all else "if push:"):
         source.line("push(clock.now, [e], None)")
 
@@ -77,7 +77,7 @@ def _insert(number: int, branch: p.SplitBranch, collect: bool, scope: Scope, the
     if collect:
         source.line(f"made.append(({number}, {row}))", branch.span)
     else:
-        source.line(f"route({number}, {row})", branch.span)
+        source.line(f"route({number}, {row}, S)", branch.span)
         source.line(then)
 
 

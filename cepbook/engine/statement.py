@@ -23,7 +23,7 @@ from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.reads import NO_READS
 from cepbook.engine.relations.store import Store
 from cepbook.engine.rows.compile import Program
-from cepbook.engine.schedule import Schedule
+from cepbook.engine.schedule import Schedule, id_of
 from cepbook.engine.storing import Storing
 from cepbook.engine.taking_part import taking_part
 from cepbook.engine.watching import Watching
@@ -86,7 +86,8 @@ class Statement(Storing):
         self._inserts = Inserts(runtime, program.steps.apply.targets, self.failed)
         self.lots = taking_part(self, program, self.timed, runtime.activations)
         program.namespace.update(failed=self.failed, out=None, push=None, route=self._inserts.put, slot=0)
-        program.namespace.update(state_of=self.state_of, recognize_limit=runtime.config.recognize_limit)
+        program.namespace.update(state_of=self.state_of, place_rows=self.outlet.place)
+        program.namespace.update(recognize_limit=runtime.config.recognize_limit)
         program.namespace.pop("stopped", None)
         ahead = runtime.config.self_subselect_preeval
         self.inner = Inner(plan, program.subqueries, runtime.catalog, self.failed, ahead=ahead)
@@ -336,7 +337,7 @@ class Statement(Storing):
             return None
         made: tuple[list[Any], list[Any]] = [], []
         forced = self.program["ended"](state, now, *made)
-        return self.timed.selected([made], forced)
+        return self.timed.selected({id_of(state): made}, forced)
 
     def pulse(self) -> tuple[int, int]:
         """A value that changes when partial matches come or go, and costs less than to look at them."""
@@ -517,7 +518,8 @@ class Statement(Storing):
 
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""
-        return explained(failure, self.name, (self.program, *self.program.subqueries), self._source)
+        programs = self.program, *self.program.subqueries
+        return explained(failure, self.name, programs, self._source, query=self.kind == "query")
 
 
 def _in_state(take: Callable[[Any, Any], object], state: Any) -> Handler:

@@ -133,9 +133,9 @@ class Table(Store):
         """The key of a row."""
         return self._program["key_of"](row)
 
-    def inserted(self, row: Row) -> None:
+    def inserted(self, row: Row, partition: Any = None) -> None:
         """Errors: ValueError when there is a row of this key, or of a unique index."""
-        self._insert(self._state(None), {name: row.get(name) for name in self.columns})
+        self._insert(self._state(partition), {name: row.get(name) for name in self.columns})
 
     def partitions_of(self, row: Row) -> None:
         return None
@@ -239,7 +239,7 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Pro
     readers = []
     for number, (name, call) in enumerate(plan.store.calls.items()):
         assert isinstance(call, p.AggregateCall)
-        if row_of(call.name).needs_window == "always":  # its methods ask for the events
+        if row_of(call.name).methods:
             readers.append(f"{source.const(name, 'n')}: held{number}")
             held = Aggregates(scope, [replace(call, reference=True)], Leaving.ANYHOW, False, f"c{number}_")
             with source.block(f"def held{number}(cells):"):

@@ -12,7 +12,7 @@ from typing import Any
 from cepbook.engine.filters import Handler
 from cepbook.engine.onset import program_of, write_state
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.assign import with_element
+from cepbook.engine.rows.assign import changed_part
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY, Scope, ScopeIn
 from cepbook.engine.rows.source import Source
@@ -24,9 +24,9 @@ from cepbook.lang import plan as p
 def compile_update(plan: p.UpdateStatement, scope_in: ScopeIn) -> Program:
     """Changes events. Errors: Refusal for what the row engine cannot run."""
     source = Source()
-    values = [e for change in plan.changes for e in (change.index, change.value)]
+    values = [e for change in plan.changes for e in (*change.path, change.value)]
     read = lower.properties(plan.predicate, *values)
-    names = list(dict.fromkeys((*read, *(c.name for c in plan.changes if c.index is not None))))
+    names = list(dict.fromkeys((*read, *(c.name for c in plan.changes if c.path))))
     props = {name: f"p{i}" for i, name in enumerate(names)}
     parts = (part for e in (plan.predicate, *values) if e is not None for part in x.walk(e))
     variables = list(dict.fromkeys(part.name for part in parts if isinstance(part, x.Variable)))
@@ -60,13 +60,13 @@ def _change(plan: p.UpdateStatement, props: dict[str, str], scope: Scope) -> Non
     if plan.drop:
         source.line("return None")
         return
-    columns = []
+    made: dict[str, str] = {}  # several may change parts of one property
     for change in plan.changes:
-        value = lower.value(scope, change.value)
-        if change.index is not None:
-            with_one = source.bind("_with_element", with_element)
-            value = f"{with_one}({props[change.name]}, {lower.value(scope, change.index)}, {value})"
-        columns.append(f"{source.const(change.name, 'n')}: {source.part(change.span)}{value}")
+        code = lower.value(scope, change.value)
+        if change.path:
+            code = changed_part(made.get(change.name, props[change.name]), change.path, code, scope)
+        made[change.name] = f"{source.part(change.span)}{code}"
+    columns = [f"{source.const(name, 'n')}: {code}" for name, code in made.items()]
     source.line(f"changed = {{**e, {', '.join(columns)}}}", plan.span)
     with source.block("if push:"):
         source.line("push(clock.now, [changed], [e])")

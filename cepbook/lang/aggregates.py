@@ -23,13 +23,14 @@ class AggregateRow:
     """One aggregate.
 
     `result` gives the type of the value from that of the argument (None: it takes no argument or ``*``). `arity` is 0
-    for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values or ``any``.
+    for a function without parameters. `values` says what it takes: ``numbers``, ``ordered`` values, ``plain`` ones or
+    ``any``.
     `wildcard` allows ``f(*)``, `distinct` allows ``f(distinct x)``. `computes` converts numbers to double first.
     `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
     one of whole events. `counts`: it counts events, ``*`` is no value. `ever`: what has left counts on. `ever_alone`:
     so it is where there is no data window. `remembers`: the value depends on events that are not in the window any
     more. `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values do not count, ``kept``
-    ones do.
+    ones do. `methods`: its methods read what it holds. `column`: the name of a table's column that keeps it.
     """
 
     name: str
@@ -37,7 +38,7 @@ class AggregateRow:
     doc: str
     example: str
     arity: int = 1
-    values: Literal["any", "ordered", "numbers"] = "any"
+    values: Literal["any", "plain", "ordered", "numbers"] = "any"
     second: Second = "filter?"
     wildcard: bool = False
     distinct: bool = False
@@ -51,6 +52,8 @@ class AggregateRow:
     repeats: bool = False
     plain: str | None = None
     nulls: Literal["ignored", "kept"] = "ignored"
+    methods: bool = False
+    column: str = ""
     supported: bool = True
 
 
@@ -171,6 +174,7 @@ _ROWS = (
         wildcard=True,
         needs_window="always",
         nulls="kept",
+        methods=True,
     ),
     AggregateRow("nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index"),
     _statistic("median", "middle value, or mean of the middle two"),
@@ -217,6 +221,18 @@ _ROWS = (
         needs_window="always",
         sorts=True,
         nulls="kept",
+        methods=True,
+    ),
+    AggregateRow(
+        "countminsketchadd",
+        _long,
+        "how many values came; of each how often, estimated: a column countMinSketch({topk: 10}) of a table keeps that",
+        "countMinSketchAdd(symbol)",
+        values="plain",
+        ever=True,
+        remembers=True,
+        methods=True,
+        column="countMinSketch",
     ),
 )
 

@@ -238,7 +238,8 @@ class AggregateCall(PlanNode):
     leaves). `index` is the second parameter of ``first(x, i)``, ``last(x, i)``: 0-based from the first or last event,
     null beyond the window. `group_by` groups this call alone (local grouping; empty: over all events), None: by the
     statement's keys. `criteria` are the (expression, descending) of sorted, maxby and the like. Of a `reference` the
-    value is what holds the events of ``sorted``, for its methods, and nothing else reads it.
+    value is what holds the events of ``sorted``, for its methods, and nothing else reads it. `options` are those of a
+    count-min sketch.
     """
 
     name: str
@@ -251,6 +252,7 @@ class AggregateCall(PlanNode):
     group_by: tuple[Expr, ...] | None = None
     criteria: tuple[tuple[Expr, bool], ...] = ()
     reference: bool = False
+    options: tuple[tuple[str, float | int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

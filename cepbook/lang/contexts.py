@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cepbook.lang.expr import Expr
 from cepbook.lang.patterns import Pattern
-from cepbook.lang.plan import Crontab, KeyedContextSpec, PlanNode
+from cepbook.lang.plan import Contained, Crontab, KeyedContextSpec, PlanNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,12 @@ class Now(Condition):
 
 @dataclass(frozen=True, slots=True)
 class OnEvent(Condition):
-    """The next event of `event_type` that passes `filter`."""
+    """The next event of `event_type` that passes `filter`; with `contained` each of the events within."""
 
     event_type: str
     filter: Expr | None
     alias: str | None
+    contained: tuple[Contained, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

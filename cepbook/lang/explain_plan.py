@@ -167,8 +167,7 @@ def _update(statement: plan.UpdateStatement) -> list[str]:
 def show_change(change: plan.Change) -> str:
     if change.reset:
         return f"{change.name} begins anew"
-    element = "" if change.index is None else f"[{show_expr(change.index)}]"
-    return f"{change.name}{element} = {show_expr(change.value)}"
+    return f"{change.name}{_path(change.path)} = {show_expr(change.value)}"
 
 
 def _event_type(event_type: EventType) -> str:
@@ -209,8 +208,13 @@ def _create_window(statement: plan.CreateWindowStatement) -> list[str]:
 
 
 def _assignment(assignment: plan.Assignment) -> str:
-    element = "" if assignment.index is None else f"[{show_expr(assignment.index)}]"
-    return f"{assignment.variable}{element} = {show_expr(assignment.value)}"
+    return f"{assignment.variable}{_path(assignment.path)} = {show_expr(assignment.value)}"
+
+
+def _path(path: Sequence[x.Expr]) -> str:
+    """The part of a property or variable that is assigned."""
+    properties = ((e, isinstance(e, x.Const) and isinstance(e.value, str)) for e in path)
+    return "".join(f".{show_expr(e)}".replace("'", "") if name else f"[{show_expr(e)}]" for e, name in properties)
 
 
 def show_output(output: plan.Output) -> list[str]:

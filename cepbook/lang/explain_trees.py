@@ -178,7 +178,8 @@ def _condition(word: str, condition: c.Condition | None, show: Show) -> list[str
             return [f"{word} @now"]
         case c.OnEvent():
             alias = f" as {condition.alias}" if condition.alias is not None else ""
-            return _with_filter(f"{word} {condition.event_type}{alias}", condition.filter, show)
+            brackets = "".join(f"[{show(step.path)}]" for step in condition.contained)
+            return _with_filter(f"{word} {condition.event_type}{brackets}{alias}", condition.filter, show)
         case c.OnPattern():
             inclusive = " @inclusive" if condition.inclusive else ""
             alias = f" as {condition.alias}" if condition.alias is not None else ""

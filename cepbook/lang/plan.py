@@ -121,14 +121,13 @@ class Subquery(PlanNode):
 class Assignment(PlanNode):
     """``variable = value`` of ``on … set`` and ``then set``; `value` is of the variable's type.
 
-    With an `index` it is the value of that element of an array; an index out of range is a failure at run time. With
-    a `path` of properties it is that of the event that the variable holds, of one within that, …; null is a failure.
+    With a `path` it is that of a part: keys are ints for elements of arrays, strings for properties of an event and
+    for values of a map. An index out of range and null on the way are failures at run time.
     """
 
     variable: str
     value: Expr
-    index: Expr | None = None
-    path: tuple[str, ...] = ()
+    path: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +164,7 @@ class Insert(PlanNode):
     target: str
     selector: Selector
     creates: bool  # the target type is created by this statement
+    inside: bool = False  # it is a table of the statement's context: each partition's rows go into its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,14 +402,14 @@ class SplitStatement(StatementPlan):
 
 @dataclass(frozen=True, slots=True)
 class Change(PlanNode):
-    """``property = value`` of ``update istream``; with an `index` the value of that element of an array.
+    """``property = value`` of ``update istream``; with a `path` the value of a part, see `Assignment`.
 
     With `reset` it is an aggregation column of a table that begins anew, and the value is null.
     """
 
     name: str
     value: Expr
-    index: Expr | None = None
+    path: tuple[Expr, ...] = ()
     reset: bool = False
 
 

@@ -223,6 +223,9 @@ def _table(source: ast.StreamSource, runtime: Runtime) -> str:
     name = source.stream.type_name
     if name not in runtime.statements and name in runtime.catalog.event_types:
         raise UsageError(f"`{name}` is an event type, and events are not kept; query a statement that has a window")
+    if name not in runtime.statements:
+        known = (*runtime.stores, *runtime.statements)
+        raise UsageError(f"there is no named window, table or statement `{name}`{hint_line(name, known)}")
     return runtime.statement(name).name
 
 

@@ -81,7 +81,7 @@ def test_a_prepared_query_is_compiled_once_for_values_of_the_same_types(
     assert found.run(more=5)["k"].tolist() == ["d"]
     assert len(compiled) == 3
     cep.reset()
-    with pytest.raises(UsageError, match="no statement `W`"):
+    with pytest.raises(UsageError, match="no named window, table or statement `W`"):
         found.run(more=1)
 
 

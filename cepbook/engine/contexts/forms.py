@@ -17,11 +17,12 @@ from cepbook.engine.rows import support
 from cepbook.engine.rows.expr import Scope, ScopeIn
 from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
+from cepbook.engine.rows.unfold import write_unfold
 from cepbook.errors import Refusal
 from cepbook.lang import contexts as c
 from cepbook.lang import expr as x
 from cepbook.lang.patterns import EVENT
-from cepbook.lang.plan import Crontab, KeyedStream
+from cepbook.lang.plan import Contained, Crontab, KeyedStream
 from cepbook.lang.types import OBJECT
 
 # f(event, node): nodes have the `properties` that conditions read
@@ -41,13 +42,15 @@ class NowForm:
 class EventForm:
     """An event. `key` is an equality in its filter, (of the event, of the node): who waits is found by it.
 
-    `test` is the whole filter; `names` are the properties that the condition gives.
+    `test` is the whole filter; `names` are the properties that the condition gives. `unfold` gives the events within
+    that it is about, at least one; None: it is about the event itself.
     """
 
     event_type: str
     names: tuple[str, ...]
     test: Test | None
     key: Key | None
+    unfold: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,8 @@ class _Writer:
                 return NowForm()
             case c.OnEvent():
                 names = () if condition.alias is None else (condition.alias,)
-                return EventForm(condition.event_type, names, self._test(condition.filter), self.key(condition.filter))
+                test, key = self._test(condition.filter), self.key(condition.filter)
+                return EventForm(condition.event_type, names, test, key, self._unfold(condition.contained))
             case c.OnCrontab():
                 return TimeForm(self._crontabs(condition.crontabs), crontab=True)
             case c.After():
@@ -228,6 +232,14 @@ class _Writer:
         if condition is None:
             return None
         return self._function("e, P", (condition,), lambda scope: lower.truth(scope, condition))
+
+    def _unfold(self, contained: Sequence[Contained]) -> Value | None:
+        if not contained:
+            return None
+        source = Source()
+        write_unfold(contained, self._scope_in(source).at(partition="P", now="clock.now"), "unfold", "e, P")
+        found: Value = source.load()["unfold"]
+        return found
 
     def key(self, condition: x.Expr | None) -> Key | None:
         """The equalities between the event and properties of the node, as a pair of keys."""

@@ -76,8 +76,10 @@ class KeyedBranch(DividedBranch):
         for begin in form.begins:
             assert isinstance(begin, EventForm)
             if self.tree.is_a(round_.type_name, begin.event_type) and (begin.test is None or begin.test(event, None)):
-                named = {name: None for each in form.begins for name in each.names}
-                return {**named, **dict.fromkeys(begin.names, event)}
+                found = [event] if begin.unfold is None else begin.unfold(event, None)
+                if found:
+                    named = {name: None for each in form.begins for name in each.names}
+                    return {**named, **dict.fromkeys(begin.names, found[0])}
         return None
 
     def identity(self, node: Node) -> Any:

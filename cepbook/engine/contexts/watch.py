@@ -137,11 +137,23 @@ class EventWatch(Watch):
         elif form.key is not None:
             owners = self._of_key(form.key[0], event)
         test, holds = form.test, self._holds
-        return [
-            (owner, Match(dict.fromkeys(form.names, event), True))
-            for owner in owners
-            if test is None or holds(test, event, owner)
-        ]
+        met = [owner for owner in owners if test is None or holds(test, event, owner)]
+        if form.unfold is not None:
+            return [
+                (owner, Match(dict.fromkeys(form.names, each), True))
+                for owner in met
+                for each in self._within(form.unfold, event, owner)
+            ]
+        return [(owner, Match(dict.fromkeys(form.names, event), True)) for owner in met]
+
+    def _within(self, unfold: Value, event: Any, owner: Node) -> list[Any]:
+        """The events within that the condition is about; the first of them ends a node."""
+        try:
+            found: list[Any] = unfold(event, owner) or []
+        except Exception as failure:  # noqa: BLE001 - reported to the error feed
+            self.tree.failed(failure)
+            return []
+        return found if self.rank == BEGINS else found[:1]
 
     def _of_key(self, key: Value, event: Any) -> Iterable[Node]:
         """The owners of an event's key; where it fails the event ends none, and may begin others."""

@@ -90,8 +90,11 @@ class Store:
         self.uniques: tuple[IndexType, ...] = ()  # the declared indexes that are unique
         self._changes = changes
 
-    def inserted(self, row: Row) -> None:
-        """A row of ``insert into``; the store's own dict has its columns, and only these."""
+    def inserted(self, row: Row, partition: Any = None) -> None:
+        """A row of ``insert into``; the store's own dict has its columns, and only these.
+
+        Of a table `partition` tells which partition's it is for; a named window finds that by the row.
+        """
         self.owner.insert({name: row.get(name) for name in self.columns})
 
     def partitions_of(self, row: Row) -> Sequence[int] | None:

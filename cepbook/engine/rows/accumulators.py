@@ -26,6 +26,7 @@ from sortedcontainers import SortedList
 
 from cepbook.engine.rows import support
 from cepbook.engine.rows.powers import Powers, whole_and_bits
+from cepbook.engine.rows.sketch import Sketch
 from cepbook.engine.rows.sorting import ascending, descending, sorted_value
 from cepbook.engine.state import State
 
@@ -515,5 +516,6 @@ class Accumulator(Protocol):
 # Aggregates that are an accumulator and no more, by name
 ACCUMULATORS: dict[str, Callable[[], Accumulator]] = {
     "avedev": Deviations,
+    "countminsketchadd": Sketch,
     **{name: partial(Powers, name) for name in ("geomean", "kurtosis", "skewness", "sumsq", "variance")},
 }

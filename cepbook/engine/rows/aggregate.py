@@ -263,7 +263,9 @@ class Aggregates:
         return f"{name}.{'sample' if call.name == 'stddev' else 'population'}()"
 
     def _accumulated(self, call: AggregateCall, argument: Argument) -> str:
-        return f"{self._made(argument, call.name, ACCUMULATORS[call.name])}.value()"
+        options = ", ".join(f"{name}={self.source.const(value)}" for name, value in call.options)
+        name = self._made(argument, call.name, ACCUMULATORS[call.name], options)
+        return name if call.reference else f"{name}.value()"
 
     def _by(self, call: AggregateCall, argument: Argument) -> str:
         least = call.name.startswith("min")

@@ -7,6 +7,7 @@ from typing import Any
 
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import Scope
+from cepbook.lang.expr import Expr
 from cepbook.lang.plan import Assignment
 
 
@@ -18,14 +19,9 @@ def new_values(assignments: Sequence[Assignment], scope: Scope) -> dict[str, str
         name = assignment.variable
         here = scope.at(assigned=assigned)
         code = lower.value(here, assignment.value)
-        if assignment.index is not None:
-            with_one = source.bind("_with_element", with_element)
+        if assignment.path:
             before = assigned.get(name, lower.present(scope, name))
-            code = f"{with_one}({before}, {lower.value(here, assignment.index)}, {code})"
-        elif assignment.path:
-            with_part = source.bind("_with_property", with_property)
-            before = assigned.get(name, lower.present(scope, name))
-            code = f"{with_part}({before}, {source.const(assignment.path)}, {code})"
+            code = changed_part(before, assignment.path, code, here)
         source.line(f"v{number} = {code}", assignment.span)
         assigned = {**assigned, name: f"v{number}"}
     return assigned
@@ -39,18 +35,26 @@ def put(assigned: Mapping[str, str], scope: Scope, now: str) -> None:
         scope.source.line(f"{scope.source.const(cell)}.{call}{code}, {now})")
 
 
-def with_element(array: list[Any] | None, index: int | None, value: Any) -> list[Any]:
-    """A copy of `array` with another element. Errors: ValueError for null and for an index out of range."""
-    if array is None or index is None:
-        raise ValueError("the array is null" if array is None else "the index is null")
-    if not 0 <= index < len(array):
-        raise ValueError(f"the array has {len(array)} elements, there is no element {index}")
-    return [*array[:index], value, *array[index + 1 :]]
+def changed_part(whole: str, path: Sequence[Expr], value: str, scope: Scope) -> str:
+    """Code of a copy of `whole` with the code `value` at the keys of `path`."""
+    keys = "".join(f"{lower.value(scope, key)}, " for key in path)
+    return f"{scope.source.bind('_with_part', with_part)}({whole}, ({keys}), {value})"
 
 
-def with_property(event: Mapping[str, Any] | None, path: Sequence[str], value: Any) -> dict[str, Any]:
-    """A copy of `event` with another value at `path`. Errors: ValueError for null, there or on the way."""
-    if event is None:
-        raise ValueError(f"there is no event whose `{path[0]}` could be assigned: it is null")
-    first, *rest = path
-    return {**event, first: with_property(event.get(first), rest, value) if rest else value}
+def with_part(whole: Any, path: Sequence[Any], value: Any) -> Any:
+    """A copy of `whole`, an array, event or map, with another value at `path`; what is on the way is copied, too.
+
+    Errors: ValueError for null, there or on the way, and for an index out of range.
+    """
+    key, *rest = path
+    if key is None:
+        raise ValueError("the index is null")
+    if isinstance(key, str):
+        if whole is None:
+            raise ValueError(f"there is no event whose `{key}` could be assigned: it is null")
+        return {**whole, key: with_part(whole.get(key), rest, value) if rest else value}
+    if whole is None:
+        raise ValueError("the array is null")
+    if not 0 <= key < len(whole):
+        raise ValueError(f"the array has {len(whole)} elements, there is no element {key}")
+    return [*whole[:key], with_part(whole[key], rest, value) if rest else value, *whole[key + 1 :]]

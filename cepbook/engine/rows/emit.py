@@ -18,11 +18,14 @@ class Emitter:
         self._code = code
         self._now = now
         self._guarded = guarded
+        insert = code.steps.apply.insert
+        # rows for a table of the context leave each partition by themselves
+        self._place = code.source.bind("place_rows", None) if insert is not None and insert.inside else None
 
     def row(self, scope: Scope) -> None:
         """Deliver the row of `scope` as the one insert row."""
         source, steps = self._code.source, self._code.steps
-        if self._code.arranged:
+        if self._code.arranged or self._place:
             self(f"[{self._code.row(scope)}]", None)
         elif steps.delivers != "rstream":
             with source.block("if out:") if self._guarded else nullcontext():
@@ -43,7 +46,10 @@ class Emitter:
                     source.line(f"{name} = arrange({code})")
             insert, remove = insert and "ins", remove and "rem"
         with self._if_any([code for code in (insert, remove) if code is not None and code.isidentifier()]):
-            source.line(f"push({self._now}, {_or_none(insert)}, {_or_none(remove)})", steps.projection.span)
+            sides = f"{_or_none(insert)}, {_or_none(remove)}"
+            source.line(f"push({self._now}, {sides})", steps.projection.span)
+            if self._place:
+                source.line(f"{self._place}(S[0], {sides})", steps.projection.span)
 
     def _if_any(self, names: list[str]) -> AbstractContextManager[None]:
         """Under the condition that somebody listens and there are rows."""

@@ -180,7 +180,7 @@ def is_shared(source: p.Source, context: str | None, after: Iterable[Expr | None
     enters. Rows of a table are read as they are, and so is what their filter reads.
     """
     store = source.store
-    if store is None or store.collects or store.context not in (None, context):
+    if store is None or source.contained or store.collects or store.context not in (None, context):
         return False
     parts = [part for e in after if e is not None for part in x.walk(e)]
     if any(isinstance(e, (x.Prev, x.Prior)) and (e.value is None or not _reads_others(e.value)) for e in parts):
@@ -212,6 +212,9 @@ def _keep(
     steps.priors = _priors(after)
     derived = next((node for node in streams if isinstance(node, p.Derived)), None)
     windowed = [node for node in streams if isinstance(node, p.Windowed)]
+    if steps.source.contained and steps.source.store is not None:  # its rows come as what they contain
+        steps.stages = (_stage(None, [], after, wildcard, 0, True),)
+        return
     if steps.source.contained:
         steps.derive = Unfold(steps.source.contained)
         above = windowed[0] if windowed else None

@@ -41,7 +41,7 @@ class Picking:
 def compile_picking(steps: Steps, scope_in: ScopeIn) -> Picking | None:
     """How rows of the one store that is read are picked; None where no index on columns would help."""
     store = steps.source.store
-    if store is None or steps.inputs:
+    if store is None or steps.inputs or steps.source.contained:
         return None
     conditions = [*x.conjuncts(steps.where), *x.conjuncts(steps.source.filter)]
     known = [e for e in conditions if not any(isinstance(part, _LATER) for part in x.walk(e))]

@@ -432,16 +432,40 @@ def write_taken(name: str, code: Code, pipeline: Pipeline) -> None:
 
     They keep their ordinals.
     """
-    source, condition = code.source, code.steps.source.filter
+    source = code.source
+    unfold = write_unfold_rows(name, code)
     with source.block(f"def {name}(S, stored, now):"):
         source.line("found = []")
         with source.block("for stored_item in stored:"):
             source.line("o, e = stored_item[0], stored_item[-1]")
-            for property_, position in code.first.positions.items():
-                source.line(f"p{position} = e[{source.const(property_, 'n')}]")
-            if condition is None:
-                source.line(f"found.append({pipeline.item()})")
-            else:
-                with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):
-                    source.line(f"found.append({pipeline.item()})")
+            write_found(code, pipeline, unfold)
         source.line("return found")
+
+
+def write_unfold_rows(name: str, code: Code) -> str | None:
+    """Write what gives the events that a row of a store contains; its name, None where rows come as they are."""
+    contained = code.steps.source.contained
+    return write_unfold(contained, code.base, f"within_{name}") if contained else None
+
+
+def write_found(code: Code, pipeline: Pipeline, unfold: str | None) -> None:
+    """Write that the row ``e`` of a store, number ``o``, goes into ``found`` as an item, if it passes the filter.
+
+    With `unfold` what it contains goes there: numbered within the row, so that the same items leave with it.
+    """
+    source, condition = code.source, code.steps.source.filter
+    places = code.first.positions.items()
+    if unfold is None:
+        for name, position in places:
+            source.line(f"p{position} = e[{source.const(name, 'n')}]")
+        with code.under(code.arriving("now"), condition):
+            source.line(f"found.append({pipeline.item()})")
+        return
+    row = {name: f"e[{source.const(name, 'n')}]" for name in lower.properties(condition)}
+    with code.under(code.base.at(props=lower.placed(row), events={0: "e"}, now="now"), condition):
+        source.line("first = o << 32")
+        with source.block(f"for number, e in enumerate({unfold}(e, S) or ()):"):
+            source.line("o = first | number")
+            for name, position in places:
+                source.line(f"p{position} = e.get({source.const(name, 'n')})")
+            source.line(f"found.append({pipeline.item()})")

@@ -18,6 +18,7 @@ from cepbook.lang.bind.annotations import Heading, bind_annotations
 from cepbook.lang.bind.context import bind_context
 from cepbook.lang.bind.create import bind_schema
 from cepbook.lang.bind.declared import bind_create_expression, declare
+from cepbook.lang.bind.insert import check_context_of_target
 from cepbook.lang.bind.merge import bind_merge
 from cepbook.lang.bind.names import Module, Options
 from cepbook.lang.bind.onselect import bind_on_select
@@ -134,6 +135,8 @@ def _inserted(action: ast.OnAction) -> list[str]:
 def _select(node: ast.Select, name: str, heading: Heading, state: Module) -> plan.StatementPlan | None:
     if node.into_table is not None:
         return bind_into_table(node, name, heading, state)
+    if node.insert_into is not None:
+        check_context_of_target(node.insert_into.target, node.context, node.span, state)
     return bind_select(node, name, heading, state)
 
 

@@ -34,7 +34,7 @@ def bind_access(
     if step.args is None:
         _check_property(call, step, scope)
         return found, steps
-    row = FUNCTIONS.get(f"sorted.{step.name}") if call.name == "sorted" else None
+    row = FUNCTIONS.get(f"{call.name}.{step.name}")
     of_window = call.name == "window" and step.name in OF_WINDOW
     if (row is not None or of_window) and found.index >= known:
         scope.calls.pop(call)  # nobody else reads it
@@ -90,6 +90,8 @@ def _registered(found: x.AggregateRef, call: AggregateCall, scope: Scope) -> x.A
 
 
 def _key_type(call: AggregateCall) -> t.Type:
+    if not row_of(call.name).sorts:
+        return call.args[0].type
     return call.criteria[0][0].type if len(call.criteria) == 1 else t.array_of(t.OBJECT)
 
 

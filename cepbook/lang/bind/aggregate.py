@@ -257,10 +257,9 @@ def _check_value(row: AggregateRow, found: Sequence[x.Expr], scope: Scope) -> No
                 "type-mismatch", f"`{row.name}` needs numbers, found {describe(value.type)}", value.span
             )
         known = value.type in (*LOOSE, *TEXTUAL, t.BOOLEAN, *t.DATES) or t.is_numeric(value.type)
-        if row.values == "ordered" and not known:
-            scope.problems.fail(
-                "type-mismatch", f"`{row.name}` cannot order values of {describe(value.type)}", value.span
-            )
+        if row.values in ("ordered", "plain") and not known:
+            fact = "cannot order values of" if row.values == "ordered" else "takes plain values, found"
+            scope.problems.fail("type-mismatch", f"`{row.name}` {fact} {describe(value.type)}", value.span)
 
 
 def _check_window(row: AggregateRow, parts: _Parts, step: ast.NameStep, scope: Scope) -> None:

@@ -15,6 +15,7 @@ from cepbook.lang import contexts as c
 from cepbook.lang import expr as x
 from cepbook.lang import patterns as p
 from cepbook.lang import types as t
+from cepbook.lang.bind.contained import bind_contained
 from cepbook.lang.bind.create import conjunction
 from cepbook.lang.bind.crontab import bind_crontab
 from cepbook.lang.bind.expr import bind_condition, bind_expr
@@ -22,8 +23,8 @@ from cepbook.lang.bind.keyed import bind_hash, bind_keys, category_stream, of_co
 from cepbook.lang.bind.names import ERROR, Module, Scope, Stream
 from cepbook.lang.bind.pattern import bind_pattern
 from cepbook.lang.bind.period import duration
-from cepbook.lang.catalog import ContextType
-from cepbook.lang.plan import KeyedContextSpec
+from cepbook.lang.catalog import ContextType, EventType
+from cepbook.lang.plan import Contained, KeyedContextSpec
 from cepbook.lang.rewrite.expressions import fold, substitute
 from cepbook.lang.types import Type
 
@@ -124,13 +125,17 @@ class _Life:
 
     def event(self, node: ast.ContextCondition, stream: ast.FilterStream) -> tuple[c.OnEvent, dict[str, Type]]:
         event_type = self.module.event_type(stream.type_name, stream.span)
-        if stream.contained:
-            self.module.problems.unsupported("contained-event selection", stream.span)
         scope = self.scope(Stream(node.alias, event_type, stream.type_name))
         filters = [bind_condition(condition, scope, "the filter") for condition in stream.filters]
+        contained: tuple[Contained, ...] = ()
+        if stream.contained and event_type is not None:
+            found = bind_contained(stream.contained, scope.streams[0], scope)
+            contained, event_type = ((), None) if found is None else found
         type_ = ERROR if event_type is None else t.event_of(event_type.name)
+        if contained and event_type is not None and event_type.name not in self.module.catalog.event_types:
+            type_ = t.struct_of(tuple(event_type.properties.items()))
         names = {} if node.alias is None else {node.alias: type_}
-        return c.OnEvent(stream.type_name, conjunction(filters), node.alias, span=node.span), names
+        return c.OnEvent(stream.type_name, conjunction(filters), node.alias, contained, span=node.span), names
 
     def end(self, node: ast.ContextCondition | None, word: str) -> c.Condition | None:
         if node is None:
@@ -164,13 +169,15 @@ def _overlapping(name: str, node: ast.OverlappingContext, module: Module) -> tup
         fact = "`@now and` does not go with an event"
         hint = "it goes with a pattern, a crontab or a time period"
         module.problems.add("wrong-parameter", fact, node.initiated.span, hint)
-    distinct = _distinct(node, initiated, module)
+    distinct = _distinct(node, initiated, names, module)
     life.begin(names, node.initiated.span)
     terminated = life.end(node.terminated, "terminated")
     return life.context, c.Overlapping(initiated, terminated, distinct, node.also_now, span=node.span)
 
 
-def _distinct(node: ast.OverlappingContext, initiated: c.Condition, module: Module) -> tuple[x.Expr, ...]:
+def _distinct(
+    node: ast.OverlappingContext, initiated: c.Condition, names: Mapping[str, Type], module: Module
+) -> tuple[x.Expr, ...]:
     """The keys, which read the built-in property of the initiating event."""
     if not node.distinct:
         return ()
@@ -180,12 +187,15 @@ def _distinct(node: ast.OverlappingContext, initiated: c.Condition, module: Modu
         hint = "such as initiated by distinct(o.id) Order as o"
         module.problems.add("wrong-parameter", fact, span, hint)
         return ()
-    event_type = module.catalog.event_types.get(initiated.event_type)
+    type_ = names[initiated.alias]
+    event_type = module.catalog.event_types.get(type_.event or "")
+    if type_.fields is not None:
+        event_type = EventType("", dict(type_.fields))
     scope = of_context(module, (Stream(initiated.alias, event_type, initiated.event_type),))
-    event = x.ContextProp(t.event_of(initiated.event_type), initiated.alias)
+    event = x.ContextProp(type_, initiated.alias)
     mapping: dict[x.Expr, x.Expr] = {x.EventOf(event.type, p.EVENT): event}
-    for name, type_ in (event_type.properties if event_type is not None else {}).items():
-        mapping[x.Prop(type_, p.EVENT, name)] = x.Member(type_, event, name)
+    for name, of in (event_type.properties if event_type is not None else {}).items():
+        mapping[x.Prop(of, p.EVENT, name)] = x.Member(of, event, name)
     return tuple(substitute(bind_expr(key, scope), mapping) for key in node.distinct)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cepbook.errors import Span
 from cepbook.lang import ast
@@ -24,9 +25,20 @@ def bind_insert(
 ) -> tuple[Insert, Rows, EventType]:
     """The insert, the rows as the target wants them, and the target type."""
     found = _inserted(node, rows, source, module)
+    store = module.catalog.stores.get(node.target)
+    if store is not None and store.kind == "table" and store.context is not None:
+        found = (replace(found[0], inside=True), *found[1:])
     if node.event_precedence is not None:
         _check_precedence(node.event_precedence, found[2], module)
     return found
+
+
+def check_context_of_target(target: str, context: str | None, span: Span, module: Module) -> None:
+    """A statement that inserts into a table of a context is in that context: its partition tells which table."""
+    store = module.catalog.stores.get(target)
+    if store is not None and store.kind == "table" and store.context not in (None, context):
+        fact, hint = f"table `{target}` is in context `{store.context}`", f"begin with `context {store.context}`"
+        module.problems.add("wrong-context", fact, module.word(target, span), hint)
 
 
 def _check_precedence(node: ast.Expr, target: EventType, module: Module) -> None:
@@ -115,6 +127,7 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
     given = {name: Column(name, x.Prop(type_, 0, name, span=span), span=span) for name, type_ in _properties(source)}
     given.update({column.name: column for column in columns})
     found: dict[str, Column] = {}
+    store = module.catalog.stores.get(target.name)
     selected = {column.name for column in columns}
     extra = [f"`{name}`" for name in given if name not in target.properties and name not in selected]
     if extra and not columns:  # beside columns a wildcard gives what the target has
@@ -122,6 +135,10 @@ def _fit(columns: Sequence[Column], source: EventType | None, target: EventType,
     for name, column in given.items():
         type_ = target.properties.get(name)
         if type_ is None and name not in selected:
+            continue
+        if store is not None and name in store.calls and name in selected:
+            fact = f"column `{name}` of `{target.name}` is an aggregate, nothing can be inserted into it"
+            module.problems.add("wrong-parameter", fact, column.span, "into table feeds it")
             continue
         if type_ is None:
             hint = did_you_mean(name, target.properties)

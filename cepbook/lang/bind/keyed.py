@@ -33,7 +33,9 @@ def _listed(node: ast.FilterStream, module: Module) -> tuple[Scope, x.Expr | Non
         fact, hint = f"`{node.type_name}` is a named window or table, a context divides events", "name its event type"
         module.problems.add("wrong-context", fact, node.span, hint)
     if node.contained:
-        module.problems.unsupported("contained-event selection", node.span)
+        fact = "a context divides events, not what they contain"
+        hint = "insert what they contain into a stream of its own"
+        module.problems.add("wrong-context", fact, node.span, hint)
     scope = of_context(module, (Stream(None, event_type, node.type_name),))
     filters = [bind_condition(condition, scope, "the filter") for condition in node.filters]
     return scope, conjunction(filters)

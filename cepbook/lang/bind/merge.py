@@ -11,7 +11,7 @@ from cepbook.lang import expr as x
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.columns import bind_columns
 from cepbook.lang.bind.expr import bind_condition
-from cepbook.lang.bind.insert import bind_insert
+from cepbook.lang.bind.insert import bind_insert, check_context_of_target
 from cepbook.lang.bind.names import Module, Refused, Scope, Stream, did_you_mean
 from cepbook.lang.bind.trigger import Trigger, bind_trigger
 from cepbook.lang.bind.update import bind_change
@@ -215,6 +215,8 @@ def _insert(
             columns += bind_columns((item,), own)[0]
     named = {column.name: column for column in columns}  # of the same name the last is selected by hand
     into = ast.InsertInto(node.into or target.store.name, None, node.columns, span=node.span)
+    context = None if scope.context is None else scope.context.name
+    check_context_of_target(into.target, context, node.span, scope.module)
     insert, (found, _), output = bind_insert(into, (tuple(named.values()), False), None, scope.module)
     stream = None if insert.target == target.store.name else insert
     return plan.MergeAction("insert", where, found, stream, output_type=output, span=node.span)

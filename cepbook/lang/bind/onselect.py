@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 
 from cepbook.lang import ast, plan
 from cepbook.lang.bind.annotations import Heading
+from cepbook.lang.bind.insert import check_context_of_target
 from cepbook.lang.bind.merge import bind_target, check_trigger
 from cepbook.lang.bind.names import Module, Scope
 from cepbook.lang.bind.select import bind_select
@@ -40,6 +41,8 @@ def bind_on_select(node: ast.OnTrigger, name: str, heading: Heading, module: Mod
         annotations=node.annotations,
         span=node.span,
     )
+    if select.insert_into is not None:
+        check_context_of_target(select.insert_into.target, node.context, node.span, module)
     found = bind_select(select, name, heading, module)
     if found is None:
         return None

@@ -123,7 +123,7 @@ def _assignments(nodes: tuple[ast.Assignment, ...], scope: Scope) -> tuple[plan.
     if len(found) < len(nodes):
         raise Refused("then set")
     for assignment in found:
-        for e in (assignment.value, assignment.index):
+        for e in (assignment.value, *assignment.path):
             if e is not None and _without_events(e, scope).type == ERROR:
                 raise Refused("then set")
     return found

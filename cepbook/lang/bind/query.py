@@ -68,9 +68,23 @@ def _select(node: ast.Select, name: str, heading: Heading, module: Module) -> pl
     if node.sources or node.insert_into is None:
         if node.insert_into is not None:
             _target(node.insert_into.target, None, node, module)
+        if not _check_contexts(node, module):
+            return None
         return bind_select(node, name, heading, module)
     columns, _ = bind_columns(node.items, Scope(module, no_aggregates="an insert without a from-clause"))
     return _insert_rows(node.insert_into, (columns,), node, name, heading, module)
+
+
+def _check_contexts(node: ast.Select, module: Module) -> bool:
+    """Whether what a query with a context reads is of that context, or of none: else the problem is reported."""
+    for source in node.sources if node.context is not None else ():
+        name = source.stream.type_name if isinstance(source.stream, ast.FilterStream) else ""
+        store = module.catalog.stores.get(name)
+        if store is not None and store.context not in (None, node.context):
+            fact, hint = f"`{name}` is in context `{store.context}`", f"write `context {store.context}`"
+            module.problems.add("wrong-context", fact, module.word(name, source.stream.span), hint)
+            return False
+    return True
 
 
 def _values(node: ast.FafInsert, name: str, heading: Heading, module: Module) -> plan.StatementPlan | None:

@@ -18,4 +18,7 @@ def store_read(source: ast.StreamSource, module: Module) -> StoreType | None:
         hint = "insert what it gets into a stream of its own, and put the data window on that"
         at = source.windows[0].span.to(source.windows[-1].span)
         module.problems.add("wrong-parameter", fact, at, hint if found.kind == "window" else None)
+    if found is not None and found.kind == "table" and source.stream.contained:
+        hint = "select them from the stream that fills it, or keep them in a named window"
+        module.problems.add("wrong-parameter", "contained events of a table", source.stream.span, hint)
     return found

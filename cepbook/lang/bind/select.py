@@ -69,7 +69,6 @@ def bind_select(node: ast.Select, name: str, heading: Heading, module: Module) -
     insert: plan.Insert | None = None
     columns = found.columns
     if node.insert_into is not None:
-        _check_target(node.insert_into, module)
         insert, (columns, wildcard), output = bind_insert(node.insert_into, (columns, wildcard), event_type, module)
     else:
         output = EventType(f"<{name}>", row_type(columns, event_type if wildcard else None))
@@ -120,14 +119,6 @@ def _parcels(node: ast.Delivery, output: EventType, module: Module) -> tuple[x.E
     scope = Scope(module, (Stream(None, output, output.name),), no_aggregates=place, no_rows=place)
     scope.no_subqueries = place
     return tuple(fold(bind_expr(each, scope)) for each in node.keys)
-
-
-def _check_target(node: ast.InsertInto, module: Module) -> None:
-    """Rows of a stream do not tell which partition's table they are for."""
-    store = module.catalog.stores.get(node.target)
-    if store is not None and store.kind == "table" and store.context is not None:
-        hint = "fill it with on … merge, or with into table"
-        module.problems.unsupported("insert into a table of a context", node.span, hint)
 
 
 def _refuse_clauses(node: ast.Select, module: Module) -> None:
@@ -212,10 +203,6 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
             own, contained = within(source.stream.contained, own)
         windows = bind_windows(source, reclaim, own)
         store = None if pattern is not None else store_read(source, scope.module)
-        if contained and store is not None:
-            what = "contained events of named windows and tables"
-            scope.module.problems.unsupported(what, source.stream.span, "select them from the stream that fills it")
-            continue
         event_type = own.streams[0].event_type
         if event_type is not None and not own.open_:
             at = source.stream.span

@@ -12,7 +12,7 @@ from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.columns import bind_columns
 from cepbook.lang.bind.contained import within
 from cepbook.lang.bind.expr import bind_condition
-from cepbook.lang.bind.insert import bind_insert
+from cepbook.lang.bind.insert import bind_insert, check_context_of_target
 from cepbook.lang.bind.names import Module, Scope
 from cepbook.lang.bind.trigger import bind_trigger
 from cepbook.lang.catalog import EventType
@@ -65,5 +65,6 @@ def _branch(
     columns, wildcard = bind_columns(items, own)
     clause = "the where-clause"
     predicate = None if where is None else bind_condition(where, own, clause)
+    check_context_of_target(into.target, None if scope.context is None else scope.context.name, into.span, module)
     insert, (columns, wildcard), output = bind_insert(into, (columns, wildcard), event_type, module)
     return plan.SplitBranch(insert, columns, wildcard, predicate, output, within_, span=into.span)

@@ -17,6 +17,7 @@ from cepbook.lang.bind.expr import bind_expr
 from cepbook.lang.bind.merge import check_same_context
 from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean, statement_context
 from cepbook.lang.bind.select import bind_select
+from cepbook.lang.bind.sketch import bind_sketch, is_sketch
 from cepbook.lang.bind.stores import check_free
 from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.types import Type
@@ -64,6 +65,8 @@ def bind_create_table(
 def _declared(column: ast.ColumnDef, module: Module) -> plan.AggregateCall:
     """The aggregate of a column; its arguments are the names of types, or columns of the type in ``@type``."""
     assert column.aggregate is not None
+    if is_sketch(column):
+        return bind_sketch(column, module)
     of = next((str(a.value) for a in column.annotations if a.name.lower() == "type"), None)
     event_type = None if of is None else module.event_type(of, column.span)
     if of is None:
@@ -143,6 +146,8 @@ def _into(
         declared = store.calls.get(column.name)
         if declared is None:
             continue
+        if column.value.type == ERROR:
+            return None  # reported
         if not isinstance(column.value, x.AggregateRef):
             fact = f"column `{column.name}` of `{name}` takes an aggregate"
             module.problems.add("type-mismatch", fact, column.span)
@@ -188,6 +193,8 @@ def _text(store: StoreType, column: str, module: Module) -> str:
 
 def _written(call: plan.AggregateCall) -> str:
     """The name of the aggregate as EPL has it."""
+    if row_of(call.name).column:
+        return row_of(call.name).column
     filtered = (row.name for row in AGGREGATES.values() if row.plain == call.name and row.second == "filter")
     return next(filtered, call.name) if call.filter is not None else call.name
 

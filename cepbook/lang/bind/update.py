@@ -5,11 +5,13 @@ Esper reference, chapter EPL Reference: Clauses, section "Updating an Insert Str
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cepbook.lang import ast, plan
-from cepbook.lang import types as t
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, describe, did_you_mean
+from cepbook.lang.bind.names import Module, Refused, Scope, Stream, did_you_mean
+from cepbook.lang.bind.parts import bind_path
 from cepbook.lang.bind.variables import fitted, refuse_bare
 from cepbook.lang.catalog import EventType
 
@@ -53,7 +55,7 @@ def bind_update(node: ast.UpdateIStream, name: str, heading: Heading, module: Mo
 def bind_change(node: ast.Assignment, stream: Stream, scope: Scope) -> plan.Change:
     """One assignment to a property of `stream`, its value bound in `scope`. Raises Refused (reported)."""
     value = bind_expr(node.value, scope)
-    step = _target(node, stream, scope)
+    step, rest = _target(node, stream, scope)
     if stream.event_type is None:
         raise Refused(step.name)
     type_ = stream.event_type.properties.get(step.name)
@@ -61,28 +63,17 @@ def bind_change(node: ast.Assignment, stream: Stream, scope: Scope) -> plan.Chan
         hint = did_you_mean(step.name, stream.event_type.properties)
         fact = f"no property `{step.name}` in `{stream.event_type.name}`"
         scope.problems.fail("unknown-property", fact, step.span, hint)
-    if step.index is None:
-        return plan.Change(step.name, fitted(value, step.name, type_, scope, "property"), span=node.span)
-    if type_.of is None:
-        scope.problems.fail("type-mismatch", f"`{step.name}` is {describe(type_)}, not an array", step.span)
-    index = bind_expr(step.index, scope)
-    if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
-        fact = f"an array index must be an int, found {describe(index.type)}"
-        scope.problems.fail("type-mismatch", fact, step.index.span)
-    element = fitted(value, f"{step.name}[…]", type_.of, scope, "property")
-    return plan.Change(step.name, element, index, span=node.span)
+    path, type_, shown = bind_path(step, rest, type_, scope)
+    return plan.Change(step.name, fitted(value, shown, type_, scope, "property"), path, span=node.span)
 
 
-def _target(node: ast.Assignment, stream: Stream, scope: Scope) -> ast.NameStep:
-    """The one property that is assigned, maybe with an index, maybe behind the name of the stream."""
+def _target(node: ast.Assignment, stream: Stream, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
+    """The property that is assigned, maybe behind the name of the stream, and what part of it."""
     if node.target is None:
         refuse_bare(node, scope)
-    if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
-        first, *rest = node.target.steps
-        steps = rest if rest and first.index is None and stream.answers_to(first.name) else [first, *rest]
-        known = stream.event_type is None or steps[0].name in stream.event_type.properties
-        if len(steps) == 1 or not known:
-            return steps[0]
-        what = "not supported yet: assigning a part of a property"
-        scope.problems.fail("not-supported-yet", what, node.target.span)
-    scope.problems.fail("wrong-parameter", "only a property can be assigned", node.target.span)
+    if not isinstance(node.target, ast.Chain):
+        scope.problems.fail("wrong-parameter", "only a property can be assigned", node.target.span)
+    first, *rest = node.target.steps
+    if rest and first.index is None and first.args is None and stream.answers_to(first.name):
+        first, *rest = rest
+    return first, rest

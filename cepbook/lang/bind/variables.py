@@ -23,6 +23,7 @@ from cepbook.lang.bind.names import (
     resolve_type,
     statement_context,
 )
+from cepbook.lang.bind.parts import bind_path
 from cepbook.lang.bind.trigger import bind_trigger
 from cepbook.lang.bind.typing import assignable, coerce
 from cepbook.lang.catalog import EventType, VariableType
@@ -129,47 +130,15 @@ def _assignment(node: ast.Assignment, scope: Scope) -> plan.Assignment:
         scope.problems.fail("constant-variable", f"`{step.name}` is a constant, it cannot be assigned", step.span)
     check_variable(variable, step, scope)
     scope.module.need("variable", step.name)
-    if rest:
-        return _part(step, rest, variable.type, value, node, scope)
-    if step.index is None:
-        return plan.Assignment(step.name, fitted(value, step.name, variable.type, scope), span=node.span)
-    if variable.type.of is None:
-        message = f"`{step.name}` is {describe(variable.type)}, not an array"
-        scope.problems.fail("type-mismatch", message, step.span)
-    index = bind_expr(step.index, scope)
-    if index.type not in (t.INT, t.SHORT, t.BYTE, ERROR):
-        message = f"an array index must be an int, found {describe(index.type)}"
-        scope.problems.fail("type-mismatch", message, step.index.span)
-    element = fitted(value, f"{step.name}[…]", variable.type.of, scope)
-    return plan.Assignment(step.name, element, index, span=node.span)
-
-
-def _part(
-    step: ast.NameStep, rest: Sequence[ast.NameStep], type_: Type, value: x.Expr, node: ast.Assignment, scope: Scope
-) -> plan.Assignment:
-    """``variable.property = value``: the variable gets an event with another value of that property."""
-    shown, known = step.name, scope.module.catalog.event_types
-    for inner in rest:
-        event = known.get(type_.event or "")
-        if event is None or step.index is not None:
-            fact = f"`{shown}` is {describe(type_)}: it has no properties to be assigned"
-            scope.problems.fail("type-mismatch", fact, step.span, "assign all of it" if step.index is None else None)
-        if inner.name not in event.properties:
-            hint = did_you_mean(inner.name, event.properties)
-            scope.problems.fail("unknown-property", f"no property `{inner.name}` in `{event.name}`", inner.span, hint)
-        shown, type_, step = f"{shown}.{inner.name}", event.properties[inner.name], inner
-    if step.index is not None:
-        fact = f"an element of `{shown}` cannot be assigned, which is a property of an event"
-        scope.problems.fail("wrong-parameter", fact, step.span, "assign all of it")
-    path = tuple(inner.name for inner in rest)
-    return plan.Assignment(shown.split(".", 1)[0], fitted(value, shown, type_, scope), path=path, span=node.span)
+    path, type_, shown = bind_path(step, rest, variable.type, scope)
+    return plan.Assignment(step.name, fitted(value, shown, type_, scope), path, span=node.span)
 
 
 def _target(node: ast.Assignment, scope: Scope) -> tuple[ast.NameStep, Sequence[ast.NameStep]]:
     """The name that is assigned, maybe with an index, and the properties behind it."""
     if node.target is None:
         refuse_bare(node, scope)
-    if isinstance(node.target, ast.Chain) and all(step.args is None for step in node.target.steps):
+    if isinstance(node.target, ast.Chain):
         return node.target.steps[0], node.target.steps[1:]
     scope.problems.fail("wrong-parameter", "only a variable can be assigned", node.target.span)
 

@@ -307,6 +307,16 @@ class StatementReader(ContextReader):
             span=span_of(node),
         )
 
+    def sketch_column(self, node: Node) -> ast.ColumnDef:
+        name, function, *rest = node.children
+        options = [each for each in rest if each.data == "named_arg"]
+        annotations = [each for each in rest if each.data != "named_arg"]
+        function_name: str = self.read(function)
+        step = ast.NameStep(function_name, (), named=self.named(options), span=span_of(function))
+        chain = ast.Chain((step,), span=step.span)
+        read = self.annotations(annotations)
+        return ast.ColumnDef(plain(name), function_name, annotations=read, aggregate=chain, span=span_of(node))
+
     def create_variable(self, node: Node) -> ast.CreateVariable:
         constant, type_ref, name, initial = node.children
         type_name, *inner = type_ref.children

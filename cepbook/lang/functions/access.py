@@ -1,4 +1,4 @@
-"""Methods of the aggregate ``sorted``, by its order, and of a table's column ``window(*)``.
+"""Methods of the aggregate ``sorted``, by its order, of a table's column ``window(*)``, of a count-min sketch.
 
 Esper reference, section "Access Aggregation Functions". They read the events themselves
 (`plan.AggregateCall.reference`), an object with the methods that the templates call. A key is the value of the sort
@@ -56,6 +56,14 @@ def _of_window(name: str, result: ResultRule, doc: str, py: str) -> FunctionRow:
     return FunctionRow(f"window.{name}", ("any",), result, "propagate", doc, f"window(*).{name}()", py)
 
 
+_FREQUENT = t.array_of(t.struct_of((("value", t.OBJECT), ("frequency", t.LONG))))
+
+
+def _of_sketch(name: str, result: ResultRule, doc: str, py: str, parameters: tuple[ParameterKind, ...]) -> FunctionRow:
+    example = f"countMinSketchAdd(symbol).{name}({', '.join(chr(39) + 'A' + chr(39) for _ in parameters)})"
+    return FunctionRow(f"countminsketchadd.{name}", ("any", *parameters), result, "propagate", doc, example, py)
+
+
 # The types that `result` goes by are those of the ordered events and of a key.
 ACCESS = (
     *_finding(),
@@ -71,6 +79,20 @@ ACCESS = (
     ),
     _row("sorted", _events, "the events in order", "{0}.all()"),
     _row("listReference", _events, "the events in order", "{0}.all()"),
+    _of_sketch(
+        "countMinSketchFrequency",
+        always(t.LONG),
+        "how often a value came, estimated and never too low",
+        "{0}.frequency({1})",
+        ("any",),
+    ),
+    _of_sketch(
+        "countMinSketchTopk",
+        always(_FREQUENT),
+        "the most frequent values with their frequencies, the highest first; null without `topk`",
+        "{0}.often()",
+        (),
+    ),
     # of the events of a window, by ordinal
     _of_window("first", _event, "the event that arrived first", "next(iter({0}.values()), None)"),
     _of_window("last", _event, "the event that arrived last", "next(reversed({0}.values()), None)"),

@@ -61,7 +61,7 @@ def _fill(fill: plan.Fill, fn: Change) -> plan.Fill:
 
 
 def _assignments(assignments: tuple[plan.Assignment, ...], fn: Change) -> tuple[plan.Assignment, ...]:
-    return tuple(replace(a, value=fn(a.value), index=None if a.index is None else fn(a.index)) for a in assignments)
+    return tuple(replace(a, value=fn(a.value), path=tuple(map(fn, a.path))) for a in assignments)
 
 
 def _merge_branch(branch: plan.MergeBranch, fn: Change) -> plan.MergeBranch:
@@ -70,9 +70,7 @@ def _merge_branch(branch: plan.MergeBranch, fn: Change) -> plan.MergeBranch:
             action,
             predicate=None if action.predicate is None else fn(action.predicate),
             columns=tuple(replace(c, value=fn(c.value)) for c in action.columns),
-            changes=tuple(
-                replace(c, value=fn(c.value), index=None if c.index is None else fn(c.index)) for c in action.changes
-            ),
+            changes=tuple(_change(change, fn) for change in action.changes),
         )
         for action in branch.actions
     )
@@ -87,7 +85,7 @@ def _branch(branch: plan.SplitBranch, fn: Change) -> plan.SplitBranch:
 
 
 def _change(change: plan.Change, fn: Change) -> plan.Change:
-    return replace(change, value=fn(change.value), index=None if change.index is None else fn(change.index))
+    return replace(change, value=fn(change.value), path=tuple(map(fn, change.path)))
 
 
 def _output(output: plan.Output, fn: Change) -> plan.Output:

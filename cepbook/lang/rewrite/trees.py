@@ -116,7 +116,8 @@ def _condition(condition: c.Condition | None, fn: Change) -> c.Condition | None:
 def _begin(condition: c.Condition, fn: Change) -> c.Condition:
     match condition:
         case c.OnEvent():
-            return replace(condition, filter=_maybe(condition.filter, fn))
+            contained = tuple(map_contained(step, fn) for step in condition.contained)
+            return replace(condition, filter=_maybe(condition.filter, fn), contained=contained)
         case c.OnPattern():
             return replace(condition, pattern=map_pattern(condition.pattern, fn))
         case c.OnCrontab():
