@@ -102,6 +102,8 @@ def check_sidebar(notebook: NotebookPage, pictures: Path) -> None:
         change_theme(notebook, theme)
         panel.screenshot(path=pictures / f"panel-side-{theme.split()[1].lower()}.png")
     page.screenshot(path=pictures / "panel-side-page.png")
+    rows = page.locator(".jp-Notebook .cepbook-view .cv-scroll[aria-label^=stream] .cv-row:not([hidden])")
+    assert rows.count() > 10, "rows were lost while the cell was out of sight for a moment"
     page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     expect(page.locator("#cepbook-panel .cepbook-panel")).to_have_count(0)  # nothing is read for it
     page.evaluate("() => window.jupyterapp.commands.execute('cepbook:show-panel')")

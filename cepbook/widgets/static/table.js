@@ -114,6 +114,8 @@ class VirtualTable {
     const height = `${count * ROW}px`;
     if (this.body.style.height !== height) this.body.style.height = height;
     setText(this.empty, count ? "" : nothing);
+    // Hidden for a moment, as when JupyterLab moves cells: the rows that were drawn are the right ones when it is back.
+    if (!this.node.clientHeight && this.pool.length) return;
     if (bottom) this.node.scrollTop = this.node.scrollHeight;
     this.top = Math.round(this.node.scrollTop / ROW);
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW));

@@ -269,6 +269,10 @@ class Panel {
       waiting: () => this.drawWaiting(),
     };
     const note = draw[ui.pane]();
+    // No observer tells of what was hidden and is back within one frame.
+    const hidden = !this.tables[ui.pane].node.clientHeight;
+    if (hidden && !this.retried) setTimeout(() => this.schedule(), 100);
+    this.retried = hidden;
     this.bringIntoSight();
     setText(this.footer, store.problem || note);
     this.why.hidden = !store.explained;
