@@ -29,6 +29,7 @@ from cepbook.session.watched import EVENT, PARTITION, Watched, functions_of, lea
 from cepbook.session.why import Piece, called, described_partition, stream_name, written
 
 TRIED = 500  # events of another window that a condition of a join is tried on
+AGAIN = 30  # statements that run again for one question
 ROWS = 20  # delivered rows that are told
 
 
@@ -84,9 +85,16 @@ def why_not(
     runtime: Runtime, record: Arrivals, names: Sequence[str], event: Happening, *, supposed: bool, calls: bool
 ) -> Judged:
     """What became of an event at each of the statements `names`."""
-    found = tuple(_course(runtime, record, name, event, supposed, calls) for name in names)
+    found: list[Course] = []
+    again = 0
+    for name in names:
+        course = _at_once(runtime, name, event)
+        if course is None:
+            again += 1
+            course = _course(runtime, record, name, event, supposed, calls, again=again <= AGAIN)
+        found.append(course)
     piece = Piece("", copied(event.event), event.time, event.type_name)
-    return Judged(piece, found, supposed, runtime.config.second)
+    return Judged(piece, tuple(found), supposed, runtime.config.second)
 
 
 def readers_of(runtime: Runtime, type_name: str) -> list[str]:
@@ -94,11 +102,30 @@ def readers_of(runtime: Runtime, type_name: str) -> list[str]:
     return [name for name, statement in runtime.statements.items() if statement.reads(type_name)]
 
 
-def _course(runtime: Runtime, record: Arrivals, name: str, event: Happening, supposed: bool, calls: bool) -> Course:
+def _at_once(runtime: Runtime, name: str, event: Happening) -> Course | None:
+    """The course of an event that falls out at a filter, where that needs nothing but the event; else None."""
+    target = runtime.statement(name).plan
+    if not isinstance(target, plan.SelectStatement) or target.join is not None or target.context is not None:
+        return None
+    changed = (s.plan for s in runtime.statements.values() if isinstance(s.plan, plan.UpdateStatement))
+    parts = [part for each in x.conjuncts(target.source.filter) for part in x.walk(each)]
+    if target.source.pattern is not None or any(isinstance(each, x.Variable | x.CurrentTimestamp) for each in parts):
+        return None
+    if any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in changed):
+        return None
+    stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
+    return Course(name, "fell out", stages) if stages and stages[-1].passed is False else None
+
+
+def _course(
+    runtime: Runtime, record: Arrivals, name: str, event: Happening, supposed: bool, calls: bool, *, again: bool
+) -> Course:
     target = runtime.statement(name).plan
     notes: list[str] = []
     run: Watched | None = None
-    if isinstance(target, plan.SelectStatement):
+    if not again:
+        notes.append(f"not run again: at most {AGAIN} statements are; ask for this one by its name")
+    elif isinstance(target, plan.SelectStatement):
         run = Watched(runtime, record, target, shadows=True)
         if run.calls and not calls:
             notes.append(called(run.calls))
@@ -192,6 +219,13 @@ class _Judge:
     def stages(self) -> Iterator[Stage]:
         """All stages, up to the first that it does not pass."""
         for stage in self._all():
+            yield stage
+            if stage.passed is False:
+                return
+
+    def filters(self) -> Iterator[Stage]:
+        """The conditions of its filter, up to the first that is false."""
+        for stage in self._filters():
             yield stage
             if stage.passed is False:
                 return

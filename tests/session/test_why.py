@@ -268,6 +268,14 @@ def test_all_statements_that_read_the_event() -> None:
     assert judged.to_dict()["event"]["event"] == {"symbol": "B", "price": 7.0}
 
 
+def test_many_statements_are_judged_by_their_filters_and_thirty_run_again() -> None:
+    found = bench(";".join(f"@name('s{i}') select * from Tick(price > {i})" for i in range(60)), (("A", 50),))
+    courses = found.why(None, -1).courses
+    assert [c.outcome for c in courses] == ["delivered"] * 30 + ["not known"] * 20 + ["fell out"] * 10
+    assert courses[40].notes == ("not run again: at most 30 statements are; ask for this one by its name",)
+    assert courses[59].fell_at is not None and courses[59].fell_at.values == (("price", 50.0),)
+
+
 def test_nothing_changes() -> None:
     found = bench("""@name('q') context Per select * from pattern [every a=Tick -> b=Tick(price > a.price)];
         @name('r') select sum(price) as s from Tick#length(3) having sum(price) > 20;""")
