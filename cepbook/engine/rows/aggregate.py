@@ -361,6 +361,9 @@ _VALUES |= dict.fromkeys(ACCUMULATORS, Aggregates._accumulated)
 for _row in AGGREGATES.values():  # other spellings are gone when code is written
     if _row.supported and _row.plain is None and _row.name not in _VALUES:
         raise TypeError(f"the row of aggregate {_row.name} has neither a value here nor an accumulator")
+for _name in _VALUES:
+    if _name not in AGGREGATES and _name != SUPPLIED.name:
+        raise TypeError(f"aggregate {_name} has no row in cepbook/lang/aggregates.py")
 
 _Identity = tuple[tuple[x.Expr, ...], bool, x.Expr | None, tuple[tuple[x.Expr, bool], ...], bool]
 
