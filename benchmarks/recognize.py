@@ -1,6 +1,6 @@
 """What does a row cost match_recognize: as the history grows, by open matches, and beside an automaton by hand?
 
-    python benchmarks/recognize.py [--rows 200000] [--open 10,100,1000]
+    python benchmarks/recognize.py [--rows 200000] [--open 10,100,1000,10000]
 
 First table: falls of two rows and more, then two rises, on random walks of 100 symbols: nanoseconds per row in each
 tenth of the history, which should be the same in all. Baseline: the state machine that one would write by hand for
@@ -156,7 +156,7 @@ def open_matches(count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--open", default="10,100,1000")
+    parser.add_argument("--open", default="10,100,1000,10000")
     given = parser.parse_args()
     history(given.rows)
     print(f"\n{'open':>8} {'ns per row':>14} {'per open match':>16} {'in partitions':>16}")
