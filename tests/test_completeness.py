@@ -16,6 +16,7 @@ from cepbook.lang.dialects import epl
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import METHODS
 from cepbook.lang.windows import EXAMPLE_SCHEMA, WINDOWS
+from cepbook.magics.topics import help_text
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = [
@@ -92,6 +93,19 @@ def test_window_has_a_module_and_a_case(row: Any) -> None:
 )
 def test_aggregate_has_a_case(row: Any) -> None:
     assert re.search(rf"\b{re.escape(row.name)}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in FUNCTIONS.values() if " " not in row.name])
+def test_function_has_a_case(row: Any) -> None:
+    short = row.name.split(".")[-1]
+    assert re.search(rf"\b{re.escape(short)}\b", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_help_knows_the_row(row: Any) -> None:
+    if " " not in row.name:
+        shown = str(help_text((), row.name))
+        assert row.name.split(".")[-1].lower() in shown.lower()
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in METHODS.values()])

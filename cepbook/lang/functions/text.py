@@ -24,6 +24,16 @@ def _char_at(text: str, index: int) -> str:
     return text[index]
 
 
+def _compare(text: str, other: str) -> int:
+    """As java.lang.String.compareTo: by code units."""
+    for a, b in zip(text, other, strict=False):
+        if a != b:
+            one, two = (each.encode("utf-16-be") for each in (a, b))
+            high = one[:2] != two[:2]
+            return int.from_bytes(one[:2] if high else one[2:]) - int.from_bytes(two[:2] if high else two[2:])
+    return (len(text.encode("utf-16-be")) - len(other.encode("utf-16-be"))) // 2
+
+
 def _method(
     name: str,
     parameters: tuple[ParameterKind, ...],
@@ -112,9 +122,9 @@ TEXT = (
         "compareTo",
         ("string",),
         _INT,
-        "negative, 0 or positive",
+        "by how much the first character that differs is greater, or else the text longer; negative where it is less",
         "symbol.compareTo('a')",
-        "(({0} > {1}) - ({0} < {1}))",
+        _compare,
     ),
     _method(
         "replace",
