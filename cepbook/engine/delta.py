@@ -9,14 +9,19 @@ a flat tuple ``(mark, time, v0, …)`` (with a wildcard ``(mark, time, row)``); 
 
 So a delivery is a record with an even mark and the records with odd ones that follow. Several records travel *flat*, as
 one list of their values end to end: nothing is made for one of them, and every n-th value is a column.
+
+Where somebody wants to know what the deliveries of a slice are due to, the mark that begins one carries the number of
+its cause as well, ``mark + CAUSE * number``: that costs nothing per delivery. `Causes` says what the numbers mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 INSERT, MORE, REMOVE, GONE, EMPTY = range(5)
+CAUSE = 8  # even: odd marks stay odd
 
 Row = dict[str, Any]
 Record = tuple[Any, ...]
@@ -27,6 +32,30 @@ Push = Callable[[int, Rows, Rows], object]
 # What a delivery of a slice is due to: (place of the causing event, 0: timers before it / 1: itself, steps of insert
 # into, the way: who made it, which row). In their order deliveries are those of event-by-event sending.
 Key = tuple[int, int, int, tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class Causes:
+    """What the deliveries of a slice are due to, by number: first the events, from 1, then all else.
+
+    `places` are those of the events, `keys` theirs where they are derived ones; `others` follow.
+    """
+
+    places: Sequence[int] = ()
+    keys: Sequence[Key] = ()
+    others: list[Key] = field(default_factory=list)
+
+    def __getitem__(self, number: int) -> Key:
+        at = number - 1 - len(self.places)
+        if at >= 0:
+            return self.others[at]
+        return self.keys[number - 1] if self.keys else (self.places[number - 1], 1, 0, ())
+
+    def number(self, other: Key) -> int:
+        """The number of a cause that is none of the events."""
+        if not self.others or self.others[-1] is not other:
+            self.others.append(other)
+        return len(self.places) + len(self.others)
 
 
 class Ports(NamedTuple):
@@ -74,8 +103,8 @@ class RowSink(Sink, Protocol):
 class TracingSink(Sink, Protocol):
     """A sink that is told what each delivery of a slice is due to."""
 
-    def traced(self, flat: list[Any], causes: Sequence[Key], /) -> None:
-        """As `extend`, for the deliveries of a slice; one cause for each delivery."""
+    def traced(self, flat: list[Any], causes: Causes, /) -> None:
+        """As `extend`, for the deliveries of a slice; their marks carry the numbers of their causes."""
 
 
 Listener = Callable[[Delta], None]

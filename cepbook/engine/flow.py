@@ -201,11 +201,11 @@ class Flow:
         columns = [each.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out.expired)
         times: Iterable[int] = each.times
-        one, push = out.one, out.push
+        marks: Iterable[int] = repeat(0)
         if out.keyed:
-            times, one, push, self._hand = out.watched(each, keys)
-        given = times, statement.state, one, push, out.expired, catch_up, self.ticks, partitions
-        program["run"](*given, *columns)
+            times, marks, self._hand = out.watched(each, keys)
+        ports = out.flat.extend, out.taken, out.expired, catch_up
+        program["run"](times, marks, statement.state, *ports, self.ticks, partitions, *columns)
 
     def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
         found: list[tuple[Key, tuple[int, Row]]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cepbook.engine.delta import EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Key, Record, Row, Rows
+from cepbook.engine.delta import CAUSE, EMPTY, GONE, INSERT, MORE, REMOVE, Delta, Record, Row, Rows
 from cepbook.engine.rows.frozen import is_hashable
 from cepbook.engine.rows.support import copied
 from cepbook.lang.plan import Selector
@@ -24,16 +24,22 @@ class Layout:
         self.fresh: Callable[[Any], Row] = _maker(columns, types)
         self.width = 2 + (1 if columns is None else len(columns))  # of a record
 
-    def flat(self, time: int, insert: Rows, remove: Rows) -> list[Any]:
-        """The records of one delivery of rows."""
+    def flat(self, time: int, insert: Rows, remove: Rows, cause: int = 0) -> list[Any]:
+        """The records of one delivery of rows; its first mark has `cause` added to it."""
         found: list[Any] = []
-        for rows, mark, further in ((insert, INSERT, MORE), (remove, REMOVE, GONE)):
+        for rows, mark, further in ((insert, INSERT + cause, MORE), (remove, REMOVE + cause, GONE)):
             mark = further if found else mark
             for row in rows or ():
                 found += mark, time
                 found += (row,) if self.columns is None else row
                 mark = further
-        return found or [EMPTY, time, *[None] * (self.width - 2)]
+        return found or [EMPTY + cause, time, *[None] * (self.width - 2)]
+
+    def unmarked(self, flat: list[Any]) -> list[Any]:
+        """The same records, with marks that carry no causes."""
+        found = flat.copy()
+        found[:: self.width] = [mark % CAUSE for mark in flat[:: self.width]]
+        return found
 
     def records(self, flat: Sequence[Any]) -> list[Record]:
         """One by one."""
@@ -51,29 +57,22 @@ class Layout:
         return inserted, removed
 
     def chosen(self, flat: list[Any], side: Selector) -> list[Any]:
-        """The records of deliveries of one side only, as insert rows; those without any rows stay."""
+        """The records of deliveries of one side only, as insert rows; those without any rows stay. Causes, too."""
         if side == "irstream":
             return flat
         found: list[Any] = []
-        for each in deliveries(self.records(flat)):
+        for cause, each in self.caused(flat):
             insert, remove = self.sides(each)
             rows = insert if side == "istream" else remove
             if rows or each[0][0] == EMPTY:
-                found += self.flat(each[0][1], rows, None)
+                found += self.flat(each[0][1], rows, None, cause)
         return found
 
-    def chosen_with(self, flat: list[Any], side: Selector, causes: Sequence[Key]) -> tuple[list[Any], Sequence[Key]]:
-        """As `chosen`, with what each delivery is due to."""
-        if side == "irstream":
-            return flat, causes
-        found: list[Any] = []
-        kept: list[Key] = []
-        for each, cause in zip(deliveries(self.records(flat)), causes, strict=True):
-            part = self.chosen([value for record in each for value in record], side)
-            if part:
-                found += part
-                kept.append(cause)
-        return found, kept
+    def caused(self, flat: list[Any]) -> Iterator[tuple[int, Sequence[Record]]]:
+        """The records of each delivery, and what their first mark carried."""
+        for first, *more in deliveries(self.records(flat)):
+            mark = first[0] % CAUSE
+            yield first[0] - mark, [(mark, *first[1:]), *more]
 
     def delta(self, time: int, insert: Rows, remove: Rows) -> Delta:
         """A delivery for user code."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cepbook.engine.delta import INSERT, Key, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink, TracingSink
+from cepbook.engine.delta import INSERT, Causes, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink, TracingSink
 from cepbook.engine.layout import Layout
 from cepbook.engine.parcels import Parcels
 from cepbook.engine.ports import Host
@@ -158,19 +158,20 @@ class Outlet:
             target.push(held[1], insert or None, remove or None)
 
     # -------------------------------------------------------------- where deliveries go
-    def deliver_batch(self, flat: list[Any], causes: Sequence[Key] = ()) -> None:
-        """Hand the deliveries of a replayed slice to the sinks; with the cause of each, where that is known."""
-        if causes and self.traced:
-            flat, causes = self.layout.chosen_with(flat, self._shown, causes)
-        elif self._sinks:
-            flat = self.layout.chosen(flat, self._shown)
-        if self._parcels is not None and self._sinks:
-            flat, causes = self._parcels.flat(flat, causes)
+    def deliver_batch(self, flat: list[Any], causes: Causes | None = None) -> None:
+        """Hand the deliveries of a replayed slice to the sinks; with `causes`, whose numbers their marks carry."""
+        if not self._sinks:
+            return
+        flat = self.layout.chosen(flat, self._shown)
+        if self._parcels is not None:
+            flat = self._parcels.flat(flat)
+        plain = flat if causes is None else None
         for sink in self._sinks:
-            if causes and isinstance(sink, TracingSink):
+            if causes is not None and isinstance(sink, TracingSink):
                 sink.traced(flat, causes)
-            else:
-                sink.extend(flat)
+                continue
+            plain = self.layout.unmarked(flat) if plain is None else plain
+            sink.extend(plain)
 
     def _to_sink(self, sink: Sink) -> Ports:
         if isinstance(sink, RowSink):

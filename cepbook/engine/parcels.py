@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cepbook.engine.delta import EMPTY, Key, Rows
-from cepbook.engine.layout import Layout, deliveries
+from cepbook.engine.delta import EMPTY, Rows
+from cepbook.engine.layout import Layout
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.expr import ScopeIn
 from cepbook.engine.rows.frozen import key_code
@@ -56,17 +56,15 @@ class Parcels:
             return [(insert, remove)]
         return [(inserted or None, removed or None) for inserted, removed in found.values()]
 
-    def flat(self, flat: list[Any], causes: Sequence[Key]) -> tuple[list[Any], list[Key]]:
-        """Those of a slice as flat records; what each is due to, if that is known."""
+    def flat(self, flat: list[Any]) -> list[Any]:
+        """Those of a slice as flat records, each with its cause."""
         found: list[Any] = []
-        due: list[Key] = []
-        for number, each in enumerate(deliveries(self._layout.records(flat))):
+        for cause, each in self._layout.caused(flat):
             time = each[0][1]
             parts = [(None, None)] if each[0][0] == EMPTY else self.parts(*self._layout.sides(each))
             for insert, remove in parts:
-                found += self._layout.flat(time, insert, remove)
-            due += [causes[number]] * len(parts) if causes else []
-        return found, due
+                found += self._layout.flat(time, insert, remove, cause)
+        return found
 
     def pushing(self, push: Callable[[int, Rows, Rows], object]) -> Callable[[int, Rows, Rows], None]:
         """`push`, called for each part."""

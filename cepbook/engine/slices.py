@@ -9,7 +9,7 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any
 
-from cepbook.engine.delta import GONE, INSERT, MORE, REMOVE, Key, Out, Push, Record, Row, Rows
+from cepbook.engine.delta import CAUSE, GONE, INSERT, MORE, REMOVE, Causes, Key, Out, Push, Record, Row, Rows
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.statement import Statement
 
@@ -125,7 +125,7 @@ class Collected:
     It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
     """
 
-    __slots__ = ("_bases", "_slices", "_statement", "flat", "key", "keyed")
+    __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed")
 
     def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
         self._statement = statement
@@ -133,7 +133,7 @@ class Collected:
         self.flat: list[Any] = []  # records
         self.keyed = keyed
         self.key: Key = (0, 1, 0, ())
-        self._bases: list[Key] = []  # of each delivery
+        self._causes = Causes()
 
     @property
     def one(self) -> Out:
@@ -143,56 +143,46 @@ class Collected:
     @property
     def push(self) -> Push:
         """Takes a delivery of rows."""
-        return self._push if self.keyed else self._take
+        return self._push if self.keyed else self.taken
 
     @property
     def expired(self) -> Push:
         """Takes what a timer made."""
-        return self._expired if self.keyed else self._take
+        return self._expired if self.keyed else self.taken
 
     @property
-    def causes(self) -> Sequence[Key]:
-        """What each delivery is due to; empty where nobody wants to know."""
-        return self._bases
+    def causes(self) -> Causes | None:
+        """What deliveries are due to, by the numbers in their marks; None where nobody wants to know."""
+        return self._causes if self.keyed else None
 
-    def watched(self, each: Slice, keys: Sequence[Key]) -> tuple[Iterator[int], Out, Push, Callable[[], Key]]:
-        """The times of `each`, what takes deliveries, and the key of the event whose time was drawn last.
+    def watched(self, each: Slice, keys: Sequence[Key]) -> tuple[Iterator[int], Iterable[int], Callable[[], Key]]:
+        """The times of `each`, what to put into the marks, and the key of the event whose time was drawn last.
 
         That is its own of `keys`, of derived events, else its place.
         """
-        times, count, places = iter(each.times), len(each.times), each.places
-        flat, bases = self.flat, self._bases
+        times, count = iter(each.times), len(each.times)
+        self._causes = causes = Causes(each.places, keys)
 
         def hand() -> Key:
-            at = max(count - length_hint(times) - 1, 0)
-            return keys[at] if keys else (places[at], 1, 0, ())
+            return causes[max(count - length_hint(times), 1)]
 
-        def one(record: Record) -> None:
-            flat.extend(record)
-            at = count - length_hint(times) - 1
-            bases.append(keys[at] if keys else (places[at], 1, 0, ()))
+        return times, range(CAUSE, CAUSE * (count + 1), CAUSE), hand
 
-        def push(time: int, insert: Rows, remove: Rows) -> None:
-            self._take(time, insert, remove)
-            bases.append(hand())
-
-        return times, one, push, hand
-
-    def _take(self, time: int, insert: Rows, remove: Rows) -> None:
-        self.flat += self._statement.outlet.layout.flat(time, insert, remove)
+    def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:
+        """Takes a delivery of rows; `mark` carries its cause."""
+        self.flat += self._statement.outlet.layout.flat(time, insert, remove, mark)
 
     def _one(self, record: Record) -> None:
+        at = len(self.flat)
         self.flat.extend(record)
-        self._bases.append(self.key)
+        self.flat[at] += CAUSE * self._causes.number(self.key)
 
     def _push(self, time: int, insert: Rows, remove: Rows) -> None:
-        self._take(time, insert, remove)
-        self._bases.append(self.key)
+        self.taken(time, insert, remove, CAUSE * self._causes.number(self.key))
 
     def _expired(self, time: int, insert: Rows, remove: Rows) -> None:
-        self._take(time, insert, remove)
         stops = [(s.places[i], 0, 0, ()) for s in self._slices if (i := bisect_left(s.times, time)) < len(s.times)]
-        self._bases.append(min(stops, default=AFTER))
+        self.taken(time, insert, remove, CAUSE * self._causes.number(min(stops, default=AFTER)))
 
     def derived(self) -> Derived:
         """The rows that ``insert into`` hands on."""
@@ -205,9 +195,9 @@ class Collected:
             return Derived(insert.target, layout, self.flat)
         found: list[Any] = []
         keys: list[Key] = []
-        bases = self._bases if self.keyed else repeat(ALONE)
-        for records, (place, phase, steps, way) in zip(deliveries(layout.records(self.flat)), bases):  # noqa: B905
-            for number, record in enumerate(r for r in records if r[0] in wanted):
+        for records in deliveries(layout.records(self.flat)):
+            place, phase, steps, way = self._causes[records[0][0] // CAUSE] if self.keyed else ALONE
+            for number, record in enumerate(r for r in records if r[0] % CAUSE in wanted):
                 found += record
                 if self.keyed:
                     keys.append((place, phase, steps + 1, (*way, order, number)))

@@ -1,18 +1,18 @@
 """What statements deliver within a task, as columns: the rows, and for each what caused it.
 
-A sink keeps flat records and one cause per delivery; all else is worked out for whole columns at once.
+A sink keeps flat records, whose marks tell what caused them; all else is worked out for whole columns at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cepbook.engine.delta import EMPTY, REMOVE, Key, Record, Row
+from cepbook.engine.delta import CAUSE, EMPTY, REMOVE, Causes, Key, Record, Row
 
 META: tuple[tuple[str, str, pa.DataType], ...] = (
     ("statement", "string", pa.string()),
@@ -55,12 +55,13 @@ class Order:
 class Collector:
     """The sink of one statement: keeps its rows, and of each delivery what caused it. `cause` tells what is in hand."""
 
-    __slots__ = ("_cause", "_causes", "_columns", "_flat")
+    __slots__ = ("_cause", "_columns", "_flat", "_keys", "_parts")
 
     def __init__(self, cause: Callable[[], Key]) -> None:
         self._columns: tuple[str, ...] | None = None
-        self._flat: list[Any] = []
-        self._causes: list[Key] = []
+        self._parts: list[_Part] = []
+        self._flat: list[Any] = []  # what came since the last part, delivery by delivery
+        self._keys: list[Key] = []
         self._cause = cause
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
@@ -68,16 +69,33 @@ class Collector:
 
     def one(self, record: Record) -> None:
         self._flat += record
-        self._causes.append(self._cause())
+        self._keys.append(self._cause())
 
     def extend(self, flat: list[Any]) -> None:
         self._flat += flat
         cause = self._cause()
-        self._causes += [cause for mark in flat[:: self._width] if not mark % 2]
+        self._keys += [cause for mark in flat[:: self._width] if not mark % 2]
 
-    def traced(self, flat: list[Any], causes: Sequence[Key]) -> None:
-        self._flat += flat
-        self._causes += causes
+    def traced(self, flat: list[Any], causes: Causes) -> None:
+        self._close()
+        marks = np.array(flat[:: self._width], np.int64)
+        numbers = marks[marks % 2 == 0] // CAUSE - 1
+        places, phases = _of_keys(causes.others)
+        if causes.keys:
+            own, phases_of = _of_keys(causes.keys)
+        else:
+            own = _whole(causes.places)
+            phases_of = np.ones(len(own), np.int64)
+        if causes.others:
+            own, phases_of = np.concatenate([own, places]), np.concatenate([phases_of, phases])
+        of_events = not (causes.others or causes.keys)
+        self._parts.append(_Part(flat, marks % CAUSE, own[numbers], phases_of[numbers], of_events))
+
+    def _close(self) -> None:
+        """What came delivery by delivery is a part."""
+        if self._flat:
+            flat, self._flat, keys, self._keys = self._flat, [], self._keys, []
+            self._parts.append(_Part(flat, np.array(flat[:: self._width], np.int64), *_of_keys(keys), False))
 
     @property
     def _width(self) -> int:
@@ -85,37 +103,45 @@ class Collector:
 
     def drain(self, name: str, names: Iterable[str], order: Order) -> tuple[list[pa.Array], list[list[Any]]] | None:
         """What was taken since the last call, if anything: the arrays of `META` and the columns `names`."""
-        flat, causes, width = self._flat, self._causes, self._width
-        if not flat:
+        self._close()
+        if not self._parts:
             return None
-        self._flat, self._causes = [], []
-        marks = np.array(flat[::width], np.int8)
-        times = np.array(flat[1::width], np.int64)
+        found, width = _joined(self._parts), self._width
+        self._parts = []
+        marks, flat = found.marks, found.flat
+        columns = [flat[i::width] for i in range(2, width)]
+        alone = not marks.any()  # each row is a delivery of its own
         begins = marks % 2 == 0
         of = np.cumsum(begins) - 1  # the delivery of each row
-        places, phases = (np.array([cause[i] for cause in causes], np.int64) for i in (0, 1))
-        sequences = order.sequence_of(places, phases, times[begins])
-        fresh = np.ones(len(causes), bool)
-        fresh[1:] = (sequences[1:] != sequences[:-1]) | (phases[1:] != phases[:-1])
-        numbers = _since(fresh)
+        if found.of_events and alone:
+            times = order.times[found.places]
+        else:
+            times = np.array(flat[1::width], np.int64)
+        sequences = order.sequence_of(found.places, found.phases, times if alone else times[begins])
+        fresh = np.ones(len(sequences), bool)
+        fresh[1:] = (sequences[1:] != sequences[:-1]) | (found.phases[1:] != found.phases[:-1])
+        numbers, triggers = _since(fresh), found.phases
         removed = (marks >= REMOVE) & (marks != EMPTY)
-        sides = begins.copy()
-        sides[1:] |= removed[1:] & ~removed[:-1]
-        rows = _since(sides)
-        kept = marks != EMPTY
-        columns = [flat[i::width] for i in range(2, width)]
-        if not kept.all():
-            of, times, removed, rows = of[kept], times[kept], removed[kept], rows[kept]
-            columns = [[v for v, keep in zip(column, kept.tolist(), strict=True) if keep] for column in columns]
+        if alone:
+            rows = np.zeros(len(times), np.int64)
+        else:
+            sides = begins.copy()
+            sides[1:] |= removed[1:] & ~removed[:-1]
+            rows = _since(sides)
+            kept = marks != EMPTY
+            if not kept.all():
+                of, times, removed, rows = of[kept], times[kept], removed[kept], rows[kept]
+                columns = [[v for v, keep in zip(column, kept.tolist(), strict=True) if keep] for column in columns]
+            sequences, numbers, triggers = sequences[of], numbers[of], triggers[of]
         if not len(times):
             return None
         meta = [
             pa.repeat(pa.scalar(name), len(times)),
             pa.array(times),
-            pa.array(sequences[of]),
-            pa.array(_TRIGGERS).take(pa.array(phases[of])),
-            pa.array(numbers[of]),
-            pa.array(_KINDS).take(pa.array(removed.astype(np.int8))),
+            pa.array(sequences),
+            _named(_TRIGGERS, triggers),
+            pa.array(numbers),
+            _named(_KINDS, removed),
             pa.array(rows),
             pa.nulls(len(times), pa.string()),
         ]
@@ -123,6 +149,42 @@ class Collector:
             return meta, [[row.get(each) for row in columns[0]] for each in names]
         by_name = dict(zip(self._columns, columns, strict=True))
         return meta, [by_name[each] if each in by_name else [None] * len(times) for each in names]
+
+
+class _Part(NamedTuple):
+    """Flat records with their marks, and by delivery the place and phase of its cause; `of_events`: their time is that
+    of the event at the place.
+    """
+
+    flat: list[Any]
+    marks: Whole
+    places: Whole
+    phases: Whole
+    of_events: bool
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    flats, marks, places, phases, of_events = zip(*parts, strict=True)
+    flat = [value for each in flats for value in each]
+    return _Part(flat, np.concatenate(marks), np.concatenate(places), np.concatenate(phases), all(of_events))
+
+
+def _of_keys(keys: Sequence[Key]) -> tuple[Whole, Whole]:
+    """The places and the phases."""
+    return np.array([key[0] for key in keys], np.int64), np.array([key[1] for key in keys], np.int64)
+
+
+def _whole(places: Sequence[int]) -> Whole:
+    return np.arange(places.start, places.stop) if isinstance(places, range) else np.array(places, np.int64)
+
+
+def _named(names: tuple[str, str], chosen: npt.NDArray[Any]) -> pa.Array:
+    """For each element, 0 or 1, its name."""
+    if not chosen.any() or chosen.all():
+        return pa.repeat(pa.scalar(names[int(chosen[0])]), len(chosen))
+    return pa.array(names).take(pa.array(chosen.astype(np.int8)))
 
 
 def _since(begins: npt.NDArray[np.bool_]) -> Whole:

@@ -204,10 +204,12 @@ class Code:
         key = "".join(f"{lower.value(scope, e)}, " for e, _ in projection.order_by)
         return f"(({key}), {code})"
 
-    def record(self, scope: Scope, now: str, mark: str = str(INSERT)) -> str:
-        """Code of the record of an insert row, by default the one of its delivery (`cepbook.engine.delta`)."""
+    def record(self, scope: Scope, now: str, mark: str | None = None) -> str:
+        """Code of the record of an insert row, by default the one of its delivery (`cepbook.engine.delta`): in the loop
+        over columns with the mark of the event.
+        """
         shown = self._whole(scope) if self.steps.projection.wildcard else self._values_of(scope)
-        return f"({mark}, {now}, {shown})"
+        return f"({mark or ('mark' if self.in_run else INSERT)}, {now}, {shown})"
 
     def _whole(self, scope: Scope) -> str:
         """Code of a row that has all of the event."""

@@ -43,11 +43,12 @@ from cepbook.lang.plan import SelectStatement
 class Program:
     """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
 
-    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times, S,
-    out, push, expired, catch_up, ticks, partitions, *columns)`` handles many; `out` and `push` take deliveries of
-    events, `expired` those of timers, as `push`. ``rows(S, now)`` is the iterator; of rows `row_columns` are the names
-    (None: rows are dicts). `bound` are the parameters of functions that a running statement gives default values.
-    ``settle(S, now)`` drops what has left unseen. `spans` maps source lines to the EPL that they were made from.
+    ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times,
+    marks, S, out, push, expired, catch_up, ticks, partitions, *columns)`` handles many; `out` and `push` take
+    deliveries of events with what `marks` has for each, `expired` those of timers, without. ``rows(S, now)`` is the
+    iterator; of rows `row_columns` are the names (None: rows are dicts). `bound` are the parameters of functions
+    that a running statement gives default values. ``settle(S, now)`` drops what has left unseen. `spans` maps
+    source lines to the EPL that they were made from.
     """
 
     steps: Steps
@@ -272,9 +273,11 @@ class _Writer:
         hoisted = plain and steps.aggregation is not None and not code.table
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
-        heads = ["times", "partitions"] if self.contextual else ["times"]
-        names = ["now", "P"] if self.contextual else ["now"]
-        signature = ", ".join(["times", "S", "out", "push", "expired", "catch_up", "ticks", "partitions", *parameters])
+        heads, names = ["times", "marks"], ["now", "mark"]
+        if self.contextual:
+            heads, names = [*heads, "partitions"], [*names, "P"]
+        ports = ["out", "push", "expired", "catch_up"]
+        signature = ", ".join(["times", "marks", "S", *ports, "ticks", "partitions", *parameters])
         with source.block(f"def run({signature}):"):
             if not self.contextual:
                 code.load_state()
@@ -285,9 +288,7 @@ class _Writer:
             source.line(f"rows = zip({zipped})")
             with source.block("while True:"):
                 with source.block("try:"):
-                    with source.block(
-                        f"for {', '.join([*names, *locals_])}{',' * (len(names + locals_) == 1)} in rows:"
-                    ):
+                    with source.block(f"for {', '.join([*names, *locals_])} in rows:"):
                         self._row_body(hoisted)
                     source.line("break")
                 with source.block("except Exception as failure:"):

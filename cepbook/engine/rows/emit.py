@@ -11,7 +11,8 @@ from cepbook.engine.rows.expr import Scope
 class Emitter:
     """Writes into one function: ``out(record)`` for one insert row, else ``push(now, insert rows, remove rows)``.
 
-    `now` is the code of the time. With `guarded` both may be None, when nobody listens: no rows are built then.
+    In the loop over columns both also get the mark of the event. `now` is the code of the time. With `guarded` both may
+    be None, when nobody listens: no rows are built then.
     """
 
     def __init__(self, code: Code, now: str, *, guarded: bool) -> None:
@@ -47,7 +48,8 @@ class Emitter:
             insert, remove = insert and "ins", remove and "rem"
         with self._if_any([code for code in (insert, remove) if code is not None and code.isidentifier()]):
             sides = f"{_or_none(insert)}, {_or_none(remove)}"
-            source.line(f"push({self._now}, {sides})", steps.projection.span)
+            mark = ", mark" if self._code.in_run else ""
+            source.line(f"push({self._now}, {sides}{mark})", steps.projection.span)
             if self._place:
                 source.line(f"{self._place}(S[0], {sides})", steps.projection.span)
 
