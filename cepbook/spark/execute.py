@@ -18,13 +18,12 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
-from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
+from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
 from cepbook.spark.placement import Pipeline, Placement, Query, pipeline, place, properties_read
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
-
-_SLOT = 60_000  # units of the clock (ms) whose stops travel together
+from cepbook.spark.stops import PACKED, pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +230,7 @@ def _stream(tagged: Tagged, program: Program, placement: Placement, until: int |
         return events.drop(TASK)
     if placement.path == "row by row":
         return events.drop(TASK).sortWithinPartitions(*ordered)
-    stops = [_stops(tagged.stream)] if program.stops else []
+    stops = [tagged.stream.select(TIME, SEQ).mapInArrow(pack, PACKED)] if program.stops else []
     if until is not None and placement.ticks:
         stops.append(_last_stop(tagged.stream, until))
     if placement.path == "by key":
@@ -249,18 +248,6 @@ def _hash(program: Program, placement: Placement) -> Any:
         own = [F.col(columns[properties.index(p)]).cast("string") for p in keys[name]]
         found = F.when(F.col(TAG) == tag, F.hash(*own)).otherwise(found)
     return found
-
-
-def _stops(stream: DataFrame) -> DataFrame:
-    """Every time at which the clock stops, with the sequence number of the event that it goes there for; in blocks,
-
-    so that what all tasks are given is a few rows.
-    """
-    times = stream.groupBy(TIME).agg(F.min(SEQ).alias(SEQ))
-    slot = F.floor(F.col(TIME) / _SLOT).alias("slot")
-    blocks = times.groupBy(slot).agg(F.sort_array(F.collect_list(F.struct(TIME, SEQ))).alias(STOPS))
-    first = F.col(STOPS)[0]
-    return blocks.select(F.lit(TICK).alias(TAG), first[TIME].alias(TIME), first[SEQ].alias(SEQ), STOPS)
 
 
 def _last_stop(stream: DataFrame, until: int) -> DataFrame:

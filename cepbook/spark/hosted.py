@@ -21,10 +21,9 @@ from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
 from cepbook.spark.delivered import CLOCK, EVENT, META, Collector, Order, Whole
-from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.names import SEQ, TAG, TICK, TIME
 from cepbook.spark.schema import Shape, from_array, shape_of, to_array
-
-_NONE = np.empty(0, np.int64)
+from cepbook.spark.stops import NONE, Stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,8 @@ class Task:
             statement.add_sink(self._collectors[name])
         self._shapes = _shapes(program)
         self._last: tuple[int, int, int] | None = None
-        self._order = Order(_NONE, _NONE, _NONE, _NONE)
-        self._waiting = _NONE, _NONE  # stops of the clock behind all that has come, and their sequence numbers
+        self._order = Order(NONE, NONE, NONE, NONE)
+        self._stops = Stops()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Replay one batch; what is delivered meanwhile, in batches of the declared schema."""
@@ -121,7 +120,7 @@ class Task:
         self._check(batch, tags, times, sequences)
         ticks = tags == TICK
         if ticks.any():
-            self._await(batch.filter(pa.array(ticks)))
+            self._stops.tell(batch.filter(pa.array(ticks)))
             events = pa.array(~ticks)
             batch, upto = batch.filter(events), int(times[-1])
             tags, times, sequences = tags[~ticks], times[~ticks], sequences[~ticks]
@@ -150,10 +149,9 @@ class Task:
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The stops of the clock behind the last event."""
-        stops, numbers = self._waiting
+        stops, numbers = self._stops.upto(None)
         if len(stops):
-            self._waiting = _NONE, _NONE
-            self._order = Order(_NONE, _NONE, stops, numbers)
+            self._order = Order(NONE, NONE, stops, numbers)
             self._batch.run([], stops.tolist())
             yield from self.drain()
 
@@ -184,26 +182,9 @@ class Task:
             failed, self._failures = self._failures, []
             yield failures(self._program, failed)
 
-    # -------------------------------------------------------------- the clock
-    def _await(self, ticks: pa.RecordBatch) -> None:
-        """Stops of the clock that are to come."""
-        times, numbers = [self._waiting[0]], [self._waiting[1]]
-        for i in range(ticks.num_rows):
-            block = ticks.column(STOPS)[i] if STOPS in ticks.schema.names else None
-            if block is None or not block.is_valid:
-                times.append(np.array([ticks.column(TIME)[i].as_py()]))
-                numbers.append(np.array([ticks.column(SEQ)[i].as_py()]))
-            else:
-                times.append(block.values.field(0).to_numpy())
-                numbers.append(block.values.field(1).to_numpy())
-        self._waiting = np.concatenate(times), np.concatenate(numbers)
-
     def _due(self, upto: int, times: Whole, sequences: Whole) -> tuple[Whole, Whole]:
         """The stops of the clock up to `upto`, and the sequence numbers of the events that it goes there for."""
-        waiting, numbers = self._waiting
-        end = int(np.searchsorted(waiting, upto, side="right"))
-        stops, found = waiting[:end], numbers[:end]
-        self._waiting = waiting[end:], numbers[end:]
+        stops, found = self._stops.upto(upto)
         if not self._program.stops:
             own, first = np.unique(times, return_index=True)
             stops, found = np.concatenate([own, stops]), np.concatenate([sequences[first], found])

@@ -1,0 +1,59 @@
+"""The stops of the clock that tasks are told of: packed by tasks that read, brought together by those that replay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cepbook.spark import stops
+from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.stops import Stops, pack, packed, unpacked
+
+
+def events(times: list[int], numbers: list[int]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({TIME: pa.array(times, pa.int64()), SEQ: pa.array(numbers, pa.int64())})
+
+
+def rows(*batches: pa.RecordBatch) -> list[dict[str, object]]:
+    return [row for batch in pack(batches) for row in batch.to_pylist()]
+
+
+def test_a_block_is_what_it_was() -> None:
+    times, numbers = unpacked(packed(np.array([-5, 0, 2**53]), np.array([9, 1, 2**62])))
+    assert (times.tolist(), numbers.tolist()) == ([-5, 0, 2**53], [9, 1, 2**62])
+
+
+def test_each_time_is_packed_once_with_its_least_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = events([3, 1, 3], [4, 7, 2]), events([1, 2], [1, 0])
+    (row,) = rows(*given)
+    assert (row[TAG], row[TIME], row[SEQ]) == (TICK, 1, 1)
+    assert [each.tolist() for each in unpacked(row[STOPS])] == [[1, 2, 3], [1, 0, 2]]
+    monkeypatch.setattr(stops, "_BLOCK", 2)
+    monkeypatch.setattr(stops, "_GATHERED", 2)
+    assert [(row[TIME], row[SEQ], len(unpacked(row[STOPS])[0])) for row in rows(*given)] == [(1, 7, 2), (1, 1, 2)]
+    assert rows() == rows(events([], [])) == []
+
+
+def test_blocks_that_overlap_come_together() -> None:
+    told = Stops()
+    blocks = [row for part in ([1, 5, 9], [5, 6]) for row in rows(events(part, [n + len(part) for n in part]))]
+    fields = [pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), pa.field(STOPS, pa.binary())]
+    blocks.append({TIME: 12, SEQ: 30, STOPS: None})  # a stop alone
+    for block in blocks:
+        told.tell(pa.RecordBatch.from_pylist([block], schema=pa.schema(fields)))
+    assert [each.tolist() for each in told.upto(5)] == [[1, 5], [4, 7]]
+    assert [each.tolist() for each in told.upto(5)] == [[], []]
+    assert [each.tolist() for each in told.upto(None)] == [[6, 9, 12], [8, 12, 30]]
+
+
+def test_stops_of_any_order_of_events_in_any_number_of_tasks_are_all_told() -> None:
+    rng = np.random.default_rng(3)
+    times, numbers = rng.integers(0, 3000, 20_000), rng.permutation(20_000)
+    parts = [(times[i::3].tolist(), numbers[i::3].tolist()) for i in range(3)]
+    found = sorted((row for part in parts for row in rows(events(*part))), key=lambda row: (row[TIME], row[SEQ]))
+    told = Stops()
+    told.tell(pa.RecordBatch.from_pylist(found))
+    own, least = told.upto(None)
+    assert own.tolist() == sorted(set(times.tolist()))
+    assert least.tolist() == [int(numbers[times == time].min()) for time in own]
