@@ -54,6 +54,7 @@ class StoreLooker:
         # one that looks into the store keeps nothing; of a table, which tells nobody, all is read anew at each look
         self._told = store.type.kind == "window" and not (lookup is not None and lookup.shared)
         program.namespace["held"] = self.held
+        program.namespace["version"] = lambda: store.version
         self.reads = Reads(program.namespace, program.wants, f"{statement.name}.{place}", {0: store})
 
     @property

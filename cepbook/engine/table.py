@@ -28,13 +28,14 @@ from cepbook.lang.catalog import StoreType
 
 
 class Rows(Unbound):
-    """The items of a table by key."""
+    """The items of a table by key. `version` is another one when rows came, went, or were replaced."""
 
-    __slots__ = ("items",)
+    __slots__ = ("items", "version")
 
     def __init__(self) -> None:
         super().__init__()
         self.items: dict[Any, Item] = {}
+        self.version = 1
 
     def contents(self) -> Iterable[Item]:
         return self.items.values()
@@ -77,6 +78,11 @@ class Table(Store):
         """All keys; of several columns each is an array."""
         found = [thawed(key) for key in self._state(partition)[1].items]
         return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
+
+    @property
+    def version(self) -> int:
+        present: int = self._state(None)[1].version
+        return present
 
     # -------------------------------------------------------------- into table
     def items(self, partition: Any) -> dict[Any, Item]:
@@ -122,6 +128,7 @@ class Table(Store):
 
     def _put(self, state: Any, key: Any, row: Row) -> Item:
         cells = self.fresh(row)
+        state[1].version += 1
         state[3] += 1
         item = state[1].items[key] = (state[3], cells, cells[-1])
         if state[2] is not None:
@@ -168,6 +175,7 @@ class Table(Store):
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
         """Rows are taken out, changed, inserted; a changed row keeps its cells. Errors: as `inserted`, before all."""
         items = state[1].items
+        state[1].version += 1
         changed = {origin[0]: row for row, origin in new if origin is not None}
         gone = {self.key(item[-1]) for item in old}
         after: set[Any] = set()

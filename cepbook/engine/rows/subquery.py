@@ -39,6 +39,9 @@ from cepbook.lang import plan as p
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
 
+# aggregates, and parts of expressions, that depend on nothing but the rows
+_PLAIN = frozenset({"sum", "count", "avg", "min", "max", "stddev", "avedev", "median"})
+_OF_ROWS = (x.Prop, x.Const, x.Arith, x.Negate, x.Compare, x.Is, x.Logic, x.Not, x.Between, x.InList, x.Convert)
 _OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
 
 
@@ -220,11 +223,29 @@ class _Writer(StatementCode):
 
     def _begin(self) -> None:
         """``begin(S, now)``: a table tells nobody of its changes, so it is read anew. `held` are its rows."""
-        source = self.source
+        source, lasts = self.source, self._lasts
+        source.bind("version", _unknown)
         with source.block("def begin(S, now):"):
+            if lasts:
+                source.line("present = version()")
+                with source.block("if present and present == S[3]:"):
+                    source.line("return")
             source.line(f"S[2] = {self._nothing()}")
             with source.block("for base, rows in held(S):"):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
+            if lasts:
+                source.line("S[3] = present")
+
+    @property
+    def _lasts(self) -> bool:
+        """Whether what was read of a table stands as long as its rows do: aggregates of plain columns alone."""
+        steps, store = self.steps, self.steps.source.store
+        if self.path is not None or store is None or store.context is not None or store.calls or steps.context:
+            return False
+        read = [e for c in steps.calls for e in (*c.args, c.filter, *(c.group_by or ()))]
+        read += [steps.source.filter, steps.where, *steps.keys]
+        parts = [part for e in read if e is not None for part in x.walk(e)]
+        return {c.name for c in steps.calls} <= _PLAIN and all(isinstance(part, _OF_ROWS) for part in parts)
 
     def _on_event(self) -> None:
         source, steps, code = self.source, self.steps, self.code
@@ -463,3 +484,8 @@ class _Writer(StatementCode):
             tests = " and ".join(lower.truth(self.q, e) for e in self.path.rest)
             with source.block(f"if {tests}:", self.path.rest[0].span):
                 yield
+
+
+def _unknown() -> int:
+    """The version of what is not looked at by a running statement."""
+    return 0
