@@ -37,10 +37,10 @@ from cepbook.engine.state import Mark
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang import types as t
+from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.catalog import EventType
 
-# aggregates, and parts of expressions, that depend on nothing but the rows
-_PLAIN = frozenset({"sum", "count", "avg", "min", "max", "stddev", "avedev", "median"})
+# parts of expressions that depend on nothing but the rows
 _OF_ROWS = (x.Prop, x.Const, x.Arith, x.Negate, x.Compare, x.Is, x.Logic, x.Not, x.Between, x.InList, x.Convert)
 _OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
 
@@ -245,7 +245,9 @@ class _Writer(StatementCode):
         read = [e for c in steps.calls for e in (*c.args, c.filter, *(c.group_by or ()))]
         read += [steps.source.filter, steps.where, *steps.keys]
         parts = [part for e in read if e is not None for part in x.walk(e)]
-        return {c.name for c in steps.calls} <= _PLAIN and all(isinstance(part, _OF_ROWS) for part in parts)
+        rows = [AGGREGATES.get(call.name) for call in steps.calls]
+        plain = all(row is not None and not (row.sorts or row.ever or row.remembers) for row in rows)
+        return plain and not self.code.aggregates.reads_now and all(isinstance(part, _OF_ROWS) for part in parts)
 
     def _on_event(self) -> None:
         source, steps, code = self.source, self.steps, self.code
