@@ -71,7 +71,7 @@ def aggregate_call(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Bi
         type_,
         step.distinct,
         parts.filter,
-        row.ever or (scope.unwindowed and row_of(name).ever_alone),
+        row.ever or (scope.unwindowed and (row if row.plain is None else row_of(row.plain)).ever_alone),
         parts.index,
         parts.group_by,
         parts.criteria,
