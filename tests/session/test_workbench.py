@@ -676,7 +676,7 @@ def test_query_reads_current_rows(cep: Workbench) -> None:
 @pytest.mark.parametrize(
     ("epl", "error", "message"),
     [
-        ("select * from smus", UsageError, r"(?s)no statement `smus`.*`sums`"),
+        ("select * from smus", UsageError, r"(?s)no named window, table or statement `smus`.*`sums`"),
         ("select * from Tick", UsageError, "`Tick` is an event type"),
         ("select nothing from sums", BindError, "nothing"),
         ("select * from sums#length(2)", UsageError, "cannot have a window"),
