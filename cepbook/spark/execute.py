@@ -16,13 +16,18 @@ from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
+from cepbook.lang.contexts import Category
+from cepbook.spark import parts
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
-from cepbook.spark.placement import Pipeline, Placement, Query, pipeline, place, properties_read
+from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
+from cepbook.spark.placement import Placement, place
+from cepbook.spark.reach import Reach
 from cepbook.spark.result import SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
+from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
 
 
@@ -94,6 +99,8 @@ def planned(
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
+    if streams:
+        placements = {name: _without_slices(placement) for name, placement in placements.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
     types, second = runtime.catalog.event_types, runtime.config.second
     tagged = tag_frames(session, frames, types, read, time, sequence, second, streams)
@@ -107,10 +114,16 @@ def planned(
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = not streams and placement.ticks and (placement.path == "by key" or others)
         program, tasks = replace(program, stops=stops), _tasks(session)
+        slices: list[Slice] = []
+        if placement.parts is not None:
+            program = replace(program, shares=_shares(program, placement.parts, tasks))
+        elif placement.reach is not None:
+            slices = _slices(tagged, program, placement.reach, runtime, tasks)
+            program = replace(program, begins=tuple(each.begin for each in slices))
         if streams and placement.path != "native":
             stream = divided(tagged, program, placement, tasks)
         else:
-            stream = _stream(tagged, program, placement, until, tasks)
+            stream = _stream(tagged, program, placement, until, tasks, slices)
         jobs.append(Job(program, stream, placement))
     return jobs, placements, tagged, session
 
@@ -120,8 +133,38 @@ def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     found: dict[tuple[object, ...], list[str]] = {}
     for name, placement in placements.items():
         alone = name if placement.path == "native" else None
-        found.setdefault((placement.path, placement.keys, alone), []).append(name)
+        group = (placement.path, placement.keys, placement.parts, placement.reach, alone)
+        found.setdefault(group, []).append(name)
     return list(found.values())
+
+
+def _without_slices(placement: Placement) -> Placement:
+    """Of a stream, which has no end that could be seen before it begins."""
+    if placement.reach is None:
+        return placement
+    return replace(placement, path="ordered", reach=None, reason="slices of time are cut of what is complete only")
+
+
+def _shares(program: Program, dealt: parts.Parts, tasks: int) -> dict[str, tuple[plan.ModulePlan, ...]]:
+    """The modules of each task that are not the same for all."""
+    if not isinstance(dealt.spec, Category):
+        return {}
+    own = [step for step in program.steps if _is_context(step, dealt.context)]
+    return {s.name: tuple(parts.shared(s.module, dealt, task, tasks) for task in range(tasks)) for s in own}
+
+
+def _is_context(step: Step, name: str) -> bool:
+    created = [s for s in step.module.statements if isinstance(s, plan.CreateContextTreeStatement)]
+    return any(s.context.name == name for s in created)
+
+
+def _slices(tagged: Tagged, program: Program, reach: Reach, runtime: Runtime, tasks: int) -> list[Slice]:
+    """Where to cut the stream: a job over the times of all events."""
+    if tasks < 2:
+        return [Slice(None, None, None)]
+    wanted = lasts(reach)
+    buckets = counted(tagged.stream, program.inputs, wanted, runtime.catalog)
+    return cut(buckets, reach, wanted, tasks, runtime.config.second / 1000)
 
 
 def _check_frames(
@@ -213,31 +256,53 @@ def _tasks(session: SparkSession) -> int:
     return max(1, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
-def divided(tagged: Tagged, program: Program, placement: Placement, tasks: int) -> DataFrame:
-    """The program's events, with the number of the task that gets each."""
+def divided(
+    tagged: Tagged, program: Program, placement: Placement, tasks: int, slices: Sequence[Slice] = ()
+) -> DataFrame:
+    """The program's events, with the number of the task that gets each; where several get it, once for each."""
     tags = [tag for tag, _, _, _ in program.inputs]
     columns = [c for _, _, _, cs in program.inputs for c in cs]
     events = tagged.stream.where(F.col(TAG).isin(tags)).select(TAG, TIME, SEQ, *columns)
+    if placement.parts is not None:
+        return events.withColumn(TASK, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)))
+    if len(slices) > 1:
+        return events.withColumn(TASK, F.explode(tasks_of(slices)))
     task = F.pmod(_hash(program, placement), F.lit(tasks)) if placement.path == "by key" else F.lit(0)
     return events.withColumn(TASK, task.cast("int"))
 
 
-def _stream(tagged: Tagged, program: Program, placement: Placement, until: int | None, tasks: int) -> DataFrame:
+def _stream(
+    tagged: Tagged,
+    program: Program,
+    placement: Placement,
+    until: int | None,
+    tasks: int,
+    slices: Sequence[Slice],
+) -> DataFrame:
     """The program's events, divided into tasks as `placement` says and sorted inside each task."""
-    events = divided(tagged, program, placement, tasks)
+    events = divided(tagged, program, placement, tasks, slices)
     ordered = (TIME, SEQ, TAG)
     if placement.path == "native":
         return events.drop(TASK)
     if placement.path == "row by row":
         return events.drop(TASK).sortWithinPartitions(*ordered)
-    stops = [tagged.stream.select(TIME, SEQ).mapInArrow(pack, PACKED)] if program.stops else []
-    if until is not None and placement.ticks:
-        stops.append(_last_stop(tagged.stream, until))
+    unneeded = () if program.numbered else (TASK,)
     if placement.path == "by key":
         every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
-        parts = [events, *(each.withColumn(TASK, every) for each in stops)]
-        return union(parts).repartitionById(tasks, TASK).drop(TASK).sortWithinPartitions(*ordered)
-    return union([events.drop(TASK), *stops]).repartition(1).sortWithinPartitions(*ordered)
+        stops = [_stops(tagged.stream)] if program.stops else []
+        if until is not None and placement.ticks:
+            stops.append(_last_stop(tagged.stream, until))
+        found = [events, *(each.withColumn(TASK, every) for each in stops)]
+        return union(found).repartitionById(tasks, TASK).drop(*unneeded).sortWithinPartitions(*ordered)
+    count = max(1, len(slices))
+    found = [events]
+    for number, each in enumerate(slices or [Slice(None, None, None)]) if program.stops else ():
+        found.append(_stops(tagged.stream.where(inside(each))).withColumn(TASK, F.lit(number)))
+    if until is not None and placement.ticks:
+        found.append(_last_stop(tagged.stream, until).withColumn(TASK, F.lit(count - 1)))
+    divided_ = union(found)
+    divided_ = divided_.repartitionById(count, TASK) if count > 1 else divided_.repartition(1)
+    return divided_.drop(*unneeded).sortWithinPartitions(*ordered)
 
 
 def _hash(program: Program, placement: Placement) -> Any:
@@ -248,6 +313,11 @@ def _hash(program: Program, placement: Placement) -> Any:
         own = [F.col(columns[properties.index(p)]).cast("string") for p in keys[name]]
         found = F.when(F.col(TAG) == tag, F.hash(*own)).otherwise(found)
     return found
+
+
+def _stops(stream: DataFrame) -> DataFrame:
+    """The times at which the clock stops, in blocks."""
+    return stream.select(TIME, SEQ).mapInArrow(pack, PACKED)
 
 
 def _last_stop(stream: DataFrame, until: int) -> DataFrame:

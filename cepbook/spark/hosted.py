@@ -21,7 +21,7 @@ from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
 from cepbook.spark.delivered import CLOCK, EVENT, META, Collector, Order, Whole
-from cepbook.spark.names import SEQ, TAG, TICK, TIME
+from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.schema import Shape, from_array, shape_of, to_array
 from cepbook.spark.stops import NONE, Stops
 
@@ -40,7 +40,8 @@ class Program:
     """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag, `outputs` the
     columns of the collected statements, `types` the event types that no step creates, `functions` the registered ones
     with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
-    rows of `TICK` hold all times at which the clock of the whole stream stops.
+    rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps in
+    `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one (None: all).
     """
 
     steps: tuple[Step, ...]
@@ -53,6 +54,13 @@ class Program:
     functions: Mapping[str, tuple[Callable[..., Any], FunctionType]] = field(default_factory=dict)
     variables: tuple[tuple[str, Type, Any, bool], ...] = ()
     stops: bool = False
+    shares: Mapping[str, tuple[ModulePlan, ...]] = field(default_factory=dict)
+    begins: tuple[int | None, ...] = ()
+
+    @property
+    def numbered(self) -> bool:
+        """Whether a task must know its number: the rows have it in `TASK`."""
+        return bool(self.shares or self.begins)
 
 
 def output_schema(program: Program) -> tuple[str, pa.Schema]:
@@ -70,16 +78,20 @@ def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
     """The function for ``mapInArrow``. Its input must be sorted by time, sequence and tag."""
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = Task(program)
+        task = None
         for batch in batches:
-            yield from task.take(batch)
-        yield from task.finish()
+            if task is None and batch.num_rows:
+                task = Task(program, number=batch.column(TASK)[0].as_py() if program.numbered else 0)
+            if task is not None:
+                yield from task.take(batch)
+        if task is not None:
+            yield from task.finish()
 
     return run_task
 
 
-def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
-    """A fresh runtime with the program's statements, and the collected ones by name."""
+def load(program: Program, number: int = 0) -> tuple[Runtime, dict[str, Statement]]:
+    """A fresh runtime with the program's statements as task `number` has them, and the collected ones by name."""
     runtime = Runtime(program.config, start=program.start)
     for name, (function, of) in program.functions.items():  # names were checked when they were registered
         runtime.functions[name], runtime.catalog.functions[name] = function, of
@@ -89,7 +101,8 @@ def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
         runtime.define_variable(name, type_, value, constant=constant)
     collected: dict[str, Statement] = {}
     for step in program.steps:
-        deployment = runtime.deploy(step.module)
+        module = program.shares[step.name][number] if step.name in program.shares else step.module
+        deployment = runtime.deploy(module)
         if step.collect:
             collected[step.name] = deployment.statements[0]
     return runtime, collected
@@ -98,9 +111,12 @@ def load(program: Program) -> tuple[Runtime, dict[str, Statement]]:
 class Task:
     """A runtime over the batches of one task; or, with `loaded`, over those that go on from a state that was kept."""
 
-    def __init__(self, program: Program, loaded: tuple[Runtime, dict[str, Statement]] | None = None) -> None:
+    def __init__(
+        self, program: Program, loaded: tuple[Runtime, dict[str, Statement]] | None = None, number: int = 0
+    ) -> None:
         self._program = program
-        self.runtime, collected = loaded or load(program)
+        self._begin = program.begins[number] if program.begins else None
+        self.runtime, collected = loaded or load(program, number)
         self._batch = self.runtime.batch([name for _, name, _, _ in program.inputs])
         self._failures: list[tuple[Any, ...]] = []
         self.runtime.add_error_listener(self._failed)
@@ -173,7 +189,16 @@ class Task:
         return slices
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Everything delivered since the last call."""
+        """Everything delivered since the last call, but what a task before delivers."""
+        for batch in self._drained():
+            if self._begin is not None:
+                own = batch.column("time").to_numpy() >= self._begin
+                if not own.all():
+                    batch = batch.filter(pa.array(own))
+            if batch.num_rows:
+                yield batch
+
+    def _drained(self) -> Iterator[pa.RecordBatch]:
         for number, (name, event_type) in enumerate(self._program.outputs):
             found = self._collectors[name].drain(name, event_type.properties, self._order)
             if found is not None:

@@ -49,7 +49,7 @@ def is_native(statement: plan.SelectStatement, types: Mapping[str, EventType]) -
         isinstance(c.value, expr.Prop) and c.value.stream == 0 and types_out.get(c.name) == c.value.type
         for c in root.columns
     )
-    return columns and all(map(_expressible, conditions(statement))) and source.event_type in types
+    return columns and all(map(is_expressible, conditions(statement))) and source.event_type in types
 
 
 def conditions(statement: plan.SelectStatement) -> list[expr.Expr]:
@@ -58,9 +58,10 @@ def conditions(statement: plan.SelectStatement) -> list[expr.Expr]:
     return [e for e in (statement.source.filter, *wheres) if e is not None]
 
 
-def _expressible(e: expr.Expr) -> bool:
+def is_expressible(e: expr.Expr) -> bool:
+    """Whether a condition on the properties of an event is the same in both engines."""
     if isinstance(e, expr.Logic):
-        return e.op in ("and", "or") and all(map(_expressible, e.operands))
+        return e.op in ("and", "or") and all(map(is_expressible, e.operands))
     if isinstance(e, expr.Prop):
         return e.type.name == "boolean"
     if isinstance(e, expr.Is):
@@ -100,7 +101,7 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
     assert isinstance(statement, plan.SelectStatement)
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
-        stream = stream.where(_column(condition, lambda p: F.col(place[p])))
+        stream = stream.where(as_column(condition, lambda p: F.col(place[p])))
     early = F.concat(
         F.lit(f"cepbook.errors.EventError: an event of {type_name} has the time "),
         F.col(TIME).cast("string"),
@@ -115,11 +116,12 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
     return stream.select(*meta, own.alias("s0"))
 
 
-def _column(e: expr.Expr, of: Callable[[str], Column]) -> Column:
+def as_column(e: expr.Expr, of: Callable[[str], Column]) -> Column:
+    """What `is_expressible`, for Spark; `of` gives the columns of properties."""
     from pyspark.sql import functions as F
 
     if isinstance(e, expr.Logic):
-        first, *rest = (_column(each, of) for each in e.operands)
+        first, *rest = (as_column(each, of) for each in e.operands)
         for each in rest:
             first = first & each if e.op == "and" else first | each
         return first

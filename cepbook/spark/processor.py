@@ -79,16 +79,16 @@ class Hosted(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """New events; Spark calls it once for each micro-batch that has some."""
         fresh = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
-        yield from self._go(fresh, timerValues.getCurrentWatermarkInMs())
+        yield from self._go(key[0], fresh, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has passed the time of an event that waits, or one at which something is due."""
-        yield from self._go([], timerValues.getCurrentWatermarkInMs())
+        yield from self._go(key[0], [], timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
         """Nothing is held between two micro-batches."""
 
-    def _go(self, fresh: list[pa.Table], watermark: int) -> Iterator[Row]:
+    def _go(self, number: int, fresh: list[pa.Table], watermark: int) -> Iterator[Row]:
         found: Any = self._state.get() if self._state.exists() else (None, None, None, None, 0)
         saved, passed, due, waiting, count = found
         if waiting:
@@ -108,7 +108,7 @@ class Hosted(StatefulProcessor):
                 ready, rows = self._ordered(rows.filter(pa.array(before)), count), rows.filter(pa.array(~before))
                 count += len(ready)
             if saved is None or (due is not None and due <= watermark) or (ready is not None and len(ready)):
-                runtime, collected = load(replace(self._program, start=now))
+                runtime, collected = load(replace(self._program, start=now), number)
                 if saved is not None:
                     resume(runtime, bytes(saved))
                 made += Task(self._program, (runtime, collected)).follow(ready, watermark)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,17 @@ import pyarrow as pa
 import pytest
 
 from cepbook.errors import EventError
+from cepbook.lang import expr as x
+from cepbook.lang.contexts import Category
 from cepbook.lang.plan import CycleStatement, SelectStatement
-from cepbook.spark.execute import _program, _read_by_any
+from cepbook.spark.execute import _program, _read_by_any, _shares
 from cepbook.spark.hosted import Program, Task
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.placement import Placement, pipeline, place
+from cepbook.spark.parts import buckets, hashed
+from cepbook.spark.pipeline import pipeline
+from cepbook.spark.placement import Placement, place
 from cepbook.spark.schema import shape_of, to_array
+from cepbook.spark.slices import Bucket, Slice, lasts, slices_at
 from cepbook.spark.stops import packed
 from cepbook.testing.engines import RowsEngine
 from cepbook.testing.runner import Outcome, run
@@ -31,6 +38,7 @@ pytestmark = pytest.mark.histories
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 TASKS = 3
+WHOLE = Slice(None, None, None)
 
 
 class Recorded(RowsEngine):
@@ -103,6 +111,10 @@ def _flat(delta: Any) -> list[tuple[int, str, dict[str, Any]]]:
     return [(delta.time, kind, row) for kind, rows in sides for row in rows or ()]
 
 
+def within(own: Slice, time: int) -> bool:
+    return (own.first is None or time >= own.first) and (own.end is None or time < own.end)
+
+
 def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]]:
     """The numbers of the events that each task gets."""
     tags = {name: tag for tag, name, _, _ in program.inputs}
@@ -110,17 +122,62 @@ def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]
     for number, (name, _, event) in enumerate(engine.events):
         if name in tags:
             own = tuple(str(event.get(p)) for p in keys.get(name, ()))
-            found[(hash(own) if at.path == "by key" else number) % len(found)].append(number)
+            places = [(hash(own) if at.path == "by key" else number) % len(found)]
+            if at.parts is not None and isinstance(at.parts.spec, Category):
+                places = list(range(TASKS))  # which takes what is of its own categories
+            elif at.parts is not None:
+                columns = [[event.get(p)] for p in hashed(at.parts, name)]
+                places = [buckets(at.parts, name, columns)[0] % TASKS]
+            for place_ in places:
+                found[place_].append(number)
     return found
 
 
-def batch(program: Program, at: Placement, engine: Recorded, numbers: Sequence[int]) -> pa.RecordBatch:
+def sliced(program: Program, at: Placement, engine: Recorded) -> list[Slice]:
+    """A slice for each time."""
+    assert at.reach is not None
+    tags = {name for _, name, _, _ in program.inputs}
+    wanted, found = lasts(at.reach), {}
+    catalog = engine.runtime.catalog
+    for name, time, event in engine.events:
+        counted = [catalog.is_a(name, w.event_type) and passes(w.filter, event) for w in wanted]
+        known = found.get(time, Bucket(time, time, 0, (0,) * len(wanted)))
+        numbers = tuple(a + b for a, b in zip(known.counted, counted, strict=True))
+        found[time] = Bucket(time, time, known.events + (name in tags), numbers)
+    for time in engine.stops:
+        found.setdefault(time, Bucket(time, time, 0, (0,) * len(wanted)))
+    return slices_at(sorted(found)[1:], [found[time] for time in sorted(found)], at.reach, wanted, 1.0)
+
+
+def passes(condition: Any, event: Mapping[str, Any]) -> bool:
+    """What Spark makes of a filter that it expresses itself."""
+    if condition is None:
+        return True
+    if isinstance(condition, x.Logic):
+        return (all if condition.op == "and" else any)(passes(each, event) for each in condition.operands)
+    if isinstance(condition, x.Prop):
+        return bool(event.get(condition.name))
+    left, right = (event.get(e.name) if isinstance(e, x.Prop) else e.value for e in (condition.left, condition.right))
+    if isinstance(condition, x.Is):
+        return (left is None) is not condition.negated
+    if left is None or right is None:
+        return False
+    return bool(_COMPARED[condition.op](left, right))
+
+
+_COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+def batch(
+    program: Program, at: Placement, engine: Recorded, numbers: Sequence[int], own: Slice = WHOLE
+) -> pa.RecordBatch:
     """What a task is given: its events, and where the clock stops if it must know."""
     types = engine.runtime.catalog.event_types
     tags = {name: tag for tag, name, _, _ in program.inputs}
     chosen = [(tags[n], t, number, e) for number in numbers for n, t, e in [engine.events[number]]]
     columns: dict[str, list[Any]] = {TAG: [], TIME: [], SEQ: [], STOPS: []}
     times = sorted({*engine.stops, *(t for _, t, _ in engine.events)})
+    times = [t for t in times if within(own, t)]
     if at.ticks and times:
         chosen.insert(0, (TICK, times[0], -1, {}))
     columns = {name: [row[i] for row in chosen] for i, name in enumerate((TAG, TIME, SEQ))}
@@ -162,12 +219,21 @@ def differences(engine: Recorded) -> tuple[list[str], Counter[str]]:
         at = place(line, runtime.catalog)
         read = _read_by_any([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
-        program = Program(**{f: getattr(program, f) for f in program.__slots__} | {"stops": at.ticks})
+        program = replace(program, stops=at.ticks)
         found: Counter[str] = Counter()
         try:
-            for numbers in divided(program, at, engine):
-                task = Task(program)
-                for out in [*task.take(batch(program, at, engine, numbers)), *task.finish()]:
+            slices = sliced(program, at, engine) if at.reach is not None else [WHOLE] * TASKS
+            program = replace(program, begins=tuple(s.begin for s in slices) if at.reach is not None else ())
+            if at.parts is not None:
+                program = replace(program, shares=_shares(program, at.parts, TASKS))
+            events = divided(program, at, engine)
+            if at.reach is not None:
+                everything = sorted(number for each in events for number in each)
+                events = [[n for n in everything if within(each, engine.events[n][1])] for each in slices]
+                paths["slices"] += len(slices)
+            for number, numbers in enumerate(events):
+                task = Task(program, number=number)
+                for out in [*task.take(batch(program, at, engine, numbers, slices[number])), *task.finish()]:
                     rows = [r for r in out.to_pylist() if r["error"] is None]
                     found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows)
             expected = shown(engine.rows[each.name], each.output_type, types)

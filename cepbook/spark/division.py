@@ -1,0 +1,645 @@
+"""By which keys the state of a statement can be divided among tasks, decided from its plan.
+
+Each input type is divided by one of its properties, the key. A stream that is derived and a store (named window, table)
+carry the key in those properties that all who write into them copy it to. A statement's need is that what meets in its
+state, groups, windows, partners of joins, rows that a trigger looks up, has equal keys; then a task that has all events
+of a key has all that can meet there. What is not known to be so is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cepbook.lang import contexts, expr, patterns, plan
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
+from cepbook.lang.types import BITS
+from cepbook.lang.windows import WINDOWS
+from cepbook.spark.pipeline import KEY_TYPES, Context, Pipeline, is_timed, properties_read, recognize_of, sources_of
+
+_MOST_KEYS_TRIED = 4096
+Side = tuple[str, frozenset[str]]  # of a type, of which properties one must hold the key
+Way = tuple[Side, ...]  # all of them
+Need = tuple[tuple[Way, ...], ...]  # one way of each; empty: events are judged by themselves
+ANYWHERE: Need = ()
+
+
+def need_of(statement: plan.Reader, line: Pipeline, catalog: Catalog) -> Need | str:
+    """What `statement` needs to be divided, or why it cannot be."""
+    if isinstance(statement, plan.CycleStatement):
+        return "it is run in cycles, each of which takes what waits of all keys"
+    if statement.drop:
+        return "it may hide events from others (@Drop)"
+    if isinstance(statement, plan.OnSetStatement):
+        return "it assigns variables, which all keys share"
+    if isinstance(statement, plan.SelectStatement) and statement.lots:
+        return "it takes what arrives together as one change"
+    context = next((c for c in line.contexts if c.context.name == statement.context), None)
+    if context is not None:
+        return _need_in_partitions(statement, context, line, catalog)
+    if any(source.contained for source in sources_of(statement)):
+        return "its events are contained in others, whose properties are not theirs"
+    if any(isinstance(e, expr.EventType) for e in expressions(statement)):
+        return "it asks for the type of each event (typeof)"
+    inside = _need_of_subqueries(statement, line), _need_of_table_reads(statement)
+    reasons = [each for each in inside if isinstance(each, str)]
+    if reasons:
+        return reasons[0]
+    own = _need_of_statement(statement, line)
+    return own if isinstance(own, str) else sum((e for e in inside if not isinstance(e, str)), own)
+
+
+def _need_of_statement(statement: plan.Reader, line: Pipeline) -> Need | str:
+    if isinstance(statement, plan.MergeStatement):
+        if statement.source.pattern is not None:
+            return "its pattern follows the events and the clock of the whole stream"
+        sides = (statement.target.name, statement.source.event_type)
+        ways = _ways_of_equality(expr.conjuncts(statement.predicate), sides)
+        return (ways,) if ways else f"its condition does not look up rows of {statement.target.name} by a key"
+    if not isinstance(statement, plan.SelectStatement):
+        return "its events come from a pattern" if statement.source.pattern is not None else ANYWHERE
+    if isinstance(statement, plan.OnSelectStatement):
+        return _need_of_look_up(statement)
+    patterned = [source for source in statement.sources if source.pattern is not None]
+    if statement.output is not None:
+        return "its output clause follows the events and the clock of the whole stream"
+    if patterned:
+        return _need_of_pattern(statement)
+    if is_arranged(statement.root) and is_timed(statement):
+        return "rows of all keys that are delivered together are put in order, made distinct or limited"
+    if statement.derived is not None:
+        return f"the window {statement.derived.name} derives values from the events of all keys"
+    recognize = recognize_of(statement.root)
+    if recognize is not None:
+        return _need_of_rows(recognize, statement)
+    if any(isinstance(e, expr.Prior) for e in expressions(statement.root)):
+        return "it looks at the events of all keys that came before (prior)"
+    if any(isinstance(e, expr.Prev) for e in expressions(statement.root)) and not _grouped(statement):
+        return "it looks at the events of all keys in its window (prev)"
+    aggregation = aggregation_of(statement)
+    if aggregation is not None and (aggregation.levels or any(c.group_by is not None for c in aggregation.calls)):
+        return "it has groups of several kinds"
+    reclaims = aggregation is not None and aggregation.reclaim is not None
+    if reclaims or any(w.reclaim is not None for w in statement.windows):
+        return "events of any key may make it forget groups"
+    if statement.join is not None:
+        return _need_of_join(statement, statement.join, line)
+    windows = (*_windows_of_store(statement.source, line), *statement.windows)
+    of_window = _need_of_windows(windows, statement.source.event_type, _expiry_has_no_order(statement, line))
+    if aggregation is None or isinstance(of_window, str):
+        return of_window
+    if not aggregation.keys:
+        return "one aggregate over the events of all keys"
+    groups, name = plain(aggregation.keys), statement.source.event_type
+    allowed = [side[1] for ways in of_window for way in ways for side in way]
+    keys = groups & allowed[0] if allowed else groups
+    return one(name, keys) if keys else "no group-by key is a plain property that also divides the windows"
+
+
+def one(name: str, keys: frozenset[str]) -> Need:
+    """All events of a type that agree in one of `keys`."""
+    return ((((name, keys),),),)
+
+
+def _grouped(statement: plan.SelectStatement) -> bool:
+    return bool(statement.windows) and statement.windows[0].name == "groupwin"
+
+
+# ---- what is looked up by a key
+
+
+def need_of_store(statement: plan.StatementPlan, line: Pipeline, catalog: Catalog) -> Need | str:
+    """What a table, or a unique index, needs: rows of which there is one for each value of its keys."""
+    own = owned_stores(line, catalog)
+    if isinstance(statement, plan.CreateTableStatement) and statement.store.name not in own:
+        name, keys = statement.store.name, frozenset(f"#{i}" for i in range(len(statement.store.keys)))
+        return one(name, keys) if keys else f"the table {name} has one row for the events of all keys"
+    if isinstance(statement, plan.CreateIndexStatement) and statement.index.unique and statement.index.store not in own:
+        return one(statement.index.store, frozenset(name for name, _ in statement.index.columns))
+    return ANYWHERE
+
+
+def _ways_of_equality(parts: Iterable[expr.Expr], types: Sequence[str]) -> tuple[Way, ...]:
+    """The ways in which conditions ask for equal properties of all the streams of `types`."""
+    return tuple(
+        tuple((types[stream], props) for stream, props in each) for each in _equal_properties(parts, len(types))
+    )
+
+
+def _need_of_look_up(statement: plan.OnSelectStatement) -> Need | str:
+    """Of ``on … select``: nothing is kept of it, and each event looks at rows of its own key."""
+    if any(source.pattern is not None for source in statement.sources):
+        return "its pattern follows the events and the clock of the whole stream"
+    if statement.output is not None:
+        return "its output clause follows the events and the clock of the whole stream"
+    parts = [p for node in plan.chain(statement.root) if isinstance(node, plan.Selection) for p in (node.predicate,)]
+    ways = _ways_of_equality(
+        [each for part in parts for each in expr.conjuncts(part)], [s.event_type for s in statement.sources]
+    )
+    return (ways,) if ways else f"its condition does not look up rows of {statement.target.name} by a key"
+
+
+def _need_of_table_reads(statement: plan.Reader) -> Need | str:
+    found: list[tuple[Way, ...]] = []
+    names = [source.event_type for source in sources_of(statement)]
+    within = not _plain_rows(statement)
+    for read in (e for e in expressions(statement) if isinstance(e, expr.TableRead)):
+        table = f"rows of all keys of the table {read.table}"
+        if read.all_keys or not read.keys:
+            return f"it looks at {table}"
+        if within or statement.subqueries:
+            return f"it may look at {table}"
+        ways = [
+            ((names[key.stream], frozenset({key.name})), (read.table, frozenset({f"#{i}"})))
+            for i, key in enumerate(read.keys)
+            if isinstance(key, expr.Prop) and key.type.name in KEY_TYPES
+        ]
+        keyed = aggregation_of(statement) if isinstance(statement, plan.SelectStatement) else None
+        for i, key in enumerate(read.keys):
+            if isinstance(key, expr.KeyRef) and keyed is not None and isinstance(keyed.keys[key.index], expr.Prop):
+                prop = keyed.keys[key.index]
+                assert isinstance(prop, expr.Prop)
+                ways.append(((names[prop.stream], plain([prop])), (read.table, frozenset({f"#{i}"}))))
+        if not ways:
+            return f"it looks at {table}"
+        found.append(tuple(ways))
+    return tuple(found)
+
+
+def _plain_rows(statement: plan.Reader) -> bool:
+    """Whether the expressions of a statement read its events, or the combinations of its streams, and nothing else."""
+    if type(statement) is not plan.SelectStatement or statement.derived is not None:
+        return False
+    if recognize_of(statement.root) is not None or any(s.pattern is not None for s in statement.sources):
+        return False
+    inside = (expr.SubqueryRef, expr.TableRead)  # the streams of a join count theirs as stream 0
+    join = statement.join
+    return join is None or not any(isinstance(e, inside) for each in join.inputs for e in expressions(each.stream))
+
+
+def _need_of_subqueries(statement: plan.Reader, line: Pipeline) -> Need | str:
+    found: list[tuple[Way, ...]] = []
+    if not statement.subqueries:
+        return ANYWHERE
+    refusal = "its subqueries look at the events of all keys"
+    if not (_plain_rows(statement) or isinstance(statement, plan.OnSelectStatement)):
+        return refusal
+    outer = [source.event_type for source in sources_of(statement)]
+    for number, subquery in enumerate(statement.subqueries):
+        nested = any(isinstance(e, expr.SubqueryRef) for e in expressions(subquery))
+        if nested or subquery.source.pattern is not None or subquery.source.contained:
+            return refusal
+        refs = [e for e in expressions(statement) if isinstance(e, expr.SubqueryRef) and e.index == number]
+        stages = [n for n in plan.chain(subquery.root) if isinstance(n, plan.Windowed)]
+        windows = [w for stage in reversed(stages) for w in stage.windows]
+        name = subquery.source.event_type
+        of_window = _need_of_windows((*_windows_of_store(subquery.source, line), *windows), name, True)
+        if isinstance(of_window, str) or any(isinstance(n, plan.Derived) for n in plan.chain(subquery.root)):
+            return f"{refusal} (in the subquery {of_window})" if isinstance(of_window, str) else refusal
+        allowed = next((side[1] for ways in of_window for way in ways for side in way), None)
+        conditions = [n.predicate for n in plan.chain(subquery.root) if isinstance(n, plan.Selection)]
+        parts = [p for c in (*conditions, subquery.source.filter) if c is not None for p in expr.conjuncts(c)]
+        pairs = [pair for part in parts if (pair := _correlated(part)) is not None]
+        if allowed is not None:
+            pairs = [(prop, i) for prop, i in pairs if prop.name in allowed]
+        for ref in refs:
+            ways = [
+                ((name, frozenset({prop.name})), (outer[arg.stream], frozenset({arg.name})))
+                for prop, i in pairs
+                for arg in (ref.args[i],)
+                if isinstance(arg, expr.Prop) and arg.type == prop.type
+            ]
+            if not ways:
+                return f"{refusal}; compared with a key of the outer events they could be divided"
+            found.append(tuple(ways))
+    return tuple(found)
+
+
+def _correlated(part: expr.Expr) -> tuple[expr.Prop, int] | None:
+    """The property that a condition of a subquery compares with a value from around it, and the number of that."""
+    if not (isinstance(part, expr.Compare) and part.op == "="):
+        return None
+    for own, other in ((part.left, part.right), (part.right, part.left)):
+        if isinstance(own, expr.Prop) and own.type.name in KEY_TYPES and isinstance(other, expr.Parameter):
+            return own, other.index
+    return None
+
+
+# ---- patterns
+
+
+def _need_of_pattern(statement: plan.SelectStatement) -> Need | str:
+    """Of ``every a=A -> …`` whose later events have a property that is equal to one of the first."""
+    refusal = "its pattern follows the events and the clock of the whole stream"
+    aggregated = statement.kind != "unaggregated" or statement.join is not None or statement.windows
+    pattern = statement.source.pattern
+    if pattern is None or aggregated or pattern.suppress_overlapping or pattern.discard_partials:
+        return refusal
+    first, rest = begun_by_every(pattern)
+    if first is None or first.tag is None:
+        return refusal
+    if any(isinstance(n, patterns.Interval | patterns.At | patterns.Schedule) for e in rest for n in patterns.walk(e)):
+        return f"{refusal}, whose matches come together"
+    others = [atom for atom in pattern.atoms if atom is not first]
+    if not others:
+        return ANYWHERE
+    found = [[e for e in map(_same_as_tag, expr.conjuncts(atom.filter)) if e and e[1] == first.tag] for atom in others]
+    ways = []
+    for name in dict.fromkeys(own[2] for each in found for own in each):
+        props = [frozenset(own[0] for own in each if own[2] == name) for each in found]
+        if all(props):
+            sides = zip(others, props, strict=True)
+            ways.append(((first.event_type, frozenset({name})), *((atom.event_type, own) for atom, own in sides)))
+    return (tuple(ways),) if ways else f"{refusal}; events that equal `{first.tag}` in a key could be divided by it"
+
+
+def begun_by_every(pattern: patterns.Pattern) -> tuple[patterns.Atom | None, tuple[patterns.PatternNode, ...]]:
+    """Of ``every a=A -> …`` its first event, for each of which the rest begins anew, and the rest; else None."""
+    root = pattern.root
+    steps = root.operands if isinstance(root, patterns.FollowedBy) else (root,)
+    maxima = root.maxima if isinstance(root, patterns.FollowedBy) else ()
+    first = steps[0]
+    plain_ = isinstance(first, patterns.Every) and first.keys is None and isinstance(first.operand, patterns.Atom)
+    if not plain_ or any(m is not None for m in maxima) or any(a.consume or a.contained for a in pattern.atoms):
+        return None, ()
+    assert isinstance(first, patterns.Every) and isinstance(first.operand, patterns.Atom)
+    return first.operand, steps[1:]
+
+
+def _always_there(pattern: patterns.Pattern) -> dict[str, str]:
+    """The tags that every match has one event for, with its type."""
+    root = pattern.root
+    steps = root.operands if isinstance(root, patterns.FollowedBy) else (root,)
+    atoms = [step.operand if isinstance(step, patterns.Every) else step for step in steps]
+    return {a.tag: a.event_type for a in atoms if isinstance(a, patterns.Atom) and a.tag is not None}
+
+
+def _same_as_tag(part: expr.Expr) -> tuple[str, str, str] | None:
+    """The property of the event, the tag and its property of ``property = tag.property``."""
+    if not (isinstance(part, expr.Compare) and part.op == "="):
+        return None
+    for own, other in ((part.left, part.right), (part.right, part.left)):
+        if isinstance(own, expr.Prop) and own.stream == patterns.EVENT and own.type.name in KEY_TYPES:
+            tag = tag_property(other, patterns.MATCH)
+            if tag is not None and other.type == own.type:
+                return own.name, *tag
+    return None
+
+
+def tag_property(value: expr.Expr, stream: int) -> tuple[str, str] | None:
+    """Tag and property of ``tag.property``."""
+    if isinstance(value, expr.Member) and isinstance(value.target, expr.Prop) and value.target.stream == stream:
+        return value.target.name, value.name
+    return None
+
+
+# ---- joins
+
+
+def _need_of_join(statement: plan.SelectStatement, join: plan.Join, line: Pipeline) -> Need | str:
+    """Of a join whose streams are joined by equal keys: partners are in the same task where keys divide the tasks."""
+    allowed: list[frozenset[str] | None] = []  # by stream: what may divide its windows; None: anything
+    names = [source.event_type for source in statement.sources]
+    for each, source in zip(join.inputs, statement.sources, strict=True):
+        windows = [node.windows for node in plan.chain(each.stream) if isinstance(node, plan.Windowed)]
+        own = (*_windows_of_store(source, line), *(w for stage in reversed(windows) for w in stage))
+        need = _need_of_windows(own, source.event_type, _expiry_has_no_order(statement, line))
+        if isinstance(need, str):
+            return need
+        allowed.append(next((side[1] for ways in need for way in ways for side in way), None))
+    parts = [part for each in join.inputs for part in expr.conjuncts(each.on)]
+    if all(each.kind == "inner" for each in join.inputs):
+        selections = (node for node in plan.chain(statement.root) if isinstance(node, plan.Selection))
+        parts += [part for node in selections for part in expr.conjuncts(node.predicate)]
+    groups = [
+        {
+            stream: props if limit is None else props & limit
+            for (stream, props), limit in zip(found, allowed, strict=True)
+        }
+        for found in _equal_properties(parts, len(join.inputs))
+    ]
+    aggregation = aggregation_of(statement)
+    if aggregation is not None:
+        keys = {(e.stream, e.name) for e in aggregation.keys if isinstance(e, expr.Prop)}
+        groups = [g for g in groups if any((stream, p) in keys for stream, props in g.items() for p in props)]
+    ways = tuple(
+        tuple((names[stream], group[stream]) for stream in range(len(join.inputs)))
+        for group in groups
+        if all(group.values())
+    )
+    return (ways,) if ways else "its streams are not all joined by keys that are equal and divide them"
+
+
+def _equal_properties(parts: Iterable[expr.Expr], count: int) -> list[list[tuple[int, frozenset[str]]]]:
+    """The sets of properties that are equal in all combinations, by stream, of those that have some of each stream."""
+    sets: list[set[tuple[int, str]]] = []
+    for part in parts:
+        if not (isinstance(part, expr.Compare) and part.op == "="):
+            continue
+        pair = [e for e in (part.left, part.right) if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES]
+        if len(pair) < 2 or pair[0].type != pair[1].type or max(e.stream for e in pair) >= count:
+            continue
+        found = {(e.stream, e.name) for e in pair}
+        joined = [each for each in sets if each & found]
+        sets = [each for each in sets if not each & found] + [found.union(*joined)]
+    by_stream = [[(i, frozenset(name for stream, name in each if stream == i)) for i in range(count)] for each in sets]
+    return [each for each in by_stream if all(props for _, props in each)]
+
+
+# ---- contexts
+
+
+def division_of(context: Context) -> tuple[plan.KeyedStream, ...] | str:
+    """The streams whose keys divide the partitions of a context, or why there are none."""
+    if isinstance(context, plan.CreateContextStatement):
+        return context.spec.streams
+    refusal = f"the partitions of the context {context.context.name} begin and end with the whole stream"
+    spec = context.spec
+    levels = [level for _, level in spec.levels] if isinstance(spec, contexts.Nested) else [spec]
+    for place, level in enumerate(levels):
+        if isinstance(level, contexts.Keyed):
+            around = [each for each in levels[:place] if not isinstance(each, contexts.Category | contexts.Hash)]
+            if list(types_read(tuple(around))):
+                return f"{refusal}: its outer level begins and ends with events of all keys"
+            return level.streams.streams
+    return refusal
+
+
+def _need_in_partitions(statement: plan.Reader, context: Context, line: Pipeline, catalog: Catalog) -> Need | str:
+    """What a statement needs of which each key has an own copy: all of its state is divided by the key then."""
+    streams = division_of(context)
+    if isinstance(streams, str):
+        return streams
+    names = [stream.event_type for stream in streams]
+    refusal = refused_in_partitions(statement, context, names, line, catalog)
+    if refusal is not None:
+        return refusal
+    positions = range(len(streams[0].keys))
+    ways = (tuple((s.event_type, plain(s.keys[i : i + 1])) for s in streams) for i in positions)
+    return (tuple(way for way in ways if all(keys for _, keys in way)),)
+
+
+def refused_in_partitions(
+    statement: plan.Reader, context: Context, divided: Sequence[str], line: Pipeline, catalog: Catalog
+) -> str | None:
+    """Why the partitions of a context cannot be divided by what divides the types `divided`."""
+    own = owned_stores(line, catalog)
+    read = [t for t in types_read((statement, context)) if t not in own]
+    for name in read:
+        if not any(catalog.is_a(name, each) for each in divided):
+            return f"it reads {name}, which the context {context.context.name} does not divide"
+    shared = (stores_in(statement) | stores_changed(statement, catalog)) - own
+    if shared:
+        return f"it reads or changes {min(shared)}, which holds the rows of all keys"
+    if any(source.contained for source in sources_of(statement)):
+        return "its events are contained in others, whose properties are not theirs"
+    if statement.source.nothing:
+        return "it has a row for each context partition, in order of their beginning"
+    if isinstance(statement, plan.SelectStatement):
+        together = is_timed(statement) or not isinstance(context, plan.CreateContextStatement)
+        if is_arranged(statement.root) and together:
+            return "rows of all keys that are delivered together are put in order, made distinct or limited"
+        if statement.output is not None and any(isinstance(e, expr.Variable) for e in expressions(statement.output)):
+            return "its output clause follows variables"
+    if any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement)):
+        return "context.id numbers the partitions in order of their first event"
+    if any(isinstance(e, expr.EventType) for e in expressions(statement)):
+        return "it asks for the type of each event (typeof)"
+    return None
+
+
+def owned_stores(line: Pipeline, catalog: Catalog) -> set[str]:
+    """The stores of which each partition of a context has its own, and which nobody outside of it reads or changes."""
+    found = set()
+    for store in line.stores:
+        if isinstance(store, plan.CreateWindowStatement | plan.CreateTableStatement) and store.context is not None:
+            name = store.store.name
+            using = [r for r in line.readers if name in stores_in(r) | stores_changed(r, catalog)]
+            if all(r.context == store.context for r in using):
+                found.add(name)
+    return found
+
+
+# ---- the rest
+
+
+def _need_of_rows(recognize: plan.Recognize, statement: plan.SelectStatement) -> Need | str:
+    """Of match_recognize: the rows of a partition in order, where nothing else ties partitions together."""
+    keys = plain(recognize.keys)
+    if recognize.interval is not None:
+        return "the intervals of its matches follow the clock of the whole stream"
+    if statement.windows or statement.context is not None:
+        return "rows of all keys in its window, or of its context, make matches"
+    if statement.kind != "unaggregated" or any(isinstance(e, expr.Prior) for e in _after(statement)):
+        return "its matches are counted together"
+    return one(statement.source.event_type, keys) if keys else "its matches are in the rows of the whole stream"
+
+
+def _after(statement: plan.SelectStatement) -> Iterable[expr.Expr]:
+    """What is read of matches."""
+    root = statement.root
+    return expressions((root.columns, tuple(e for e, _ in root.order_by)))
+
+
+def is_arranged(root: plan.Projection) -> bool:
+    """Whether the rows of a delivery are put in order, made distinct or limited."""
+    return root.distinct or bool(root.order_by) or root.limit is not None or root.offset is not None
+
+
+def _windows_of_store(source: plan.Source, line: Pipeline) -> tuple[plan.WindowSpec, ...]:
+    """The windows through which the rows of a named window go that is read."""
+    for store in line.stores:
+        if isinstance(store, plan.CreateWindowStatement) and source.store is not None and store.store == source.store:
+            return store.windows
+    return ()
+
+
+def _need_of_windows(windows: Sequence[plan.WindowSpec], name: str, without_order: bool) -> Need | str:
+    """What the windows over a type need, of which at most one holds events."""
+    grouping = windows[0] if windows and windows[0].name == "groupwin" else None
+    rest = windows[1:] if grouping is not None else windows
+    if len(rest) > 1:
+        return "several data windows keep events together"
+    window = rest[0].name if rest else "keepall"
+    if window == "time" and not without_order:
+        return "events of all keys that expire together leave in one delivery, in order of arrival"
+    if grouping is not None:
+        keys = plain(grouping.args)
+        if not WINDOWS[window].per_group:
+            return f"the window {window} is not known to run for each group by itself"
+        return one(name, keys) if keys else "no groupwin key is a plain property"
+    if window in ("keepall", "time"):  # how long an event stays does not depend on other events
+        return ANYWHERE
+    if window == "unique":
+        keys = plain(rest[0].args)
+        return one(name, keys) if keys else "no unique criterion is a plain property"
+    return f"the window {window} holds events of all keys"
+
+
+def _expiry_has_no_order(statement: plan.SelectStatement, line: Pipeline) -> bool:
+    """Whether rows for expired events are never delivered, or are rows of groups (whose order is unspecified)."""
+    if statement.kind == "fully_aggregated_grouped":
+        return True
+    if isinstance(statement, plan.CreateWindowStatement) and statement.name != line.target:
+        return True  # those that read it say what they show
+    return statement.selector == "istream" and (statement.insert is None or statement.insert.selector == "istream")
+
+
+def aggregation_of(statement: plan.SelectStatement) -> plan.Aggregation | None:
+    """Its groups and aggregates."""
+    return next((node for node in plan.chain(statement.root) if isinstance(node, plan.Aggregation)), None)
+
+
+def plain(keys: Iterable[expr.Expr]) -> frozenset[str]:
+    """The keys that are properties of a type by whose values tasks may be divided."""
+    return frozenset(e.name for e in keys if isinstance(e, expr.Prop) and e.type.name in KEY_TYPES)
+
+
+# ---- keys that fit all
+
+
+def common_keys(
+    line: Pipeline, needs: Sequence[Need], catalog: Catalog
+) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    """All properties (one list per input type, position by position) by which tasks may be divided, or None."""
+    if not line.inputs:
+        return None
+    read = properties_read(line, catalog)
+    declared = {name: catalog.event_types[name].properties for name in line.inputs}
+    options = [[p for p in read[n] if declared[n][p].name in KEY_TYPES] for n in line.inputs]
+    found: list[tuple[str, ...]] = []
+    for choice in itertools.islice(itertools.product(*options), _MOST_KEYS_TRIED):
+        carried = _carried_by(dict(zip(line.inputs, choice, strict=True)), line, catalog)
+        if all(_is_whole(need, carried, catalog) for need in needs):
+            found.append(choice)
+    if not found:
+        return None
+    return tuple((name, tuple(c[i] for c in found)) for i, name in enumerate(line.inputs))
+
+
+def _carried_by(choice: Mapping[str, str], line: Pipeline, catalog: Catalog) -> dict[str, frozenset[str]]:
+    """The properties, by type and store, that hold the key where `choice` divides the input types."""
+    changed = {name: _changed(name, line, catalog) for name in (*catalog.event_types, *catalog.stores)}
+    carried = {name: frozenset({p}) - changed[name] for name, p in choice.items()}
+    readers = [r for r in line.readers if not isinstance(r, plan.CycleStatement)]
+    created = [s for s in line.stores if isinstance(s, plan.CreateWindowStatement) and s not in readers]
+    writers = [*readers, *created]
+    targets = {target for w in writers for target, _ in _written(w, carried, catalog)}
+    for target in targets:
+        declared = frozenset(catalog.event_types[target].properties) if target in catalog.event_types else frozenset()
+        table = catalog.stores.get(target)
+        keys = {f"#{i}" for i in range(len(table.keys))} if table is not None else set()
+        carried.setdefault(target, (declared - changed.get(target, frozenset())) | keys)
+    settled = False
+    while not settled:  # the greatest set of properties of derived types that repeat the key, also around cycles
+        settled = True
+        for writer in writers:
+            for target, copies in _written(writer, carried, catalog):
+                kept = carried[target] & _with_places(target, copies, catalog)
+                if kept != carried[target]:
+                    carried[target] = kept
+                    settled = False
+    return carried
+
+
+def _with_places(target: str, copies: frozenset[str], catalog: Catalog) -> frozenset[str]:
+    """Of a table also the places of its primary keys."""
+    store = catalog.stores.get(target)
+    return copies if store is None else copies | {f"#{i}" for i, name in enumerate(store.keys) if name in copies}
+
+
+def _changed(name: str, line: Pipeline, catalog: Catalog) -> frozenset[str]:
+    """The properties of events or rows that statements change after these have come."""
+    found = set[str]()
+    for reader in line.readers:
+        if isinstance(reader, plan.UpdateStatement):
+            if catalog.is_a(name, reader.source.event_type):
+                found |= {change.name for change in reader.changes}
+        elif isinstance(reader, plan.MergeStatement) and reader.target.name == name:
+            actions = (action for branch in reader.branches for action in branch.actions)
+            found |= {change.name for action in actions for change in action.changes}
+    return frozenset(found)
+
+
+def _written(
+    writer: plan.Reader, carried: Mapping[str, frozenset[str]], catalog: Catalog
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """What a statement writes into: a type or store, and the properties to which it copies the key."""
+    keys = [_carried(each.event_type, carried, catalog) for each in sources_of(writer)]
+    if isinstance(writer, plan.MergeStatement):
+        rows = [_carried(writer.target.name, carried, catalog), keys[0]]
+        for action in (action for branch in writer.branches for action in branch.actions):
+            if action.insert is not None or action.kind == "insert":
+                target = writer.target.name if action.insert is None else action.insert.target
+                yield target, frozenset(c.name for c in action.columns if _repeats(c.value, rows))
+    elif isinstance(writer, plan.SplitStatement):
+        for branch in writer.branches:
+            copies = frozenset() if branch.contained else _of_columns(branch.columns, branch.wildcard, keys)
+            yield branch.insert.target, copies
+    elif isinstance(writer, plan.SelectStatement):
+        if writer.insert is not None:
+            yield writer.insert.target, _copies(writer, keys, carried, catalog)
+        aggregation = aggregation_of(writer)
+        if writer.into is not None and aggregation is not None:
+            table = catalog.stores[writer.into.store.name]
+            places = {i for i, key in enumerate(aggregation.keys) if _repeats(key, keys)}
+            yield table.name, frozenset(table.keys[i] for i in places if i < len(table.keys))
+
+
+def _carried(read: str, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> frozenset[str]:
+    """The properties of `read` that hold the key in the events of every type that arrives there."""
+    arriving = [props for name, props in carried.items() if catalog.is_a(name, read)]
+    return frozenset.intersection(*arriving) if arriving else frozenset()
+
+
+def _copies(
+    statement: plan.SelectStatement,
+    keys: Sequence[frozenset[str]],
+    carried: Mapping[str, frozenset[str]],
+    catalog: Catalog,
+) -> frozenset[str]:
+    """The output columns of `statement` that repeat one of the input properties `keys`, by stream, unchanged."""
+    join, source, columns = statement.join, statement.source, statement.root.columns
+    if source.pattern is not None or statement.derived is not None or recognize_of(statement.root) is not None:
+        single = {} if source.pattern is None else _always_there(source.pattern)
+        found = set()
+        for column in columns if len(statement.sources) == 1 else ():
+            tag = tag_property(column.value, 0)
+            if tag is not None and tag[0] in single and tag[1] in _carried(single[tag[0]], carried, catalog):
+                found.add(column.name)
+        return frozenset(found)
+    if join is not None and any(each.kind != "inner" for each in join.inputs):
+        return frozenset()  # a stream without a partner has null for its key
+    found = set(_of_columns(columns, statement.root.wildcard and join is None, keys))
+    aggregation = aggregation_of(statement)
+    for column in columns:
+        key = aggregation.keys[column.value.index] if aggregation and isinstance(column.value, expr.KeyRef) else None
+        if key is not None and _repeats(key, keys):
+            found.add(column.name)
+    return frozenset(found)
+
+
+def _of_columns(columns: Sequence[plan.Column], wildcard: bool, keys: Sequence[frozenset[str]]) -> frozenset[str]:
+    found = {c.name for c in columns if _repeats(c.value, keys)}
+    return frozenset(found | (keys[0] - {c.name for c in columns}) if wildcard else found)
+
+
+def _repeats(value: expr.Expr, keys: Sequence[frozenset[str]]) -> bool:
+    """Whether `value` is one of the properties `keys`, by stream, perhaps widened to a longer whole number."""
+    if isinstance(value, expr.Convert):
+        before, after = BITS.get(value.operand.type.name), BITS.get(value.type.name)
+        if before is None or after is None or after < before:
+            return False
+        value = value.operand
+    return isinstance(value, expr.Prop) and value.stream < len(keys) and value.name in keys[value.stream]
+
+
+def _is_whole(need: Need, carried: Mapping[str, frozenset[str]], catalog: Catalog) -> bool:
+    """Whether `carried` divides what `need` asks for."""
+
+    def meets(side: Side) -> bool:
+        fed = any(catalog.is_a(name, side[0]) for name in carried)
+        return not fed or bool(side[1] & _carried(side[0], carried, catalog))
+
+    return all(any(all(map(meets, way)) for way in ways) for ways in need)

@@ -1,0 +1,157 @@
+"""Contexts whose partitions are known beforehand: categories and hash buckets, which are dealt out among the tasks.
+
+An event goes to the tasks that have partitions of its. Which these are Spark works out: conditions of categories as
+expressions of its own, hashes with the function that the engine has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+from cepbook.engine.contexts.hashing import bucket, hasher
+from cepbook.lang import contexts, expr, plan
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.reads import types_read
+from cepbook.spark.division import owned_stores, refused_in_partitions
+from cepbook.spark.native import as_column, is_expressible
+from cepbook.spark.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_HASHED = frozenset({"consistent_hash_crc32", "hash_code"})
+_FIXED = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})  # whose hashes depend on no form
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The outermost level `spec` of the context `context`, whose partitions are dealt out."""
+
+    context: str
+    spec: contexts.Category | contexts.Hash
+    inputs: tuple[tuple[str, int], ...] = ()  # of hashes: which of its streams an input type is of
+
+    @property
+    def reason(self) -> str:
+        """What divides the tasks, in words."""
+        what = "categories" if isinstance(self.spec, contexts.Category) else "hash buckets"
+        return f"the {what} of the context {self.context} are divided among the tasks"
+
+
+def parts_of(line: Pipeline, catalog: Catalog, ticks: bool) -> Parts | str | None:
+    """The partitions by which the tasks of `line` can be divided, why they cannot, or None without such a context."""
+    trees = [c for c in line.contexts if isinstance(c, plan.CreateContextTreeStatement)]
+    level = _outermost(trees[0]) if len(trees) == len(line.contexts) == 1 else None
+    if level is None:
+        return None
+    context = trees[0]
+    name = context.context.name
+    read = [level.event_type] if isinstance(level, contexts.Category) else [s.event_type for s in level.streams]
+    created = [s for s in line.stores if isinstance(s, plan.CreateWindowStatement)]
+    for statement in (*line.readers, *created):
+        if statement.context != name:
+            return f"{statement.name}, which belongs to it, does not run in the context {name}"
+        if isinstance(statement, plan.CycleStatement) or statement.drop:
+            return f"{statement.name} sees the events of all partitions"
+        refusal = refused_in_partitions(statement, context, read, line, catalog)
+        if refusal is not None:
+            return refusal
+    own = owned_stores(line, catalog)
+    inserted = {i.target for reader in line.readers for i in reader.inserts} - own
+    if any(catalog.is_a(target, each) for target in inserted for each in types_read((line.readers, context))):
+        return f"what it inserts is divided by the context {name} only as it comes"
+    if isinstance(level, contexts.Category):
+        conditions = [level.filter, *(condition for _, condition in level.categories)]
+        if not all(e is None or is_expressible(e) for e in conditions):
+            return f"the categories of the context {name} have conditions that Spark does not express itself"
+        return Parts(name, level)
+    for stream in level.streams:
+        whole = all(isinstance(a, expr.Prop) and a.type.name in _FIXED for a in stream.args)
+        if stream.function not in _HASHED or not whole:
+            return f"the hashes of the context {name} are not of properties by a built-in function"
+    if level.preallocate and ticks:
+        return f"all partitions of the context {name} live from the beginning (preallocate)"
+    inputs = []
+    for each in line.inputs:
+        of = [i for i, stream in enumerate(level.streams) if catalog.is_a(each, stream.event_type)]
+        if len(of) > 1:
+            return f"events of {each} are hashed in several ways"
+        inputs += [(each, i) for i in of]
+    return Parts(name, level, tuple(inputs))
+
+
+def _outermost(context: plan.CreateContextTreeStatement) -> contexts.Category | contexts.Hash | None:
+    spec = context.spec
+    first = spec.levels[0][1] if isinstance(spec, contexts.Nested) else spec
+    return first if isinstance(first, contexts.Category | contexts.Hash) else None
+
+
+def shared(module: plan.ModulePlan, parts: Parts, task: int, tasks: int) -> plan.ModulePlan:
+    """`module` as task number `task` of `tasks` runs it: of categories the context has those of the task only."""
+    if not isinstance(parts.spec, contexts.Category):
+        return module
+
+    def own(spec: Any) -> Any:
+        if isinstance(spec, contexts.Nested):
+            (name, first), *rest = spec.levels
+            return replace(spec, levels=((name, own(first)), *rest))
+        return replace(spec, categories=spec.categories[task::tasks])
+
+    statements = tuple(
+        replace(s, spec=own(s.spec))
+        if isinstance(s, plan.CreateContextTreeStatement) and s.context.name == parts.context
+        else s
+        for s in module.statements
+    )
+    return replace(module, statements=statements)
+
+
+def buckets(parts: Parts, name: str, columns: Sequence[Sequence[Any]]) -> list[int]:
+    """The hash buckets of events of the input type `name`, from the columns of what is hashed."""
+    assert isinstance(parts.spec, contexts.Hash)
+    stream = parts.spec.streams[dict(parts.inputs)[name]]
+    of = hasher(stream.function, [a.type for a in stream.args])
+    return [bucket(of(values), parts.spec.granularity) for values in zip(*columns, strict=True)]
+
+
+def hashed(parts: Parts, name: str) -> tuple[str, ...]:
+    """The properties of an input type that are hashed."""
+    assert isinstance(parts.spec, contexts.Hash)
+    stream = parts.spec.streams[dict(parts.inputs)[name]]
+    return tuple(a.name for a in stream.args if isinstance(a, expr.Prop))
+
+
+def tasks_of(parts: Parts, inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]], tasks: int) -> Column:
+    """For Spark: the tasks that get an event, an array."""
+    from pyspark.sql import functions as F
+
+    from cepbook.spark.names import TAG
+
+    found: Any = F.array().cast("array<int>")
+    for tag, name, properties, columns in inputs:
+        place = dict(zip(properties, columns, strict=True))
+        if isinstance(parts.spec, contexts.Category):
+            parts_ = parts.spec.categories
+            own: list[Any] = []
+            for task in range(min(tasks, len(parts_))):
+                conditions = [
+                    as_column(condition, lambda p, of=place: F.col(of[p])) for _, condition in parts_[task::tasks]
+                ]  # type: ignore[misc]
+                own.append(F.when(reduce(or_, (F.coalesce(c, F.lit(False)) for c in conditions)), F.lit(task)))
+            chosen: Any = F.array_compact(F.array(*own))
+        else:
+            of = partial(_hashed_arrays, parts, name)
+            number = F.arrow_udf(of, "int")(*(F.col(place[p]) for p in hashed(parts, name)))
+            chosen = F.array(F.pmod(number, F.lit(tasks)).cast("int"))
+        found = F.when(F.col(TAG) == tag, chosen).otherwise(found)
+    return found
+
+
+def _hashed_arrays(parts: Parts, name: str, *columns: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(buckets(parts, name, [column.to_pylist() for column in columns]), pa.int32())

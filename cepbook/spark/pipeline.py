@@ -1,0 +1,184 @@
+"""A statement with everything that feeds it: what has to run together, and what it reads of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cepbook.engine.rows.lowering import lowered
+from cepbook.lang import expr, plan
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
+from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
+from cepbook.lang.windows import WINDOWS
+
+KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
+Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
+Query = plan.SelectStatement | plan.CycleStatement  # what has rows of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One statement with everything that feeds it, in deployment order.
+
+    `triggers` assign variables that any of the statements reads, or insert or change what it reads. `inputs` are the
+    event types of frames that they read, directly or through contexts. `variables` are those of the contexts, `stores`
+    what creates the named windows and tables that any of them reads or changes.
+    """
+
+    target: str
+    selects: tuple[Query, ...]
+    contexts: tuple[Context, ...]
+    inputs: tuple[str, ...]
+    triggers: tuple[plan.Reader, ...] = ()
+    variables: tuple[plan.CreateVariableStatement, ...] = ()
+    stores: tuple[plan.StatementPlan, ...] = ()
+
+    @property
+    def readers(self) -> tuple[plan.Reader, ...]:
+        """The statements that read streams."""
+        return (*self.triggers, *self.selects)
+
+
+def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
+    """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
+
+    and so on, and their contexts.
+    """
+    selects = {s.name: s for s in statements if isinstance(s, Query)}
+    triggers = {s.name: s for s in statements if isinstance(s, plan.Reader) and s.name not in selects}
+    declared = {s.context.name: s for s in statements if isinstance(s, Context)}
+    needed = {target}
+    readers: list[plan.Reader] = [*selects.values(), *triggers.values()]
+    waiting: list[plan.Reader] = [selects[target]]
+    changed = {reader.name: stores_changed(reader, catalog) for reader in readers}
+    while waiting:
+        reader = waiting.pop()
+        context, touched = declared.get(reader.context or ""), stores_in(reader) | changed[reader.name]
+        for other in readers:
+            if other.name in needed:
+                continue
+            if touched & changed[other.name] or _feeds(other, reader, context, catalog):
+                needed.add(other.name)
+                waiting.append(other)
+    if any(s.drop for s in readers):  # such a statement decides what others see
+        needed = {*selects, *triggers}
+    chosen = tuple(s for s in selects.values() if s.name in needed)
+    triggering = tuple(s for s in triggers.values() if s.name in needed)
+    reading = [s for s in readers if s.name in needed]
+    wanted_contexts = {s.context for s in reading}
+    contexts = tuple(c for name, c in declared.items() if name in wanted_contexts)
+    read = set(types_read((*reading, *contexts)))
+    inputs = tuple(t for t in given if any(catalog.is_a(t, r) for r in read))
+    created = [s for s in statements if isinstance(s, plan.CreateVariableStatement)]
+    own = tuple(s for s in created if s.context is not None and s.context in wanted_contexts)
+    touched = set[str]().union(*(stores_in(s) | changed[s.name] for s in reading))
+    stores = tuple(s for s in statements if store_of(s) in touched)
+    return Pipeline(target, chosen, contexts, inputs, triggering, own, stores)
+
+
+def store_of(statement: plan.StatementPlan) -> str | None:
+    """The store that a statement creates, or makes an index of."""
+    if isinstance(statement, plan.CreateWindowStatement | plan.CreateTableStatement):
+        return statement.store.name
+    return statement.index.store if isinstance(statement, plan.CreateIndexStatement) else None
+
+
+def _feeds(other: plan.Reader, reader: plan.Reader, context: Context | None, catalog: Catalog) -> bool:
+    """Whether `reader`, or its context, reads what `other` inserts or assigns."""
+    read = set(types_read((reader, context)))
+    changed = {other.source.event_type} if isinstance(other, plan.UpdateStatement) else set[str]()
+    if any(catalog.is_a(t, c) and catalog.is_a(t, name) for c in changed for t in catalog.event_types for name in read):
+        return True
+    if any(catalog.is_a(insert.target, name) for insert in other.inserts for name in read):
+        return True
+    return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions((reader, context)))
+
+
+def is_timed(statement: plan.Reader) -> bool:
+    """Whether times alone may make a statement deliver events, or forget some that anybody could miss."""
+    if isinstance(statement, plan.CycleStatement):
+        return True
+    if any(map(_follows_clock, (_pattern_of(source) for source in sources_of(statement)))):
+        return True
+    if not isinstance(statement, plan.SelectStatement):
+        return False
+    recognize = recognize_of(statement.root)
+    held = recognize is not None and recognize.interval is not None
+    output = statement.output
+    paced = output is not None and (output.kind not in (None, "events") or isinstance(output.after, expr.Period))
+    within = [w for each in statement.subqueries for w in _windows_of(each.root)]
+    asked = any(WINDOWS[w.name].timed and not WINDOWS[w.name].sweeps for w in within)
+    follows = any(isinstance(e, expr.Variable) for e in expressions(tuple(w.args for w in statement.windows)))
+    timed = any(WINDOWS[w.name].timed for w in statement.windows)
+    if timed and type(statement) is plan.SelectStatement and not statement.subqueries:
+        timed = not lowered(statement).lazy  # what leaves a lazy window is seen by nobody
+    return held or paced or asked or follows or timed
+
+
+def _pattern_of(source: plan.Source) -> Pattern | None:
+    return source.pattern if isinstance(source.pattern, Pattern) else None
+
+
+def _follows_clock(pattern: Pattern | None) -> bool:
+    """Whether a pattern waits for points in time, or gives up at some."""
+    nodes = [] if pattern is None else walk(pattern.root)
+    timers = any(isinstance(node, Interval | At | Schedule | Within) for node in nodes)
+    return timers or any(isinstance(node, Every) and node.expiry is not None for node in nodes)
+
+
+def _windows_of(root: plan.Projection) -> list[plan.WindowSpec]:
+    return [w for node in plan.chain(root) if isinstance(node, plan.Windowed) for w in node.windows]
+
+
+def recognize_of(root: plan.Projection) -> plan.Recognize | None:
+    """Its match_recognize."""
+    return next((node for node in plan.chain(root) if isinstance(node, plan.Recognize)), None)
+
+
+def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """For each input type the properties that the pipeline can see, in declaration order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in line.inputs:
+        declared = catalog.event_types[name].properties
+        seen: set[str] = set()
+        for statement in line.readers:
+            if any(catalog.is_a(name, read) for read in types_read(statement)):
+                seen |= set(declared) if _sees_all(statement) else _props(statement)
+        for context in line.contexts:
+            if isinstance(context, plan.CreateContextTreeStatement):
+                if any(catalog.is_a(name, read) for read in types_read(context)):
+                    seen |= set(declared)  # its properties hold the events
+                continue
+            for stream in context.spec.streams:
+                if catalog.is_a(name, stream.event_type):
+                    seen |= _props(stream)
+        found[name] = tuple(p for p in declared if p in seen)
+    return found
+
+
+def sources_of(statement: plan.Reader) -> tuple[plan.Source, ...]:
+    """What a statement reads, in the order of the from-clause."""
+    return statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
+
+
+def _sees_all(statement: plan.Reader) -> bool:
+    if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
+        return True
+    sources = statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
+    if any(source.pattern is not None for source in sources):  # tags hold the events
+        return True
+    roots = [each.root for each in statement.subqueries]
+    if isinstance(statement, plan.SelectStatement):
+        roots.append(statement.root)
+    if any(root.wildcard or recognize_of(root) is not None for root in roots):  # a match has whole rows
+        return True
+    if any(source.contained for source in sources_of(statement)):  # they are in the properties of the event
+        return True
+    if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
+        return True
+    return any(isinstance(e, expr.EventOf | expr.WindowValue) for e in expressions(statement))
+
+
+def _props(node: plan.PlanNode) -> set[str]:
+    return {e.name for e in expressions(node) if isinstance(e, expr.Prop)}

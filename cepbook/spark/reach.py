@@ -1,0 +1,219 @@
+"""How far back the state of a statement goes: what it forgets can be cut into slices of time.
+
+A task may begin anywhere if it is given the events before on which its state depends then. Statements have a reach
+where that is bounded: by time windows, whole batches on a fixed grid, the last events of a stream, patterns every part
+of which ends in time. It is a number of steps, each of which goes back from a time at which all must be right: to the
+last stop of the clock before it and a period further (what expires does so at the first stop when it is due), or over
+a number of events. What counts from the beginning, and sums of floating point numbers (whose last digits depend on all
+that came and went before), have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from cepbook.lang import expr, patterns, plan
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.reads import expressions, types_read
+from cepbook.spark.division import aggregation_of, begun_by_every
+from cepbook.spark.native import is_expressible
+from cepbook.spark.pipeline import Pipeline, recognize_of
+
+_OF_CONTENTS = frozenset({"count", "min", "max", "first", "last", "window", "sorted", "minby", "maxby"})
+_SUMS = frozenset({"sum", "total", "avg"})
+_WHOLE = frozenset({"byte", "short", "int", "long"})
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """Back over the last `count` events of a type that pass `filter`."""
+
+    event_type: str
+    count: int
+    filter: expr.Expr | None
+
+
+Move = float | Last  # a period in ms
+Step = tuple[Move, ...]  # as far as the move that goes furthest
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The steps back, one after the other."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def reason(self) -> str:
+        """How far it is, in words."""
+        moves = [move for step in self.steps for move in step]
+        time = sum(max((m for m in step if not isinstance(m, Last)), default=0) for step in self.steps)
+        events = max((m.count for m in moves if isinstance(m, Last)), default=0)
+        parts = [f"{time / 1000:g} s"] if time else []
+        parts += [f"{events} event{'s' if events > 1 else ''}"] if events else []
+        return f"its state reaches back {' and '.join(parts)}: each slice of time begins that much earlier"
+
+
+class _Unbounded(Exception):
+    """Why a statement has no reach."""
+
+
+def reach_of(line: Pipeline, catalog: Catalog) -> Reach | str | None:
+    """The reach of a statement with all that feeds it; else why it has none, or None where other reasons say more."""
+    if line.contexts or line.stores or line.triggers:
+        return None
+    selects = [s for s in line.selects if type(s) is plan.SelectStatement]
+    if len(selects) != len(line.selects):
+        return None
+    try:
+        steps = _of_statement(line.target, selects, (), catalog)
+    except _Unbounded as found:
+        return str(found) or None
+    return Reach(steps) if steps else None
+
+
+def _of_statement(
+    name: str, selects: Sequence[plan.SelectStatement], before: tuple[str, ...], catalog: Catalog
+) -> tuple[Step, ...]:
+    """The steps of the statement `name` with those of what feeds it, which `before` do."""
+    if name in before:
+        raise _Unbounded("its own rows come back to it")
+    statement = next(s for s in selects if s.name == name)
+    read = set(types_read(statement))
+    feeders = [s for s in selects if s.insert is not None and any(catalog.is_a(s.insert.target, r) for r in read)]
+    own = _own_steps(statement, fed=bool(feeders))
+    return own + together([_of_statement(s.name, selects, (*before, name), catalog) for s in feeders])
+
+
+def together(all_steps: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
+    """Steps that go as far as any of several."""
+    found = []
+    for each in zip_longest(*all_steps, fillvalue=()):
+        found.append(tuple(dict.fromkeys(move for step in each for move in step)))
+    return tuple(found)
+
+
+def _own_steps(statement: plan.SelectStatement, fed: bool) -> tuple[Step, ...]:
+    if statement.drop or statement.lots or statement.into or statement.context is not None or statement.output:
+        raise _Unbounded
+    if statement.derived is not None or recognize_of(statement.root) is not None or statement.iterable_unbound:
+        raise _Unbounded
+    if any(isinstance(e, expr.Variable | expr.TableRead) for e in expressions(statement)):
+        raise _Unbounded
+    aggregation = aggregation_of(statement)
+    if aggregation is not None:
+        if aggregation.reclaim is not None:
+            raise _Unbounded
+        _check_calls(aggregation.calls)
+    chains = [(chain, True) for chain in plan.streams(statement.root)]
+    one_sided = set()
+    if statement.join is not None:
+        one_sided = {i for i, each in enumerate(statement.join.inputs) if each.unidirectional}
+    found = []
+    for number, (stream, _) in enumerate(chains):
+        alone = statement.join is None and aggregation is None
+        found.append(_of_stream(stream, free=alone or number in one_sided, fed=fed))
+    for subquery in statement.subqueries:
+        nodes = list(plan.chain(subquery.root))
+        if any(isinstance(n, plan.Derived | plan.Recognize) for n in nodes):
+            raise _Unbounded
+        for node in nodes:
+            if isinstance(node, plan.Aggregation):
+                _check_calls(node.calls)
+        inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.Source))
+        found.append(_of_stream(inner, free=False, fed=fed))
+    counts = [e.index for e in expressions(statement.root) if isinstance(e, expr.Prior)]
+    if counts:
+        if statement.join is not None or statement.subqueries or fed:
+            raise _Unbounded
+        found.append(((_last(statement.source, max(counts) + 1),),))
+    return together(found)
+
+
+def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
+    for call in calls:
+        if call.name in _SUMS and not call.ever:
+            if call.args[0].type.name not in _WHOLE:
+                raise _Unbounded(f"the last digits of {call.name} depend on all the numbers that came and went before")
+        elif call.name not in _OF_CONTENTS or call.ever:
+            raise _Unbounded
+
+
+def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ...]:
+    """The steps of the events that a stream holds; unless `free` they must leave again."""
+    nodes = list(plan.chain(stream))
+    source = nodes[-1]
+    assert isinstance(source, plan.Source)
+    if source.nothing or source.store is not None or source.contained or source.lot:
+        raise _Unbounded
+    below = () if source.pattern is None else _of_pattern(source.pattern)
+    stages = [n for n in nodes if isinstance(n, plan.Windowed)]
+    windows = [w for stage in stages for w in stage.windows]
+    if windows and windows[0].name == "groupwin" and windows[0].reclaim is None:
+        windows = windows[1:]
+        if windows and windows[0].name == "length":
+            raise _Unbounded  # the last events of each group may be long ago
+    if not windows:
+        if not free:
+            raise _Unbounded
+        return below
+    if len(windows) > 1 or len(stages) > 1:
+        raise _Unbounded
+    (window,) = windows
+    if window.name == "time":
+        return ((_ms(window.args[0]),), *below)
+    if window.name == "time_batch" and len(window.args) == 2 and not window.options:
+        if not isinstance(window.args[1], expr.Const):
+            raise _Unbounded
+        period = _ms(window.args[0])
+        return ((period,), (period,), *below)  # the batch that is collected, and the one before it
+    if window.name == "length" and isinstance(window.args[0], expr.Const) and source.pattern is None and not fed:
+        size = window.args[0].value
+        assert isinstance(size, int)
+        return ((_last(source, size),),)
+    raise _Unbounded
+
+
+def _last(source: plan.Source, count: int) -> Last:
+    if source.pattern is not None or (source.filter is not None and not is_expressible(source.filter)):
+        raise _Unbounded("its filter is not one that Spark expresses itself, so that events cannot be counted")
+    return Last(source.event_type, count, source.filter)
+
+
+def _ms(period: expr.Expr) -> float:
+    """The length of a period that is always the same."""
+    millis = period.millis if isinstance(period, expr.Period) and period.months is None else None
+    if isinstance(millis, expr.Const) and isinstance(millis.value, int | float):
+        return float(millis.value)
+    raise _Unbounded
+
+
+def _of_pattern(pattern: patterns.Pattern) -> tuple[Step, ...]:
+    """Of ``every a=A -> …`` where all that follows ends by itself in time."""
+    first, rest = begun_by_every(pattern)
+    if first is None or pattern.suppress_overlapping or pattern.discard_partials:
+        raise _Unbounded
+    found: tuple[Step, ...] = ()
+    for each in rest:
+        found = _life(each) + found
+    return found
+
+
+def _life(node: patterns.PatternNode) -> tuple[Step, ...]:
+    """The steps from the end of a sub-expression back to its start; what does not surely end has none."""
+    match node:
+        case patterns.Within() if node.count is None:
+            return ((_ms(node.period),),)
+        case patterns.Interval():
+            return ((_ms(node.period),),)
+        case patterns.FollowedBy() if all(m is None for m in node.maxima):
+            return tuple(step for each in reversed(node.operands) for step in _life(each))
+        case patterns.Logical():
+            ending = [each for each in node.operands if not isinstance(each, patterns.Not)]
+            if len(ending) == len(node.operands) or (node.op == "and" and ending):
+                return together([_life(each) for each in ending])
+        case patterns.While():
+            return _life(node.operand)
+    raise _Unbounded("it has no `timer:within` that ends what it began")
