@@ -42,6 +42,12 @@ class Holding(Protocol):
         """It failed."""
 
 
+class Host(Protocol):
+    """What has the types that are known now: the runtime."""
+
+    catalog: Catalog
+
+
 class StoreLooker:
     """A subquery over a store, in all states of its statement: in each partition of one context its own rows."""
 
@@ -108,7 +114,7 @@ class Inner:
         self,
         plan: p.StatementPlan,
         programs: Sequence[Program],
-        catalog: Catalog,
+        host: Host,
         failed: Callable[[Exception], None],
         *,
         ahead: bool,
@@ -120,7 +126,7 @@ class Inner:
         self._lookers: list[StoreLooker] = []
         self._places = range(FIRST_SUBQUERY, FIRST_SUBQUERY + len(programs))
         self._failed = failed
-        self._catalog = catalog
+        self._host = host
         filters = _in_filters(plan)
         self._early: list[tuple[int, Program]] = []
         self._late: list[tuple[int, Program]] = []
@@ -176,7 +182,7 @@ class Inner:
         return bool(self._for(type_name, self._early) or self._for(type_name, self._late))
 
     def _for(self, type_name: str, among: Iterable[tuple[int, Program]]) -> list[tuple[int, Program]]:
-        is_a = self._catalog.is_a
+        is_a = self._host.catalog.is_a  # which another deployment replaces
         return [(n, each) for n, each in among if any(is_a(type_name, read) for read in each.steps.event_types)]
 
     def reading(self, type_name: str, main: Reading | None) -> Reading | None:

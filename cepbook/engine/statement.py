@@ -90,7 +90,7 @@ class Statement(Storing):
         program.namespace.update(recognize_limit=runtime.config.recognize_limit)
         program.namespace.pop("stopped", None)
         ahead = runtime.config.self_subselect_preeval
-        self.inner = Inner(plan, program.subqueries, runtime.catalog, self.failed, ahead=ahead)
+        self.inner = Inner(plan, program.subqueries, runtime, self.failed, ahead=ahead)
 
     def _matching_of(self, number: int, place: int) -> Matching:
         """The matchers of the pattern that is input `number`, the one of `place` among the patterns."""

@@ -240,6 +240,7 @@ _ROWS = (
         "keeps the first `size` events",
         "select * from Tick#firstlength(2)",
         leaves="never",
+        per_group=True,
     ),
     WindowRow(
         "firsttime",
@@ -261,6 +262,7 @@ _ROWS = (
         "select * from Tick#firstevent",
         leaves="never",
         unordered=True,
+        per_group=True,
     ),
     WindowRow(
         "firstunique",
@@ -272,6 +274,7 @@ _ROWS = (
         leaves="never",
         operands=1,
         unordered=True,
+        per_group=True,
     ),
     WindowRow(
         "ext_timed",
@@ -282,6 +285,7 @@ _ROWS = (
         "select * from Tick#ext_timed(ts, 10 sec)",
         leaves="in order",
         operands=1,
+        per_group=True,
     ),
     WindowRow(
         "ext_timed_batch",
@@ -292,6 +296,7 @@ _ROWS = (
         "select * from Tick#ext_timed_batch(ts, 10 sec)",
         leaves="in order",
         operands=1,
+        per_group=True,
     ),
     WindowRow(
         "time_length_batch",
@@ -349,6 +354,7 @@ _ROWS = (
         leaves="anyhow",
         operands=1,
         by_ordinal=True,
+        per_group=True,
     ),
     WindowRow(
         "rank",
@@ -360,6 +366,7 @@ _ROWS = (
         leaves="anyhow",
         operands=2,
         by_ordinal=True,
+        per_group=True,
     ),
     WindowRow(
         "expr",

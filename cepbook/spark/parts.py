@@ -6,11 +6,11 @@ expressions of its own, hashes with the function that the engine has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cepbook.engine.contexts.hashing import bucket, hasher
 from cepbook.lang import contexts, expr, plan
@@ -65,6 +65,8 @@ def parts_of(line: Pipeline, catalog: Catalog, ticks: bool) -> Parts | str | Non
     if any(catalog.is_a(target, each) for target in inserted for each in types_read((line.readers, context))):
         return f"what it inserts is divided by the context {name} only as it comes"
     if isinstance(level, contexts.Category):
+        if line.stores:
+            return f"what one category of the context {name} inserts is in all those that it belongs to"
         conditions = [level.filter, *(condition for _, condition in level.categories)]
         if not all(e is None or is_expressible(e) for e in conditions):
             return f"the categories of the context {name} have conditions that Spark does not express itself"
@@ -128,6 +130,7 @@ def hashed(parts: Parts, name: str) -> tuple[str, ...]:
 def tasks_of(parts: Parts, inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]], tasks: int) -> Column:
     """For Spark: the tasks that get an event, an array."""
     from pyspark.sql import functions as F
+    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
     from cepbook.spark.names import TAG
 
@@ -135,23 +138,33 @@ def tasks_of(parts: Parts, inputs: Sequence[tuple[int, str, tuple[str, ...], tup
     for tag, name, properties, columns in inputs:
         place = dict(zip(properties, columns, strict=True))
         if isinstance(parts.spec, contexts.Category):
-            parts_ = parts.spec.categories
-            own: list[Any] = []
-            for task in range(min(tasks, len(parts_))):
-                conditions = [
-                    as_column(condition, lambda p, of=place: F.col(of[p])) for _, condition in parts_[task::tasks]
-                ]  # type: ignore[misc]
-                own.append(F.when(reduce(or_, (F.coalesce(c, F.lit(False)) for c in conditions)), F.lit(task)))
-            chosen: Any = F.array_compact(F.array(*own))
+            chosen = _of_categories(parts.spec, place, tasks)
         else:
-            of = partial(_hashed_arrays, parts, name)
-            number = F.arrow_udf(of, "int")(*(F.col(place[p]) for p in hashed(parts, name)))
-            chosen = F.array(F.pmod(number, F.lit(tasks)).cast("int"))
+            number: Any = arrow_udf(_hashing(parts, name), "int", ArrowUDFType.SCALAR)
+            hash_ = number(*(F.col(place[p]) for p in hashed(parts, name)))
+            chosen = F.array(F.pmod(hash_, F.lit(tasks)).cast("int"))
         found = F.when(F.col(TAG) == tag, chosen).otherwise(found)
-    return found
+    return cast("Column", found)
 
 
-def _hashed_arrays(parts: Parts, name: str, *columns: Any) -> Any:
-    import pyarrow as pa
+def _of_categories(spec: contexts.Category, place: Mapping[str, str], tasks: int) -> Column:
+    from pyspark.sql import functions as F
 
-    return pa.array(buckets(parts, name, [column.to_pylist() for column in columns]), pa.int32())
+    def of(name: str) -> Column:
+        return F.col(place[name])
+
+    own = []
+    for task in range(min(tasks, len(spec.categories))):
+        conditions = [as_column(condition, of) for _, condition in spec.categories[task::tasks]]
+        any_: Any = reduce(or_, (F.coalesce(each, F.lit(False)) for each in conditions))
+        own.append(F.when(any_, F.lit(task)))
+    return F.array_compact(F.array(*own))
+
+
+def _hashing(parts: Parts, name: str) -> Callable[..., Any]:
+    def number(*columns: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.array(buckets(parts, name, [column.to_pylist() for column in columns]), pa.int32())
+
+    return number

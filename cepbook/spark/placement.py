@@ -10,12 +10,14 @@ conservative: what is not known to be the same runs in order, with the reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
-from cepbook.spark.division import ANYWHERE, common_keys, need_of, need_of_store
+from cepbook.spark.carried import ANYWHERE, Need, common_keys
+from cepbook.spark.division import need_of, need_of_store
 from cepbook.spark.native import is_native
 from cepbook.spark.parts import Parts, parts_of
 from cepbook.spark.pipeline import Pipeline, is_timed, store_of
@@ -69,7 +71,7 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
             shown = ", ".join(f"{t}.{'+'.join(props)}" for t, props in keys)
             clock = "; every task follows the clock of the whole stream" if ticks else ""
             return Placement("by key", keys, ticks, f"all state is divided by {shown}{clock}")
-    parts = parts_of(line, catalog, ticks)
+    parts = parts_of(line, catalog, any(map(is_timed, statements)))
     if isinstance(parts, Parts):
         return Placement("by key", (), ticks, parts.reason, parts=parts)
     reach = reach_of(line, catalog)
@@ -78,7 +80,9 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     return _ordered(line, needs, ticks, parts, reach)
 
 
-def _ordered(line: Pipeline, needs: dict[str, object], ticks: bool, parts: str | None, reach: str | None) -> Placement:
+def _ordered(
+    line: Pipeline, needs: Mapping[str, Need | str], ticks: bool, parts: str | None, reach: str | None
+) -> Placement:
     """In one task, with what forbids to divide it."""
     refused = [(name, reason) for name, reason in needs.items() if isinstance(reason, str)]
     together = any(isinstance(s, plan.CycleStatement) or s.lots for s in line.selects)  # which have no contexts

@@ -17,7 +17,8 @@ from itertools import zip_longest
 from cepbook.lang import expr, patterns, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, types_read
-from cepbook.spark.division import aggregation_of, begun_by_every
+from cepbook.spark.carried import aggregation_of
+from cepbook.spark.division import begun_by_every
 from cepbook.spark.native import is_expressible
 from cepbook.spark.pipeline import Pipeline, recognize_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -129,12 +129,14 @@ def _is_counted(
     found: Any = F.lit(False)
     for tag, name, properties, columns in inputs:
         if catalog.is_a(name, wanted.event_type):
-            place: Mapping[str, str] = dict(zip(properties, columns, strict=True))
-            passes: Any = F.lit(True)
-            if wanted.filter is not None:
-                passes = F.coalesce(as_column(wanted.filter, lambda p, of=place: F.col(of[p])), F.lit(False))  # type: ignore[misc]
-            found = found | ((F.col(TAG) == tag) & passes)
-    return found
+            found = found | ((F.col(TAG) == tag) & _passes(wanted, dict(zip(properties, columns, strict=True))))
+    return cast("Column", found)
+
+
+def _passes(wanted: Last, place: Mapping[str, str]) -> Column:
+    if wanted.filter is None:
+        return F.lit(True)
+    return F.coalesce(as_column(wanted.filter, lambda p: F.col(place[p])), F.lit(False))
 
 
 def tasks_of(slices: Sequence[Slice]) -> Column:

@@ -24,13 +24,13 @@ def test_replays_send_its_component_event_by_event() -> None:
     assert runtime.batch(["E"]).merged["big"] == "`split` splits its stream into several"
 
 
-def test_spark_runs_what_it_feeds_in_order() -> None:
+def test_spark_runs_what_it_feeds_with_it() -> None:
     runtime = Runtime()
     plan = runtime.deploy(EPL).plan
     line = pipeline("big", plan.statements, runtime.catalog, ["E"])
     assert [s.name for s in line.triggers] == ["split"]
     found = place(line, runtime.catalog)
-    assert (found.path, found.reason) == ("ordered", "it reads what split inserts or changes event by event")
+    assert (found.path, found.reason) == ("row by row", "no state that can be seen: every event is judged by itself")
 
 
 def test_plan_and_steps_show_the_branches() -> None:

@@ -34,7 +34,7 @@ def test_what_coverage_plan_and_steps_say() -> None:
     assert runtime.batch(["E"]).merged["q"] == "`u` changes events before others see them"
     line = pipeline("q", deployment.plan.statements, runtime.catalog, ["E"])
     found = place(line, runtime.catalog)
-    assert (found.path, found.reason) == ("ordered", "it reads what u inserts or changes event by event")
+    assert (found.path, found.reason) == ("row by row", "no state that can be seen: every event is judged by itself")
     shown = show_plan(deployment.plan)
     assert "update statement `u` (of E)\n  where k is not null\n  v = v + 1\n  priority 2" in shown
     steps = describe("u", runtime.statement("u").program)

@@ -22,6 +22,9 @@ create context PerPrice partition by price from Tick;
 create context PerPair partition by symbol and venue from Tick;
 create context Shared partition by symbol from Tick, symbol from Bid;
 create context Crossed partition by symbol and venue from Tick, account and symbol from Bid;
+create context Kinds group price * 2 > 5 as high, group price * 2 <= 5 as low from Tick;
+create context Events context S start Bid end after 3 sec, context K partition by symbol from Tick;
+create window W#keepall as Tick;
 """
 GIVEN = ("Tick", "Bid", "BigBid")
 
@@ -66,8 +69,18 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
     ("epl", "ticks", "reason"),
     [
         ("select count(*) from Tick", False, "one aggregate over the events of all keys"),
-        ("select symbol from Tick#length(3)", False, "the window length holds events of all keys"),
-        ("select irstream symbol from Tick#time(3)", True, "leave in one delivery, in order of arrival"),
+        ("select symbol from Tick#length_batch(3)", False, "the window length_batch holds events of all keys"),
+        ("select irstream symbol from Tick#time(3)#length(9)", True, "several data windows keep events together"),
+        ("select sum(price) from Tick#time(3)", True, "; the last digits of sum depend on all the numbers that came"),
+        ("select prior(1, price) from Tick(price * 2 > 3)", False, "; its filter is not one that Spark expresses itself"),
+        ("select a.price from pattern [every a=Tick -> b=Bid]", False, "in a key could be divided by it; it has no `timer:within`"),
+        ("select price from Tick output last every 3 sec", True, "its output clause follows the events and the clock"),
+        ("on Bid as b select w.price from W as w", False, "its condition does not look up rows of W by a key"),
+        ("insert into W select * from Tick; on Bid as b delete from W as w where w.price = b.price; select symbol, count(*) from W group by symbol", False, "stmt_2, which feeds it: its condition does not look up rows of W by a key"),
+        ("select (select count(*) from Bid#keepall) as n from Tick", False, "compared with a key of the outer events they could"),
+        ("context Kinds select count(*) from Tick", True, "conditions that Spark does not express itself"),
+        ("context Events select count(*) from Tick", True, "its outer level begins and ends with events of all keys"),
+        ("insert into Counts select count(*) as n from Tick; select n from Counts", False, "which feeds it: one aggregate"),
         ("select count(*) from Tick group by price", False, "no group-by key is a plain property"),
         ("select count(*) from Tick group by symbol || venue", False, "no group-by key is a plain property"),
         (
@@ -178,12 +191,17 @@ def test_other_joins_are_ordered(select: str) -> None:
     [
         ("context PerSymbol select (select max(price) from Bid#keepall) as top from Tick", "it reads Bid, which"),
         ("context PerSymbol select a.price from pattern [every a=Tick -> Bid]", "does not divide"),
-        ("create window W#keepall as Tick; insert into W select * from Tick; select symbol from W", "changes W"),
         (
-            "create table T(symbol string primary key, n count(*));"
-            "into table T select count(*) as n from Tick group by symbol; select T[symbol].n as n from Bid",
-            "it reads or changes T, which holds the rows of all keys",
+            "create table T(venue string primary key, n count(*));"
+            "into table T select count(*) as n from Tick group by venue; select T[symbol].n as n from Tick",
+            "it reads or changes T, which no property of all its events divides",
         ),
+        (
+            "create table T(n count(*)); into table T select count(*) as n from Tick; select T.n as n from Bid",
+            "it looks at rows of all keys of the table T",
+        ),
+        ("insert into W select * from Tick; select sum(price) from W", "one aggregate over the events of all keys"),
+        ("create variable int x; on Bid set x = 1; select x from Tick", "it reads variables that"),
     ],
 )
 def test_what_sees_the_rows_of_all_keys_is_ordered(epl: str, reason: str) -> None:
@@ -240,7 +258,7 @@ def test_output_clauses_run_in_order_and_may_assign_variables() -> None:
     )
 
 
-def test_patterns_and_spans_run_in_order_with_all_that_they_read() -> None:
+def test_patterns_and_spans_run_with_all_that_they_read() -> None:
     runtime = Runtime()
     runtime.deploy(SCHEMA)
     runtime.deploy(
@@ -264,13 +282,13 @@ def test_patterns_and_spans_run_in_order_with_all_that_they_read() -> None:
     assert found["spans"].inputs == ("Bid", "BigBid")
     assert properties_read(found["session"], runtime.catalog) == {"Tick": everything}
     placements = {name: place(line, runtime.catalog) for name, line in found.items()}
-    assert {p.path for p in placements.values()} == {"ordered"}
+    assert [p.path for p in placements.values()] == ["by key", "ordered", "ordered", "by key"]
     assert [p.ticks for p in placements.values()] == [False, True, True, True]
     assert [p.reason for p in placements.values()] == [
-        "its pattern follows the events and the clock of the whole stream",
+        "all state is divided by Tick.symbol, Bid.symbol, BigBid.symbol",
         "the partitions of the context Span begin and end with the whole stream",
         "it has a row for each context partition, in order of their beginning",
-        "the partitions of the context Session begin and end with the whole stream",
+        "all state is divided by Tick.symbol; every task follows the clock of the whole stream",
     ]
 
 

@@ -21,32 +21,70 @@ SCHEMA = """
 create schema Tick(ts long, symbol string, price double); create schema Quote(ts long, symbol string, bid double);
 create context PerSymbol partition by symbol from Tick, symbol from Quote;
 create context Busy start Tick(price > 5) end after 10 sec;
+create context Sessions partition by symbol from Tick terminated after 10 sec;
+create context Rushes context S partition by symbol from Tick, context B start Tick(price > 5) end after 10 sec;
+create context Kinds group price < 5 as cheap, group price between 3 and 9 as middling, group price > 8 as dear from Tick;
+create context Shares coalesce by consistent_hash_crc32(symbol) from Tick granularity 16;
 create window Latest#unique(symbol) as Tick; insert into Latest select * from Tick;
+create table Sums(symbol string primary key, total sum(double));
+into table Sums select sum(price) as total from Tick group by symbol;
+create variable int limit_ = 3; on Quote(bid > 9) set limit_ = 4;
 """
 FORMS = (
     ("a filter, `and`, `or`, columns as they are", "select symbol, price from Tick(price > 5) where symbol != 'A'"),
     ("calculated columns, functions, `select *`", "select symbol, price * 2 as twice from Tick(price > 5)"),
     ("arrivals of a time window, no aggregate", "select symbol from Tick#time(5 sec)"),
+    ("split streams, `update istream`", "on Tick insert into Low select symbol where price < 5 insert into High select "
+     "symbol; select symbol from Low"),
     ("`group by` a property", "select symbol, sum(price) from Tick group by symbol"),
     ("`group by` over `time`", "select irstream symbol, avg(price) from Tick#time(5 sec) group by symbol"),
-    ("`groupwin` a property: `length`, `time`, …", "select symbol, price from Tick#groupwin(symbol)#length(3)"),
+    ("`groupwin` a property: `length`, `time`, `ext_timed`, …", "select symbol, price, prev(1, price) from "
+     "Tick#groupwin(symbol)#ext_timed(ts, 3 sec)"),
     ("`unique` by a property", "select irstream symbol from Tick#unique(symbol)"),
     ("joins by equal properties", "select price from Tick#keepall as t, Quote#keepall as q where t.symbol = q.symbol"),
+    ("subqueries by an equal property", "select (select max(bid) from Quote#keepall as q where q.symbol = t.symbol) as "
+     "top from Tick as t"),
+    ("named windows looked up by a key: joins, `on select`, `on merge`, …", "select price from Quote as q "
+     "unidirectional, Latest as l where q.symbol = l.symbol"),
+    ("tables with a primary key, looked up by it", "select Sums[symbol].total as total from Quote"),
+    ("patterns `every a=A -> …` whose events equal `a` in a key", "select a.price from pattern [every a=Tick -> "
+     "b=Quote(symbol = a.symbol)]"),
     ("`match_recognize` with `partition by`", "select * from Tick match_recognize (partition by symbol "
      "measures a.price as a pattern (a b) define b as b.price > a.price)"),
     ("in `partition by`: any window", "context PerSymbol select irstream count(*) from Tick#time_batch(4 sec)"),
     ("in `partition by`: patterns", "context PerSymbol select a.price from pattern [every a=Tick -> b=Quote]"),
     ("in `partition by`: output clauses", "context PerSymbol select count(*) from Tick output last every 2 sec"),
     ("in `partition by`: subqueries", "context PerSymbol select (select max(bid) from Quote#keepall) as top from Tick"),
-    ("aggregates of all events", "select count(*) from Tick"),
-    ("`length` and batches of all events", "select symbol from Tick#length(3)"),
+    ("in `partition by`: named windows, tables", "context PerSymbol create window Own#length(3) as Tick; context "
+     "PerSymbol insert into Own select * from Tick; context PerSymbol select sum(price) from Own"),
+    ("in `partition by … terminated`, `… initiated`", "context Sessions select count(*) from Tick"),
+    ("in nested contexts with a level `partition by`", "context Rushes select count(*) from Tick"),
+    ("in categories", "context Kinds select count(*) from Tick#length(9)"),
+    ("in hash buckets", "context Shares select count(*) from Tick#length(9)"),
     ("leaving rows of `time`", "select irstream symbol from Tick#time(5 sec)"),
-    ("patterns", "select a.price from pattern [every a=Tick -> b=Quote(symbol = a.symbol)]"),
+    ("counts, extremes, sums of whole numbers over `time`", "select irstream count(*), max(price) from Tick#time(5 sec)"),
+    ("`time_batch` with a reference point", "select count(*) from Tick#time_batch(5 sec, 0L)"),
+    ("`length` and `prior` of all events", "select irstream symbol, prior(1, price) from Tick(price > 2)#length(3)"),
+    ("joins and subqueries over `time`", "select price from Tick#time(2 sec) as t, Quote#time(2 sec) as q where "
+     "t.price > q.bid"),
+    ("patterns `every a=A -> …` that end in time", "select a.price from pattern [every a=Tick(price > 3) -> "
+     "(timer:interval(5 sec) and not Quote)]"),
+    ("aggregates of all events", "select count(*) from Tick"),
+    ("sums of floating point numbers over `time`", "select sum(price) from Tick#time(5 sec)"),
+    ("other windows of all events", "select symbol from Tick#length_batch(3)"),
+    ("other patterns", "select a.price from pattern [every (a=Tick -> b=Quote)]"),
     ("output clauses", "select symbol from Tick output every 5 events"),
     ("contexts of conditions", "context Busy select count(*) from Tick"),
-    ("named windows and tables", "select price from Quote as q unidirectional, Latest as l where q.symbol = l.symbol"),
+    ("named windows and tables as a whole", "select count(*) from Latest"),
+    ("variables that statements set", "select price from Tick where price > limit_"),
 )  # fmt: skip
-TASKS = {"native": "any", "row by row": "any", "by key": "as many as wanted", "ordered": "one"}
+TASKS = {
+    "native": "any",
+    "row by row": "any",
+    "by key": "as many as wanted",
+    "by time slice": "as many as pay",
+    "ordered": "one",
+}
 
 
 def coverage(epl: str, session: Any) -> tuple[Any, Any]:
@@ -54,9 +92,10 @@ def coverage(epl: str, session: Any) -> tuple[Any, Any]:
     runtime = Runtime()
     runtime.deploy(SCHEMA)
     name = runtime.deploy(epl).statements[-1].name
+    times = list(range(0, 400_000, 500))
     frames = {
-        "Tick": pd.DataFrame({"ts": [1, 2], "symbol": ["A", "B"], "price": [1.0, 2.0]}),
-        "Quote": pd.DataFrame({"ts": [1], "symbol": ["A"], "bid": [1.0]}),
+        "Tick": pd.DataFrame({"ts": times, "symbol": "A", "price": [float(time % 11) for time in times]}),
+        "Quote": pd.DataFrame({"ts": times, "symbol": "A", "bid": [float(time % 7) for time in times]}),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,7 +123,7 @@ def test_the_physical_plans_are_those_of_the_table(found: dict[str, tuple[Any, A
         tasks = job.output.rdd.getNumPartitions()
         if at.path in ("native", "row by row"):
             assert not exchanges, (form, plan)
-        elif at.path == "by key":
+        elif at.path in ("by key", "by time slice"):
             assert tasks == wanted > 1 and "SinglePartition" not in exchanges, (form, tasks, plan)
         else:
             assert tasks == 1 and exchanges[0] == "SinglePartition", (form, tasks, plan)

@@ -1,0 +1,238 @@
+"""What Spark's tasks deliver of a history that the kernel has had, without Spark: by the task's function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
+
+import pyarrow as pa
+
+from cepbook.errors import EventError
+from cepbook.lang import expr as x
+from cepbook.lang.contexts import Category
+from cepbook.lang.plan import CycleStatement, SelectStatement
+from cepbook.spark.execute import _program, _read_by_any, _shares
+from cepbook.spark.hosted import Program, Task
+from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.parts import buckets, hashed
+from cepbook.spark.pipeline import pipeline
+from cepbook.spark.placement import Placement, place
+from cepbook.spark.schema import shape_of, to_array
+from cepbook.spark.slices import Bucket, Slice, lasts, slices_at
+from cepbook.testing.engines import RowsEngine
+
+TASKS = 3
+WHOLE = Slice(None, None, None)
+
+
+class Recorded(RowsEngine):
+    """The engine of a case, with what it was given and what its statements delivered."""
+
+    def __init__(self, start: int, options: Mapping[str, Any]) -> None:
+        super().__init__(start, options)
+        self.start = start
+        self.events: list[tuple[str, int, dict[str, Any]]] = []
+        self.stops: list[int] = []
+        self.rows: dict[str, list[tuple[Any, ...]]] = {}
+        self.odd = ""  # why this is more than a history of events
+
+    def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
+        names = super().deploy(epl, deployment_id)
+        self._follow(names)
+        return names
+
+    def deploy_query(self, dialect: str, name: str, text: str) -> None:
+        before = set(self.runtime.statements)
+        super().deploy_query(dialect, name, text)
+        self._follow([each for each in self.runtime.statements if each not in before])
+
+    def _follow(self, names: Sequence[str]) -> None:
+        self.odd = self.odd or ("deployed later" if self.events or self.stops else "")
+        for name in names:
+            rows = self.rows[name] = []
+            if name in self.runtime.statements:
+                self.runtime.statements[name].add_listener(lambda delta, rows=rows: rows.extend(_flat(delta)))
+
+    def send(self, event_type: str, event: dict[str, Any]) -> None:
+        known = self.properties(event_type) or {}
+        if not known.keys() >= event.keys():
+            self.odd = "properties that are not declared"
+        self.events.append((event_type, self.runtime.now, dict(event)))
+        super().send(event_type, event)
+
+    def advance(self, time: int, *, stepping: bool) -> None:
+        if stepping or time <= self.runtime.now:
+            self.odd = "a clock that steps, goes back or is told the same time again"
+        self.stops.append(time)
+        super().advance(time, stepping=stepping)
+
+    def _change(self, *_: Any) -> None:
+        self.odd = "changed from outside"
+
+    def undeploy(self, deployment_id: str) -> None:
+        self._change()
+        super().undeploy(deployment_id)
+
+    def send_together(self, events: Any) -> None:
+        self._change()
+        super().send_together(events)
+
+    def query(self, epl: str) -> Any:
+        self._change()
+        return super().query(epl)
+
+    def set_variable(self, name: str, value: Any) -> None:
+        self._change()
+        super().set_variable(name, value)
+
+    def replace_table(self, name: str, rows: Any) -> None:
+        self._change()
+        super().replace_table(name, rows)
+
+
+def _flat(delta: Any) -> list[tuple[int, str, dict[str, Any]]]:
+    sides = (("insert", delta.insert), ("remove", delta.remove))
+    return [(delta.time, kind, row) for kind, rows in sides for row in rows or ()]
+
+
+def within(own: Slice, time: int) -> bool:
+    return (own.first is None or time >= own.first) and (own.end is None or time < own.end)
+
+
+def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]]:
+    """The numbers of the events that each task gets."""
+    tags = {name: tag for tag, name, _, _ in program.inputs}
+    keys, found = dict(at.keys), [[] for _ in range(1 if at.path == "ordered" else TASKS)]  # type: ignore[var-annotated]
+    for number, (name, _, event) in enumerate(engine.events):
+        if name in tags:
+            own = tuple(str(event.get(p)) for p in keys.get(name, ()))
+            places = [(hash(own) if at.path == "by key" else number) % len(found)]
+            if at.parts is not None and isinstance(at.parts.spec, Category):
+                places = list(range(TASKS))  # which takes what is of its own categories
+            elif at.parts is not None:
+                columns = [[event.get(p)] for p in hashed(at.parts, name)]
+                places = [buckets(at.parts, name, columns)[0] % TASKS]
+            for place_ in places:
+                found[place_].append(number)
+    return found
+
+
+def sliced(program: Program, at: Placement, engine: Recorded) -> list[Slice]:
+    """A slice for each time."""
+    assert at.reach is not None
+    tags = {name for _, name, _, _ in program.inputs}
+    wanted, found = lasts(at.reach), {}
+    catalog = engine.runtime.catalog
+    for name, time, event in engine.events:
+        counted = [catalog.is_a(name, w.event_type) and passes(w.filter, event) for w in wanted]
+        known = found.get(time, Bucket(time, time, 0, (0,) * len(wanted)))
+        numbers = tuple(a + b for a, b in zip(known.counted, counted, strict=True))
+        found[time] = Bucket(time, time, known.events + (name in tags), numbers)
+    for time in engine.stops:
+        found.setdefault(time, Bucket(time, time, 0, (0,) * len(wanted)))
+    return slices_at(sorted(found)[1:], [found[time] for time in sorted(found)], at.reach, wanted, 1.0)
+
+
+def passes(condition: Any, event: Mapping[str, Any]) -> bool:
+    """What Spark makes of a filter that it expresses itself."""
+    if condition is None:
+        return True
+    if isinstance(condition, x.Logic):
+        return (all if condition.op == "and" else any)(passes(each, event) for each in condition.operands)
+    if isinstance(condition, x.Prop):
+        return bool(event.get(condition.name))
+    if isinstance(condition, x.Between):
+        value = event.get(condition.operand.name)
+        above, below = (ge if condition.include_low else gt), (le if condition.include_high else lt)
+        return value is not None and above(value, condition.low.value) and below(value, condition.high.value)
+    left, right = (event.get(e.name) if isinstance(e, x.Prop) else e.value for e in (condition.left, condition.right))
+    if isinstance(condition, x.Is):
+        return (left is None) is not condition.negated
+    if left is None or right is None:
+        return False
+    return bool(_COMPARED[condition.op](left, right))
+
+
+_COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+def batch(
+    program: Program, at: Placement, engine: Recorded, numbers: Sequence[int], own: Slice = WHOLE
+) -> pa.RecordBatch:
+    """What a task is given: its events, and where the clock stops if it must know."""
+    types = engine.runtime.catalog.event_types
+    tags = {name: tag for tag, name, _, _ in program.inputs}
+    chosen = [(tags[n], t, number, e) for number in numbers for n, t, e in [engine.events[number]]]
+    columns: dict[str, list[Any]] = {TAG: [], TIME: [], SEQ: [], STOPS: []}
+    times = sorted({*engine.stops, *(t for _, t, _ in engine.events)})
+    times = [t for t in times if within(own, t)]
+    if at.ticks and times:
+        chosen.insert(0, (TICK, times[0], -1, {}))
+    columns = {name: [row[i] for row in chosen] for i, name in enumerate((TAG, TIME, SEQ))}
+    columns[STOPS] = [[(t, -1) for t in times] if tag == TICK else None for tag, *_ in chosen]
+    kinds = [pa.int32(), pa.int64(), pa.int64(), pa.list_(pa.struct([("t", pa.int64()), ("s", pa.int64())]))]
+    columns[STOPS] = [None if stops is None else [{"t": t, "s": s} for t, s in stops] for stops in columns[STOPS]]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
+    names = list(columns)
+    for tag, name, properties, read in program.inputs:
+        for p, column in zip(properties, read, strict=True):
+            shape = shape_of(types[name].properties[p], types)
+            of = types[name].properties[p]
+            if shape.json or of.event or of.name in ("zoneddatetime", "localtime"):  # these would be structs and texts
+                raise EventError("no fixed shape")
+            arrays.append(to_array([e.get(p) if t == tag else None for t, _, _, e in chosen], shape, p))
+            names.append(column)
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def shown(rows: Sequence[Any], of: Any, types: Any) -> Counter[str]:
+    """Rows as their arrays show them."""
+    columns = []
+    for p, t in of.properties.items():
+        columns.append(to_array([row.get(p) for _, _, row in rows], shape_of(t, types), p).to_pylist())
+    values = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+    return Counter(repr((t, k, v)) for (t, k, _), v in zip(rows, values, strict=True))
+
+
+def differences(engine: Recorded, only: set[str] | None = None) -> tuple[list[str], Counter[str]]:
+    """Where tasks deliver something else than the kernel; how many statements ran on each path."""
+    runtime, paths, wrong = engine.runtime, Counter[str](), []
+    types = runtime.catalog.event_types
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    frames = dict.fromkeys(dict.fromkeys(name for name, _, _ in engine.events))
+    for each in plans:
+        chosen = isinstance(each, SelectStatement | CycleStatement) and each.name in runtime.statements
+        if not chosen or (only is not None and each.name not in only):
+            continue
+        line = pipeline(each.name, plans, runtime.catalog, frames)
+        at = place(line, runtime.catalog)
+        read = _read_by_any([line], frames, runtime.catalog)
+        program = _program([line], runtime, frames, read, engine.start)
+        program = replace(program, stops=at.ticks)
+        found: Counter[str] = Counter()
+        try:
+            slices = sliced(program, at, engine) if at.reach is not None else [WHOLE] * TASKS
+            program = replace(program, begins=tuple(s.begin for s in slices) if at.reach is not None else ())
+            if at.parts is not None:
+                program = replace(program, shares=_shares(program, at.parts, TASKS))
+            events = divided(program, at, engine)
+            if at.reach is not None:
+                everything = sorted(number for each in events for number in each)
+                events = [[n for n in everything if within(each, engine.events[n][1])] for each in slices]
+                paths["slices"] += len(slices)
+            for number, numbers in enumerate(events):
+                task = Task(program, number=number)
+                for out in [*task.take(batch(program, at, engine, numbers, slices[number])), *task.finish()]:
+                    rows = [r for r in out.to_pylist() if r["error"] is None]
+                    found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows)
+            expected = shown(engine.rows[each.name], each.output_type, types)
+        except EventError:  # values without a shape that tasks could be given
+            paths["no fixed shape"] += 1
+            continue
+        paths[at.path] += 1
+        if found != expected:
+            wrong.append(f"{each.name} {at.path}: lacks {expected - found}, has {found - expected}"[:600])
+    return wrong, paths
