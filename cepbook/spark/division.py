@@ -17,7 +17,6 @@ from cepbook.lang.windows import WINDOWS
 from cepbook.spark.carried import ANYWHERE, Need, Way, aggregation_of, tag_property
 from cepbook.spark.pipeline import KEY_TYPES, Context, Pipeline, is_timed, recognize_of, sources_of
 
-
 _A_ROW_EACH = "it has a row for each context partition, in order of their beginning"
 
 

@@ -2,7 +2,7 @@
 
 Only where the result is provably that of the engine. In the plan: one stream, events judged by themselves, columns
 that are properties. In conditions: ``and`` and ``or`` of what is below, where null counts as false in both; a
-comparison of a whole number with a whole constant (or two, ``between``), of a double with a constant that is one;
+comparison (or two, ``between``) of a whole number with a whole constant, of a double with a constant that is one;
 strings that are equal or not (an order of strings would depend on the collation); booleans; whether a property is null.
 Properties are compared as they come in: checked, and NaN is null there (`inputs`). All else goes through the engine.
 What is not looked at is not complained of: a missing time in a row that the filter drops, two events with one sequence
@@ -69,9 +69,9 @@ def is_expressible(e: expr.Expr) -> bool:
         return isinstance(e.left, expr.Prop) and isinstance(e.right, expr.Const) and e.right.value is None
     if isinstance(e, expr.Between):
         bounds = [side.value if isinstance(side, expr.Const) else None for side in (e.low, e.high)]
-        whole = isinstance(e.operand, expr.Prop) and e.operand.type.name in _WHOLE and not e.negated
-        low, high = (b if isinstance(b, int) and _fits("long", b, "<") else None for b in bounds)
-        return whole and low is not None and high is not None and (e.ordered or low <= high)
+        name = e.operand.type.name if isinstance(e.operand, expr.Prop) else ""
+        low, high = (b if isinstance(b, int | float) and _fits(name, b, "<") else None for b in bounds)
+        return low is not None and high is not None and (e.ordered or low <= high) and not e.negated
     if not isinstance(e, expr.Compare) or e.op not in _ORDERS:
         return False
     sides = e.left, e.right
@@ -138,9 +138,10 @@ def as_column(e: expr.Expr, of: Callable[[str], Column]) -> Column:
         return of(e.left.name).isNotNull() if e.negated else of(e.left.name).isNull()
     if isinstance(e, expr.Between):
         assert isinstance(e.operand, expr.Prop) and isinstance(e.low, expr.Const) and isinstance(e.high, expr.Const)
-        value, low, high = of(e.operand.name), e.low.value, e.high.value
+        value, low, high = of(e.operand.name), *(_bound(e.operand, bound) for bound in (e.low, e.high))
         above: Column = value >= low if e.include_low else value > low
-        return above & (value <= high if e.include_high else value < high)
+        below: Column = value <= high if e.include_high else value < high
+        return above & below
     assert isinstance(e, expr.Compare)
     found: list[Any] = []
     for side, other in ((e.left, e.right), (e.right, e.left)):
@@ -148,11 +149,16 @@ def as_column(e: expr.Expr, of: Callable[[str], Column]) -> Column:
             found.append(of(side.name))
         else:
             assert isinstance(side, expr.Const)
-            value: Any = side.value
-            found.append(F.lit(float(value) if other.type.name == "double" else value))
+            found.append(F.lit(_bound(other, side)))
     left, right = found
     made: Column = {
         "=": left == right, "!=": left != right, "<": left < right,
         "<=": left <= right, ">": left > right, ">=": left >= right,
     }[e.op]  # fmt: skip
     return made
+
+
+def _bound(compared: expr.Expr, constant: expr.Const) -> Any:
+    """A constant as one of the type of what it is compared with."""
+    value: Any = constant.value
+    return float(value) if compared.type.name == "double" else value

@@ -170,10 +170,11 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ..
             raise _Unbounded
         period = _ms(window.args[0])
         return ((period,), (period,), *below)  # the batch that is collected, and the one before it
-    if window.name == "length" and isinstance(window.args[0], expr.Const) and source.pattern is None and not fed:
-        size = window.args[0].value
-        assert isinstance(size, int)
-        return ((_last(source, size),),)
+    size = window.args[0] if window.name == "length" else None
+    if window.name == "lastevent" and not fed:
+        return ((_last(source, 1),),)
+    if isinstance(size, expr.Const) and isinstance(size.value, int) and not fed:
+        return ((_last(source, size.value),),)
     raise _Unbounded
 
 

@@ -23,7 +23,7 @@ create context PerSymbol partition by symbol from Tick, symbol from Quote;
 create context Busy start Tick(price > 5) end after 10 sec;
 create context Sessions partition by symbol from Tick terminated after 10 sec;
 create context Rushes context S partition by symbol from Tick, context B start Tick(price > 5) end after 10 sec;
-create context Kinds group price < 5 as cheap, group price between 3 and 9 as middling, group price > 8 as dear from Tick;
+create context Kinds group price < 5 as cheap, group price between 3 and 9 as fair, group price > 8 as dear from Tick;
 create context Shares coalesce by consistent_hash_crc32(symbol) from Tick granularity 16;
 create window Latest#unique(symbol) as Tick; insert into Latest select * from Tick;
 create table Sums(symbol string primary key, total sum(double));
@@ -62,7 +62,8 @@ FORMS = (
     ("in categories", "context Kinds select count(*) from Tick#length(9)"),
     ("in hash buckets", "context Shares select count(*) from Tick#length(9)"),
     ("leaving rows of `time`", "select irstream symbol from Tick#time(5 sec)"),
-    ("counts, extremes, sums of whole numbers over `time`", "select irstream count(*), max(price) from Tick#time(5 sec)"),
+    ("counts, extremes, sums of whole numbers over `time`", "select irstream count(*), max(price) from "
+     "Tick#time(5 sec)"),
     ("`time_batch` with a reference point", "select count(*) from Tick#time_batch(5 sec, 0L)"),
     ("`length` and `prior` of all events", "select irstream symbol, prior(1, price) from Tick(price > 2)#length(3)"),
     ("joins and subqueries over `time`", "select price from Tick#time(2 sec) as t, Quote#time(2 sec) as q where "
