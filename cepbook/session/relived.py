@@ -17,7 +17,7 @@ from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.runtime import Runtime, Statement
 from cepbook.lang import plan
 from cepbook.session.arrivals import Arrivals, Born, Happening
-from cepbook.spark.placement import Pipeline, pipeline
+from cepbook.spark.pipeline import Pipeline, pipeline
 
 
 class Relived:
