@@ -142,7 +142,8 @@ def _without_slices(placement: Placement) -> Placement:
     """Of a stream, which has no end that could be seen before it begins."""
     if placement.reach is None:
         return placement
-    return replace(placement, path="ordered", reach=None, reason="slices of time are cut of what is complete only")
+    reason = "slices of time are cut of what is complete, which a stream never is"
+    return replace(placement, path="ordered", reach=None, reason=reason)
 
 
 def _shares(program: Program, dealt: parts.Parts, tasks: int) -> dict[str, tuple[plan.ModulePlan, ...]]:

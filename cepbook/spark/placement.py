@@ -17,13 +17,17 @@ from typing import Literal
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.carried import ANYWHERE, Need, common_keys
-from cepbook.spark.division import need_of, need_of_store
+from cepbook.spark.division import division_of, need_of, need_of_store
 from cepbook.spark.native import is_native
 from cepbook.spark.parts import Parts, parts_of
 from cepbook.spark.pipeline import Pipeline, is_timed, store_of
 from cepbook.spark.reach import Reach, reach_of
 
 ADVICE = "if each key may count by itself, a context `partition by` that key lets it run in parallel"
+ADVICE_AROUND = (
+    "if each key may have partitions of its own, a nested context with `partition by` that key as its outermost level "
+    "lets it run in parallel"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ def _ordered(
     refused = [(name, reason) for name, reason in needs.items() if isinstance(reason, str)]
     together = any(isinstance(s, plan.CycleStatement) or s.lots for s in line.selects)  # which have no contexts
     advice = "" if line.contexts or together else ADVICE
+    if any(isinstance(division_of(context), str) for context in line.contexts):
+        advice = ADVICE_AROUND
     if refused:
         refused.sort(key=lambda each: each[0] != line.target)
         name, reason = refused[0]

@@ -22,7 +22,7 @@ create schema Bid(symbol string, account string, price int, n int);
 create schema BigBid(more int) inherits Bid;
 create context P partition by symbol from Tick, symbol from Bid;
 create context Cats group price < 4 as low, group price between 3 and 6 as middle, group volume > 5 as large from Tick;
-create context Cheap group price < 4 as low, group price = 5 as five, group price > 6 as high from Tick;
+create context Cheap group price < 4 as low, group price > 6 as high from Tick;
 create context Hashed coalesce by consistent_hash_crc32(symbol) from Tick, consistent_hash_crc32(symbol) from Bid granularity 4;
 create context Coded coalesce by hash_code(symbol, volume) from Tick granularity 5;
 create context Sessions partition by symbol from Tick, symbol from Bid terminated after 3 sec;

@@ -114,6 +114,8 @@ def test_ordered(epl: str, ticks: bool, reason: str) -> None:
     found = placed(epl)
     assert (found.path, found.ticks) == ("ordered", ticks), found
     assert reason in found.reason
+    assert "partition by" in found.advice or "context" in epl
+    assert "outermost" in found.advice or not {"Events", "Kinds"} & set(epl.split())
 
 
 @pytest.mark.parametrize(
