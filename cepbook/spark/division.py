@@ -441,20 +441,20 @@ def _need_of_windows(windows: Sequence[plan.WindowSpec], name: str, without_orde
     rest = windows[1:] if grouping is not None else windows
     if len(rest) > 1:
         return "several data windows keep events together"
-    window = rest[0].name if rest else "keepall"
-    if window == "time" and not without_order:
+    row = WINDOWS[rest[0].name if rest else "keepall"]
+    if row.alone and row.timed and not without_order:
         return "events of all keys that expire together leave in one delivery, in order of arrival"
     if grouping is not None:
         keys = plain(grouping.args)
-        if not WINDOWS[window].per_group:
-            return f"the window {window} is not known to run for each group by itself"
+        if not row.per_group:
+            return f"the window {row.name} is not known to run for each group by itself"
         return one(name, keys) if keys else "no groupwin key is a plain property"
-    if window in ("keepall", "time"):  # how long an event stays does not depend on other events
+    if row.alone:
         return ANYWHERE
-    if window == "unique":
+    if row.divides:
         keys = plain(rest[0].args)
         return one(name, keys) if keys else "no unique criterion is a plain property"
-    return f"the window {window} holds events of all keys"
+    return f"the window {row.name} holds events of all keys"
 
 
 def _expiry_has_no_order(statement: plan.SelectStatement, line: Pipeline) -> bool:
