@@ -29,8 +29,10 @@ class AggregateRow:
     `plain` is the aggregate that this is another spelling of. `sorts`: the parameters are sort criteria, the value is
     one of whole events. `counts`: it counts events, ``*`` is no value. `ever`: what has left counts on. `ever_alone`:
     so it is where there is no data window. `remembers`: the value depends on events that are not in the window any
-    more. `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values do not count, ``kept``
-    ones do. `methods`: its methods read what it holds. `column`: the name of a table's column that keeps it.
+    more. `exact`: it follows from what the window holds, to the last digit (of ``whole`` numbers only where what left
+    may leave rounding errors). `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values
+    do not count, ``kept`` ones do. `methods`: its methods read what it holds. `column`: the name of a table's column
+    that keeps it.
     """
 
     name: str
@@ -48,6 +50,7 @@ class AggregateRow:
     counts: bool = False
     ever: bool = False
     ever_alone: bool = False
+    exact: Literal["", "always", "whole"] = ""
     remembers: bool = False
     repeats: bool = False
     plain: str | None = None
@@ -93,7 +96,17 @@ def _statistic(name: str, doc: str) -> AggregateRow:
 
 def _extreme(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
     example = f"{name}(price)"
-    return AggregateRow(name, _same, doc, example, values="ordered", distinct=True, ever=ever, ever_alone=not ever)
+    return AggregateRow(
+        name,
+        _same,
+        doc,
+        example,
+        values="ordered",
+        distinct=True,
+        ever=ever,
+        ever_alone=not ever,
+        exact="" if ever else "always",
+    )
 
 
 def _filtered(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
@@ -114,6 +127,7 @@ def _end(name: str, doc: str) -> AggregateRow:
         wildcard=True,
         needs_window="index",
         ever_alone=True,
+        exact="always",
         nulls="kept",
     )
 
@@ -128,6 +142,7 @@ def _by(name: str, doc: str, *, ever: bool = False) -> AggregateRow:
         sorts=True,
         ever=ever,
         ever_alone=not ever,
+        exact="" if ever else "always",
         nulls="kept",
     )
 
@@ -142,6 +157,7 @@ _ROWS = (
         distinct=True,
         repeats=True,
         counts=True,
+        exact="always",
     ),
     AggregateRow(
         "sum",
@@ -151,10 +167,18 @@ _ROWS = (
         values="numbers",
         distinct=True,
         repeats=True,
+        exact="whole",
     ),
     AggregateRow("total", _sum, "another name of sum", "total(volume)", values="numbers", distinct=True, plain="sum"),
     AggregateRow(
-        "avg", _avg, "sum divided by number of values", "avg(price)", values="numbers", distinct=True, repeats=True
+        "avg",
+        _avg,
+        "sum divided by number of values",
+        "avg(price)",
+        values="numbers",
+        distinct=True,
+        repeats=True,
+        exact="whole",
     ),
     _extreme("min", "smallest value; over an unbound stream the smallest ever"),
     _extreme("max", "largest value; over an unbound stream the largest ever"),
@@ -175,6 +199,7 @@ _ROWS = (
         needs_window="always",
         nulls="kept",
         methods=True,
+        exact="always",
     ),
     AggregateRow("nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index"),
     _statistic("median", "middle value, or mean of the middle two"),
@@ -222,6 +247,7 @@ _ROWS = (
         sorts=True,
         nulls="kept",
         methods=True,
+        exact="always",
     ),
     AggregateRow(
         "countminsketchadd",

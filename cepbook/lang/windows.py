@@ -61,9 +61,10 @@ class WindowRow:
     nobody is told of it. `gates`: it holds events back, so that an arrival may make several enter. `passing`: it holds
     events only while the change is made that they come with. `hides`: it stands behind other windows and shows some of
     what they hold. `chooses`: it does not take all events, and other windows do not know of that. `unordered`: it keeps
-    no order of arrival or of sorting. `alone`: how long an event stays does not depend on others. `divides`: its keys
-    divide it into windows that know nothing of each other. `fields`: what a derived one makes. `esper`: it is one of
-    Esper's.
+    no order of arrival or of sorting. `alone`: how long an event stays does not depend on others. `forgets`: what it
+    holds depends on the events of the last period only; of a ``grid`` of batches from a reference point, on those of
+    two periods; on the last `size` of them, or on the last ``one``. `divides`: its keys divide it into windows that
+    know nothing of each other. `fields`: what a derived one makes. `esper`: it is one of Esper's.
     """
 
     name: str
@@ -88,6 +89,7 @@ class WindowRow:
     chooses: bool = False
     unordered: bool = False
     alone: bool = False
+    forgets: Literal["", "period", "grid", "size", "one"] = ""
     divides: bool = False
     fields: Mapping[str, Type] = field(default_factory=dict)
     esper: bool = True
@@ -154,6 +156,7 @@ _ROWS = (
         "select * from Tick#length(5)",
         leaves="in order",
         per_group=True,
+        forgets="size",
     ),
     WindowRow(
         "time",
@@ -168,6 +171,7 @@ _ROWS = (
         per_group=True,
         sweeps=True,
         alone=True,
+        forgets="period",
     ),
     WindowRow(
         "length_batch",
@@ -190,6 +194,7 @@ _ROWS = (
         leaves="in order",
         counts=True,
         timed=True,
+        forgets="grid",
     ),
     WindowRow(
         "unique",
@@ -214,6 +219,7 @@ _ROWS = (
         leaves="in order",
         per_group=True,
         unordered=True,
+        forgets="one",
     ),
     WindowRow(
         "groupwin",

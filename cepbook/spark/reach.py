@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from cepbook.lang import expr, patterns, plan
+from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, types_read
+from cepbook.lang.windows import WINDOWS
 from cepbook.spark.carried import aggregation_of
 from cepbook.spark.division import begun_by_every
 from cepbook.spark.native import is_expressible
 from cepbook.spark.pipeline import Pipeline, recognize_of
 
-_OF_CONTENTS = frozenset({"count", "min", "max", "first", "last", "window", "sorted", "minby", "maxby"})
-_SUMS = frozenset({"sum", "total", "avg"})
 _WHOLE = frozenset({"byte", "short", "int", "long"})
 
 
@@ -135,10 +135,10 @@ def _own_steps(statement: plan.SelectStatement, fed: bool) -> tuple[Step, ...]:
 
 def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
     for call in calls:
-        if call.name in _SUMS and not call.ever:
-            if call.args[0].type.name not in _WHOLE:
-                raise _Unbounded(f"the last digits of {call.name} depend on all the numbers that came and went before")
-        elif call.name not in _OF_CONTENTS or call.ever:
+        exact = row_of(call.name).exact
+        if exact == "whole" and not call.ever and call.args[0].type.name not in _WHOLE:
+            raise _Unbounded(f"the last digits of {call.name} depend on all the numbers that came and went before")
+        if not exact or call.ever:
             raise _Unbounded
 
 
@@ -154,7 +154,7 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ..
     windows = [w for stage in stages for w in stage.windows]
     if windows and windows[0].name == "groupwin" and windows[0].reclaim is None:
         windows = windows[1:]
-        if windows and windows[0].name == "length":
+        if windows and WINDOWS[windows[0].name].forgets in ("size", "one"):
             raise _Unbounded  # the last events of each group may be long ago
     if not windows:
         if not free:
@@ -163,18 +163,15 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ..
     if len(windows) > 1 or len(stages) > 1:
         raise _Unbounded
     (window,) = windows
-    if window.name == "time":
+    forgets, constant = WINDOWS[window.name].forgets, [a for a in window.args if isinstance(a, expr.Const)]
+    if forgets == "period":
         return ((_ms(window.args[0]),), *below)
-    if window.name == "time_batch" and len(window.args) == 2 and not window.options:
-        if not isinstance(window.args[1], expr.Const):
-            raise _Unbounded
+    if forgets == "grid" and len(window.args) == 2 and constant and not window.options:
         period = _ms(window.args[0])
         return ((period,), (period,), *below)  # the batch that is collected, and the one before it
-    size = window.args[0] if window.name == "length" else None
-    if window.name == "lastevent" and not fed:
-        return ((_last(source, 1),),)
-    if isinstance(size, expr.Const) and isinstance(size.value, int) and not fed:
-        return ((_last(source, size.value),),)
+    size = 1 if forgets == "one" else constant[0].value if forgets == "size" and constant else None
+    if isinstance(size, int) and not fed:
+        return ((_last(source, size),),)
     raise _Unbounded
 
 
