@@ -8,6 +8,7 @@ from dataclasses import replace
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cepbook.errors import EventError
@@ -22,6 +23,7 @@ from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import Placement, place
 from cepbook.spark.schema import shape_of, to_array
 from cepbook.spark.slices import Bucket, Slice, lasts, slices_at
+from cepbook.spark.stops import packed
 from cepbook.testing.engines import RowsEngine
 
 TASKS = 3
@@ -172,9 +174,9 @@ def batch(
     if at.ticks and times:
         chosen.insert(0, (TICK, times[0], -1, {}))
     columns = {name: [row[i] for row in chosen] for i, name in enumerate((TAG, TIME, SEQ))}
-    columns[STOPS] = [[(t, -1) for t in times] if tag == TICK else None for tag, *_ in chosen]
-    kinds = [pa.int32(), pa.int64(), pa.int64(), pa.list_(pa.struct([("t", pa.int64()), ("s", pa.int64())]))]
-    columns[STOPS] = [None if stops is None else [{"t": t, "s": s} for t, s in stops] for stops in columns[STOPS]]
+    block = packed(np.array(times, np.int64), np.full(len(times), -1))
+    columns[STOPS] = [block if tag == TICK else None for tag, *_ in chosen]
+    kinds = [pa.int32(), pa.int64(), pa.int64(), pa.binary()]
     arrays = [pa.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
     names = list(columns)
     for tag, name, properties, read in program.inputs:
