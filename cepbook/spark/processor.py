@@ -79,11 +79,11 @@ class Hosted(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """New events; Spark calls it once for each micro-batch that has some."""
         fresh = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
-        yield from self._go(key[0], fresh, timerValues.getCurrentWatermarkInMs())
+        yield from self._go(_number(key), fresh, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has passed the time of an event that waits, or one at which something is due."""
-        yield from self._go(key[0], [], timerValues.getCurrentWatermarkInMs())
+        yield from self._go(_number(key), [], timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
         """Nothing is held between two micro-batches."""
@@ -136,6 +136,11 @@ class Hosted(StatefulProcessor):
                 self._handle.deleteTimer(timer)
         if at is not None:
             self._handle.registerTimer(at)
+
+
+def _number(key: Any) -> int:
+    """The number of the division, which Spark gives by itself or as the one of a tuple."""
+    return int(key if isinstance(key, int) else key[0])
 
 
 def refused(program: Program, rows: pa.Table, passed: int) -> pa.RecordBatch:
