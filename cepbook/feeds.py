@@ -12,7 +12,7 @@ import pickle
 import tempfile
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, islice
 from sys import maxsize
 from threading import Lock
@@ -213,10 +213,17 @@ class Feed:
 
     def extend(self, flat: list[Any]) -> None:
         """Take the records of whole deliveries, in order and end to end."""
+        if len(flat) >= self._usual_batch:  # what is much is not copied first
+            self._take(self._segment(flat))
+            return
         pending = self._pending
         pending += flat  # in one step: a reader in another thread sees all of them or none
         if len(pending) >= self._batch:
             self._news()
+
+    def extend_columns(self, times: list[int], columns: Sequence[list[Any]]) -> None:
+        """Take deliveries of one insert row each, as columns; the lists are the feed's from now on, to read only."""
+        self._take(_Segment(bytes(len(times)), times, [*columns]))
 
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
         """Take one delivery of rows, at clock time `time` (ms)."""
@@ -447,8 +454,14 @@ class Feed:
         return latest[::-1], start, end
 
     def _news(self) -> None:
+        self._take(None)
+
+    def _take(self, segment: _Segment | None) -> None:
+        """Settle what is pending, and `segment` after it; tell the subscribers."""
         with self._lock:
             self._settle()
+            if segment is not None and segment.marks:
+                self._add(segment)
             tell = self._batch == 0
             self._batch = self._usual_batch
         if tell:
@@ -469,14 +482,21 @@ class Feed:
         self._batch = 0 if self._subscribers else self._usual_batch
 
     def _settle(self) -> None:
-        """Make a segment of what is pending and drop whole segments beyond capacity. The caller holds the lock."""
+        """Make a segment of what is pending. The caller holds the lock."""
         pending = self._pending
         waiting = len(pending)
         if not waiting:
             return
-        flat, width = pending[:waiting], self._width
+        flat = pending[:waiting]
         del pending[:waiting]
-        segment = _Segment(bytes(flat[::width]), flat[1::width], [flat[at::width] for at in range(2, width)])
+        self._add(self._segment(flat))
+
+    def _segment(self, flat: list[Any]) -> _Segment:
+        width = self._width
+        return _Segment(bytes(flat[::width]), flat[1::width], [flat[at::width] for at in range(2, width)])
+
+    def _add(self, segment: _Segment) -> None:
+        """Count a segment, and drop whole ones beyond capacity. The caller holds the lock."""
         deliveries, rows = segment.deliveries, segment.rows
         inserted = segment.marks.count(_INSERT) + segment.marks.count(_MORE)
         segments = self._segments

@@ -8,7 +8,8 @@ a flat tuple ``(mark, time, v0, …)`` (with a wildcard ``(mark, time, row)``); 
 - `EMPTY` a delivery without rows; the values are None.
 
 So a delivery is a record with an even mark and the records with odd ones that follow. Several records travel *flat*, as
-one list of their values end to end: nothing is made for one of them, and every n-th value is a column.
+one list of their values end to end: nothing is made for one of them, and every n-th value is a column. A slice of which
+each event is a delivery of one insert row (`Plain`) travels as columns.
 
 Where somebody wants to know what the deliveries of a slice are due to, the mark that begins one carries the number of
 its cause as well, ``mark + CAUSE * number``: that costs nothing per delivery. `Causes` says what the numbers mean.
@@ -58,6 +59,22 @@ class Causes:
         return len(self.places) + len(self.others)
 
 
+class Plain(NamedTuple):
+    """Deliveries of one insert row each: times, and the columns of the rows. Nobody changes the lists any more."""
+
+    times: list[int]
+    columns: tuple[list[Any], ...]
+
+    @property
+    def flat(self) -> list[Any]:
+        """Their records, end to end."""
+        count, width = len(self.times), 2 + len(self.columns)
+        found: list[Any] = [INSERT] * (count * width)
+        for at, column in enumerate((self.times, *self.columns), 1):
+            found[at::width] = column
+        return found
+
+
 class Ports(NamedTuple):
     """Where deliveries go: `out` takes the record of one that is one insert row, `push` the rows of any other."""
 
@@ -97,6 +114,14 @@ class RowSink(Sink, Protocol):
 
     def push(self, time: int, insert: Rows, remove: Rows, /) -> None:
         """Any delivery."""
+
+
+@runtime_checkable
+class ColumnSink(Sink, Protocol):
+    """A sink that takes columns as they are, where each delivery of a slice is one insert row."""
+
+    def extend_columns(self, times: list[int], columns: Sequence[list[Any]], /) -> None:
+        """As `extend`; nobody changes the lists any more."""
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Arriving, Columnar, Context
 from cepbook.engine.contexts.partition import Partition
-from cepbook.engine.delta import Key, Push, Row
+from cepbook.engine.delta import Key, Plain, Push, Row
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.inner import unwrapped
 from cepbook.engine.interleaved import events, in_order
@@ -172,7 +172,9 @@ class Flow:
                 self._run_joined(node.statement, joined, out)
         else:
             self._run_plain(node, given, produced, out)
-        if out.flat:
+        if out.plain is not None:
+            node.statement.outlet.deliver_plain(out.plain)
+        elif out.flat:
             node.statement.outlet.deliver_batch(out.flat, out.causes)
         return out.derived()
 
@@ -205,7 +207,9 @@ class Flow:
         if out.keyed:
             times, marks, self._hand = out.watched(each, keys)
         ports = out.flat.extend, out.taken, out.expired, catch_up
-        program["run"](times, marks, statement.state, *ports, self.ticks, partitions, *columns)
+        found = program["run"](times, marks, statement.state, *ports, self.ticks, partitions, *columns)
+        if found is not None:
+            out.take(Plain(each.times, found[1]), found[0])
 
     def _merged(self, given: list[Slice], produced: list[Derived]) -> tuple[list[tuple[int, Row]], list[Key]]:
         found: list[tuple[Key, tuple[int, Row]]] = []

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cepbook.engine.delta import INSERT, Causes, Listener, Out, Ports, Push, Record, Rows, RowSink, Sink, TracingSink
+from cepbook.engine.delta import (
+    INSERT,
+    Causes,
+    ColumnSink,
+    Listener,
+    Out,
+    Plain,
+    Ports,
+    Push,
+    Record,
+    Rows,
+    RowSink,
+    Sink,
+    TracingSink,
+)
 from cepbook.engine.layout import Layout
 from cepbook.engine.parcels import Parcels
 from cepbook.engine.ports import Host
@@ -43,6 +57,8 @@ class Outlet:
         self._parcels = parcels
         self._listeners: list[Listener] = []
         self._sinks: list[Sink] = []
+        self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []  # of plain slices
+        self._flat_sinks: list[Callable[[list[Any]], None]] = []
         self._target: Ports | None = None
         self._held: list[Any] = []  # flat records of deliveries that are to be one
 
@@ -85,6 +101,8 @@ class Outlet:
 
     def rewire(self) -> None:
         """Somebody came or went."""
+        self._column_sinks = [sink.extend_columns for sink in self._sinks if isinstance(sink, ColumnSink)]
+        self._flat_sinks = [sink.extend for sink in self._sinks if not isinstance(sink, ColumnSink)]
         found = [self._to_sink(sink) for sink in self._sinks]
         found += [self._to_listener(listener) for listener in self._listeners]
         if self._parcels is not None:
@@ -172,6 +190,15 @@ class Outlet:
                 continue
             plain = self.layout.unmarked(flat) if plain is None else plain
             sink.extend(plain)
+
+    def deliver_plain(self, plain: Plain) -> None:
+        """As `deliver_batch`, where each delivery is one insert row."""
+        if self._flat_sinks:
+            flat = plain.flat
+            for extend in self._flat_sinks:
+                extend(flat)
+        for extend_columns in self._column_sinks:
+            extend_columns(*plain)
 
     def _to_sink(self, sink: Sink) -> Ports:
         if isinstance(sink, RowSink):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import compress, repeat
 from operator import length_hint
 from typing import Any
 
-from cepbook.engine.delta import CAUSE, GONE, INSERT, MORE, REMOVE, Causes, Key, Out, Push, Record, Row, Rows
+from cepbook.engine.delta import CAUSE, GONE, INSERT, MORE, REMOVE, Causes, Key, Out, Plain, Push, Record, Row, Rows
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.statement import Statement
 
@@ -49,10 +49,11 @@ class Slice:
 class Derived:
     """The events of type `type` that a statement inserts within a slice, with their keys if they are needed.
 
-    They are kept as flat records, and made into dicts, or into columns, when a reader asks for them so.
+    They are kept as they came, flat records or columns, and made into dicts, or into columns, when a reader asks for
+    them so.
     """
 
-    __slots__ = ("_events", "_flat", "_layout", "keys", "type")
+    __slots__ = ("_events", "_flat", "_layout", "_plain", "keys", "type")
 
     def __init__(
         self,
@@ -60,9 +61,11 @@ class Derived:
         layout: Layout | None = None,
         flat: list[Any] | None = None,
         keys: Sequence[Key] = (),
+        plain: Plain | None = None,
     ) -> None:
         self.type = type_name
         self._flat = flat or []
+        self._plain = plain
         self.keys = keys
         self._layout = layout
         self._events: list[tuple[int, Row]] | None = None
@@ -73,19 +76,24 @@ class Derived:
         layout = self._layout
         if layout is None:
             return []
+        if self._events is None and self._plain is not None:
+            rows = map(layout.event, zip(*self._plain.columns, strict=True))
+            self._events = list(zip(self._plain.times, rows, strict=True))
         if self._events is None:
             self._events = [(each[1], layout.event(layout.row(each))) for each in layout.records(self._flat)]
         return self._events
 
     def columns(self, names: Iterable[str]) -> Slice | None:
         """The events as columns; None where the events lack one of these properties."""
-        if self._layout is None or self._layout.columns is None or not self._flat:
+        if self._layout is None or self._layout.columns is None or not (self._flat or self._plain):
             return None
-        places = {name: i for i, name in enumerate(self._layout.columns, 2)}
+        places = {name: i for i, name in enumerate(self._layout.columns)}
         if not places.keys() >= set(names):
             return None
+        if self._plain is not None:
+            return Slice(self.type, self._plain.times, {name: self._plain.columns[places[name]] for name in names})
         flat, width = self._flat, self._layout.width
-        return Slice(self.type, flat[1::width], {name: flat[places[name] :: width] for name in names})
+        return Slice(self.type, flat[1::width], {name: flat[2 + places[name] :: width] for name in names})
 
 
 class Held:
@@ -125,7 +133,7 @@ class Collected:
     It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
     """
 
-    __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed")
+    __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed", "plain")
 
     def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
         self._statement = statement
@@ -134,6 +142,7 @@ class Collected:
         self.keyed = keyed
         self.key: Key = (0, 1, 0, ())
         self._causes = Causes()
+        self.plain: Plain | None = None  # all of them, where each is one insert row
 
     @property
     def one(self) -> Out:
@@ -168,8 +177,32 @@ class Collected:
 
         return times, range(CAUSE, CAUSE * (count + 1), CAUSE), hand
 
+    def take(self, made: Plain, missed: Sequence[int]) -> None:
+        """Take what a slice made, but for events at the places `missed`; columns of all events have those, too."""
+        count = len(made.times)
+        numbers: Iterable[int] = range(CAUSE, CAUSE * (count + 1), CAUSE)  # as in `watched`
+        if missed:
+            stays = bytearray(b"\1") * count
+            for at in missed:
+                stays[at] = 0
+            made = Plain(
+                list(compress(made.times, stays)),
+                tuple(list(compress(c, stays)) if len(c) == count else c for c in made.columns),
+            )
+            numbers = compress(numbers, stays)
+        if not made.times:
+            return
+        if not self.keyed:
+            self.plain = made
+            return
+        flat = made.flat
+        flat[:: 2 + len(made.columns)] = numbers  # the marks, of insert rows
+        self.flat += flat
+
     def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:
         """Takes a delivery of rows; `mark` carries its cause."""
+        if self.plain is not None:
+            self.flat[:0], self.plain = self.plain.flat, None
         self.flat += self._statement.outlet.layout.flat(time, insert, remove, mark)
 
     def _one(self, record: Record) -> None:
@@ -190,6 +223,8 @@ class Collected:
         if insert is None:
             return Derived()
         layout = self._statement.outlet.layout
+        if self.plain is not None:
+            return Derived(insert.target, layout, plain=self.plain)
         wanted = _SIDES[self._statement.steps.fed]
         if not self.keyed and wanted.issuperset(self.flat[:: layout.width]):
             return Derived(insert.target, layout, self.flat)

@@ -89,6 +89,8 @@ class Aggregates:
         self.needs_ordinal = False
         self.reads_now = False
         self.size = self._cell(self._events(), "n") if counted else None
+        self._loaded = ""  # code of the list that the locals were last unpacked from
+        self._whole = self._count_of_events(calls)
         self.touched = self.names.index(self._cell(self._events(), "touched")) if touched else None
         self._counted = {_identity(call) for call in calls if call.name in ("avg", "count")}
         self.calls = calls
@@ -121,8 +123,7 @@ class Aggregates:
         for known in self.arguments:
             if not known.exprs and known.filter is None:
                 return known
-        identity: _Identity = ((), False, None, (), False)
-        made = self._by_identity[identity] = Argument(*identity)
+        made = self._by_identity[_EVENTS] = Argument(*_EVENTS)
         self.arguments.append(made)
         if self.remembers:
             self._remember(made)
@@ -142,6 +143,31 @@ class Aggregates:
                 self.needs_ordinal = True
         return name
 
+    def _count_of_events(self, calls: Sequence[AggregateCall]) -> str | None:
+        """The cell that counts all events, where there is one that can be relied on: it falls as they leave."""
+        if self.remembers:
+            return None
+        of_all = (call.name == "count" and _identity(call) == _EVENTS for call in calls)
+        return self._cell(self._events(), "n") if self.size is not None or any(of_all) else None
+
+    def _number(self, argument: Argument) -> tuple[str, str]:
+        """Code of how many values that are not null an argument has had, and of whether there are any.
+
+        Beside a count of all events only nulls are counted, which are rare.
+        """
+        whole = self._whole
+        apart = argument.distinct or argument.filter is not None or argument.risky or argument.remembered is not None
+        if whole is None or apart or len(argument.exprs) != 1 or "n" in argument.cells:
+            argument.some = count = self._cell(argument, "n")
+            return count, count
+        e = argument.exprs[0]
+        if not lower.nullable(e):
+            argument.some = whole
+            return whole, whole
+        nulls = self._cell(argument, "nulls")
+        argument.some = f"{whole} != {nulls}"
+        return f"({whole} - {nulls})", argument.some
+
     def _made(self, argument: Argument, kind: str, make: Callable[..., object], arguments: str = "") -> str:
         """The local of a cell that holds an object, made by calling `make`."""
         called = getattr(make, "__name__", kind)  # partial functions have none, but are named as their kind
@@ -154,14 +180,18 @@ class Aggregates:
         return _VALUES[call.name](self, call, self._argument(call))
 
     def _count(self, call: AggregateCall, argument: Argument) -> str:
-        return self._cell(argument, "ever" if call.name == "countever" else "n")
+        if call.name == "countever":
+            return self._cell(argument, "ever")
+        return self._number(argument)[0] if argument.exprs else self._cell(argument, "n")
 
     def _sum(self, call: AggregateCall, argument: Argument) -> str:
         of = argument.expr.type if argument.expr is not None else call.type
         if self.leaving is Leaving.NEVER and _identity(call) not in self._counted:
             total, count = self._cell(argument, "s", "None"), ""  # null until there is a value: no count needed
+            some = f"{total} is not None"
         else:
-            total, count = self._cell(argument, "s", zero(self.source, of)), self._cell(argument, "n")
+            total = self._cell(argument, "s", zero(self.source, of))
+            count, some = self._number(argument)
         value = total
         if self.scope.compensated_sums and self.leaving is not Leaving.NEVER and of.name in ("double", "float"):
             lost = self._cell(argument, "lost", "0.0")
@@ -176,7 +206,7 @@ class Aggregates:
             value = f"({total} if -{half} <= {total} < {half} else {wrap}({total}, {bits}))"
         if call.name == "avg":
             value = f"{value} / {count}"
-        return f"({value} if {count or f'{total} is not None'} else None)" if count or value != total else total
+        return f"({value} if {some} else None)" if count or value != total else total
 
     def _extreme(self, call: AggregateCall, argument: Argument) -> str:
         least = call.name.startswith("min")
@@ -251,7 +281,7 @@ class Aggregates:
             name = self._made(argument, "values by ordinal", self.by_ordinal)
             return f"{self.source.bind('_at', at)}({name}, {call.index.value}, True)"
         name = self._made(argument, "recent", deque, f"(), {_reach(self.calls, call)}")
-        held = f"len({name})" if self.leaving is Leaving.NEVER else self._cell(argument, "n")
+        held = f"len({name})" if self.leaving is Leaving.NEVER else self._number(argument)[0]
         return f"({name}[-1 - {call.index.value}] if {held} > {call.index.value} else None)"
 
     def _median(self, call: AggregateCall, argument: Argument) -> str:
@@ -320,12 +350,18 @@ class Aggregates:
 
     def load(self, state: str) -> None:
         """Unpack the group's list into the locals."""
+        self._loaded = state
         if self.names:
             self.source.line(f"{', '.join(self.names)}{',' if len(self.names) == 1 else ''} = {state}")
 
     def store(self, state: str, begin: int = 0) -> None:
-        """Put the locals that `enter` and `leave` assign back into the group's list, where they stand from `begin`."""
+        """Put the locals that `enter` and `leave` assign back into the group's list, where they stand from `begin`.
+
+        Counts of nulls are there already, if they were unpacked from it.
+        """
         assigned = set().union(*(argument.assigned for argument in self.arguments))
+        if state == self._loaded:
+            assigned.difference_update(argument.cells.get("nulls", "") for argument in self.arguments)
         for position, name in enumerate(self.names, begin):
             if name in assigned:
                 self.source.line(f"{state}[{position}] = {name}")
@@ -333,12 +369,19 @@ class Aggregates:
     def enter(self, scope: Scope, ordinal: str | None = None) -> None:
         """Code that adds the event of `scope` to the locals; `ordinal` is code of its ordinal."""
         for argument in self.arguments:
-            Visit(argument, scope, self.leaving, True, ordinal).write()
+            Visit(argument, scope, self.leaving, True, ordinal, store=self._store_of_nulls(argument)).write()
 
     def leave(self, scope: Scope, ordinal: str | None = None) -> None:
         """Code that takes the event of `scope` out of the locals again."""
         for argument in self.arguments if self.leaving is not Leaving.NEVER else ():
-            Visit(argument, scope, self.leaving, False, ordinal).write()
+            Visit(argument, scope, self.leaving, False, ordinal, store=self._store_of_nulls(argument)).write()
+
+    def _store_of_nulls(self, argument: Argument) -> str:
+        """The line that puts the number of an argument's nulls, when it changes, where the cells were unpacked from."""
+        name = argument.cells.get("nulls")
+        if name is None or not self._loaded.isidentifier():
+            return ""
+        return f"{self._loaded}[{self.names.index(name)}] = {name}"
 
 
 _Rule = Callable[[Aggregates, AggregateCall, Argument], str]
@@ -366,6 +409,9 @@ for _name in _VALUES:
         raise TypeError(f"aggregate {_name} has no row in cepbook/lang/aggregates.py")
 
 _Identity = tuple[tuple[x.Expr, ...], bool, x.Expr | None, tuple[tuple[x.Expr, bool], ...], bool]
+
+
+_EVENTS: _Identity = ((), False, None, (), False)  # all of them
 
 
 def _identity(call: AggregateCall) -> _Identity:

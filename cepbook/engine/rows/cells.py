@@ -102,7 +102,8 @@ class Argument:
     """Everything kept about one list of arguments: the cells by kind, as local names.
 
     `ever`: what leaves is not taken out, not even of the values seen (``countever(distinct x)``). `remembered` is the
-    cell with the values by ordinal, where they may be others by the time their events leave.
+    cell with the values by ordinal, where they may be others by the time their events leave. `some` is code of whether
+    a value that is not null is in them.
     """
 
     exprs: tuple[x.Expr, ...]
@@ -112,6 +113,7 @@ class Argument:
     ever: bool = False
     cells: dict[str, str] = field(default_factory=dict)
     remembered: str | None = None
+    some: str = ""
     # whether evaluating it for an event may fail: then the event does not count here, and ``broken`` says why
     risky: bool = field(init=False)
 
@@ -132,7 +134,7 @@ class Argument:
     @property
     def assigned(self) -> set[str]:
         """The locals that code of a `Visit` assigns."""
-        plain = ("n", "s", "lost")
+        plain = ("n", "nulls", "s", "lost")
         return {c for kind, c in self.cells.items() if kind in plain or (kind in KINDS and KINDS[kind].assigned)}
 
 
@@ -140,7 +142,8 @@ class Argument:
 class Visit:
     """Writes what an event that enters or leaves does to the cells of one argument.
 
-    `second` is code of the second value, if it is not that of the argument's expression.
+    `second` is code of the second value, if it is not that of the argument's expression. `store` is the line behind a
+    change of the number of nulls.
     """
 
     argument: Argument
@@ -149,6 +152,7 @@ class Visit:
     entering: bool
     ordinal: str | None
     second: str | None = None
+    store: str = ""
 
     @property
     def source(self) -> Source:
@@ -232,11 +236,21 @@ class Visit:
                 counted = counted or kind not in KINDS or bool(self._lines(kind))
         if not counted or argument.expr is None:
             return
-        if lower.nullable(argument.expr):
+        nulls = argument.cells.get("nulls")
+        if not lower.nullable(argument.expr):
+            self._count(v)
+        elif nulls is None:
             with source.block(f"if {v} is not None:", argument.expr.span):
                 self._count(v)
         else:
-            self._count(v)
+            moves = any(self._lines(kind) if kind in KINDS else kind != "nulls" for kind in argument.cells)
+            if moves:
+                with source.block(f"if {v} is not None:", argument.expr.span):
+                    self._count(v)
+            with source.block("else:" if moves else f"if {v} is None:", argument.expr.span):
+                source.line(f"{nulls} {'+' if self.entering else '-'}= 1")
+                if self.store:
+                    source.line(self.store)
 
     def _template(self, kind: str, cell: str, v: str) -> None:
         o = None if self.leaving is Leaving.NEVER else self.ordinal
@@ -280,17 +294,17 @@ class Visit:
             self._sum(cells["s"], v)
 
     def _sum(self, total: str, v: str) -> None:
-        source, cells, e = self.source, self.argument.cells, self.argument.expr
+        source, e = self.source, self.argument.expr
         assert e is not None
         change = f"{total} {'+' if self.entering else '-'} {v}"
         if e.type.name == "float":
             change = f"{source.bind('_single', support.single)}({change})"
-        if self.entering and "n" not in cells:
+        if self.entering and not self.argument.some:
             source.line(f"{total} = {v} if {total} is None else {change}")
         elif self.entering:
             source.line(f"{total} = {change}")
         else:  # an empty window forgets the rounding errors of its sum
-            source.line(f"{total} = {change} if {cells['n']} else {zero(source, e.type)}")
+            source.line(f"{total} = {change} if {self.argument.some} else {zero(source, e.type)}")
 
     def _compensated_sum(self, total: str, lost: str, v: str) -> None:
         """Neumaier's sum, in Knuth's form without a branch: what rounding takes from the sum is kept beside it."""
@@ -304,7 +318,7 @@ class Visit:
             spill = source.bind("_spill", accumulators.spill)
             source.line(f"{total}, {lost} = {spill}({total}, {lost}, {v}, {sign}1, {cells['spilled']})")
         if not self.entering:
-            with source.block(f"if not {cells['n']}:"):
+            with source.block(f"if not {cells['n']}:" if "n" in cells else f"if not ({self.argument.some}):"):
                 source.line(f"{total} = {lost} = 0.0")
                 source.line(f"{cells['spilled']}[3] = 0")
 

@@ -19,7 +19,7 @@ from cepbook.engine.recognize.code import FORM
 from cepbook.engine.relations.shared import Want
 from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
-from cepbook.engine.rows.emit import Emitter
+from cepbook.engine.rows.emit import Emitter, PlainEmitter
 from cepbook.engine.rows.expr import Cell, Scope, ScopeIn
 from cepbook.engine.rows.items import Items
 from cepbook.engine.rows.joinloop import JoinLoop, Loop, loop_of
@@ -273,7 +273,8 @@ class _Writer:
         hoisted = plain and steps.aggregation is not None and not code.table
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
-        heads, names = ["times", "marks"], ["now", "mark"]
+        emit = PlainEmitter(code, self.body.p, len(parameters)) if self.body.plain else None
+        heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])
         if self.contextual:
             heads, names = [*heads, "partitions"], [*names, "P"]
         ports = ["out", "push", "expired", "catch_up"]
@@ -284,15 +285,23 @@ class _Writer:
             if hoisted:
                 code.aggregates.load("A")
             code.in_run = True
+            if emit is not None:
+                emit.begin()
             zipped = ", ".join([*heads, *parameters])
             source.line(f"rows = zip({zipped})")
             with source.block("while True:"):
                 with source.block("try:"):
-                    with source.block(f"for {', '.join([*names, *locals_])} in rows:"):
-                        self._row_body(hoisted)
+                    if code.own_timer:
+                        source.line("due = W.due")
+                    self.body.ahead()
+                    each = [*names, *locals_]
+                    with source.block(f"for {', '.join(each)}{',' * (len(each) == 1)} in rows:"):
+                        self._row_body(emit or Emitter(code, "now", guarded=False), hoisted)
                     source.line("break")
                 with source.block("except Exception as failure:"):
                     source.line("failed(failure)")
+                    if emit is not None:
+                        emit.failed()
                 if hoisted or code.own_timer:
                     with source.block("finally:"):
                         if hoisted:
@@ -300,17 +309,21 @@ class _Writer:
                         if code.own_timer:
                             source.line("W.armed = W.due")
                             source.line("rearm(W.due, S, W)")
+            if emit is not None:
+                emit.end()
+            self.body.ahead_no_more()
             code.in_run = False
 
-    def _row_body(self, hoisted: bool) -> None:
+    def _row_body(self, emit: Emitter, hoisted: bool) -> None:
         source, steps, code = self.source, self.steps, self.code
         if code.own_timer:
-            with source.block("if now >= W.due:"):
+            with source.block("if now >= due:"):
                 if hoisted:
                     code.aggregates.store("A")
-                source.line("run_expiry(S, W, now, ticks, expired)")
+                source.line("due = run_expiry(S, W, now, ticks, expired)")
                 if hoisted:
                     code.aggregates.load("A")
+                self.body.ahead()
         elif steps.timed:
             with source.block("if now >= timed.due:"):
                 if hoisted:
@@ -322,7 +335,6 @@ class _Writer:
             with source.block("if P is None:"):
                 source.line("continue")
             source.line("S = P.states[slot]")
-        emit = Emitter(self.code, "now", guarded=False)
         condition = steps.source.filter
         if condition is None:
             self._row_arrival(emit, hoisted)

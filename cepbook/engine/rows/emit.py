@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from operator import length_hint
 
+from cepbook.engine.rows import expr as lower
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.expr import Scope
+from cepbook.engine.rows.frozen import is_hashable
+from cepbook.lang import expr as x
 
 
 class Emitter:
@@ -61,6 +65,53 @@ class Emitter:
                 names.append("forced")
             conditions.append(names[0] if len(names) == 1 else f"({' or '.join(names)})")
         return self._code.source.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()
+
+
+class PlainEmitter(Emitter):
+    """Writes into `run` where each event is a delivery of one insert row: columns are collected, and no records made.
+
+    Columns of the slice are handed on as they are; only the values of others are appended to lists, ``y0`` and so on.
+    ``run`` then returns the places of events that failed, and the columns; those of the slice have these events, too.
+    """
+
+    def __init__(self, code: Code, scope: Scope, count: int) -> None:
+        """`scope` is that of the arriving event, of which `count` properties are read."""
+        super().__init__(code, "now", guarded=False)
+        self._given = {f"p{i}": f"c{i}_" for i in range(count)}
+        self._values = [column.value for column in code.steps.projection.columns]
+        found = [self._of_slice(scope, e) for e in self._values]
+        self._columns = [name or f"y{i}" for i, name in enumerate(found)]
+        self._made = [f"y{i}" for i, name in enumerate(found) if name is None]
+
+    def _of_slice(self, scope: Scope, e: x.Expr) -> str | None:
+        if isinstance(e, x.KeyRef) and is_hashable(e.type):
+            e = self._code.steps.keys[e.index]
+        return self._given.get(lower.value(scope, e)) if isinstance(e, x.Prop) else None
+
+    def begin(self) -> None:
+        """Before the loop."""
+        source = self._code.source
+        source.bind("_length_hint", length_hint)
+        source.line("times = iter(times)")
+        source.line("count, missed = _length_hint(times), []")
+        for name in self._made:
+            source.line(f"{name} = []")
+
+    def row(self, scope: Scope) -> None:
+        for name, e in zip(self._columns, self._values, strict=True):
+            if name in self._made:
+                self._code.source.line(f"{name}.append({lower.value(scope, e)})", e.span)
+
+    def failed(self) -> None:
+        """The event that failed gives no row; some of its values may be there."""
+        source = self._code.source
+        source.line("missed.append(count - _length_hint(times) - 1)")
+        for name in self._made:
+            source.line(f"del {name}[missed[-1] + 1 - len(missed) :]")
+
+    def end(self) -> None:
+        """Behind the loop."""
+        self._code.source.line(f"return missed, ({', '.join(self._columns)}{',' * (len(self._columns) == 1)})")
 
 
 def _or_none(code: str | None) -> str:

@@ -6,7 +6,7 @@ from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.items import Items
 from cepbook.lang.explain_plan import show_expr
 
-_KINDS = {"n": "count", "s": "sum"}
+_KINDS = {"n": "count", "nulls": "count of nulls", "s": "sum"}
 
 
 def notes(code: Code, arrivals: str) -> tuple[str, ...]:

@@ -117,6 +117,9 @@ class LimitedCode(StatementCode):
             self.source.line(f"{count}.append({code.key(scope)})")
 
     # -------------------------------------------------------------- arrival
+    def ahead(self) -> None:
+        """The view is always asked."""
+
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """Hand an event to the view, what this changes to the limiter, and deliver what is due."""
         source = self.source

@@ -34,7 +34,8 @@ from cepbook.lang import expr as x
 from cepbook.lang.plan import Derived, WindowSpec
 from cepbook.lang.windows import WINDOWS
 
-Sweep = Callable[[str, str], None]  # writes a block, given its head and the code of the item that leaves in it
+# writes a block, given its head, the code of the item that leaves in it, and a line for when the item is taken apart
+Sweep = Callable[[str, str, str], None]
 
 
 class Pipeline:
@@ -50,6 +51,7 @@ class Pipeline:
         self.first_operands: list[str] = []
         self._priors = self._prior_slots() if self.steps.priors else None
         self.recognize: RecognizeCode | None = None
+        self.at_hand = False  # while the loop of `run` is written: what `ahead` has written is there
 
     @property
     def span(self) -> Span:
@@ -312,8 +314,20 @@ class Pipeline:
         if not self.steps.group_keys:
             return fragment(Arrival(self, "W", item, operands, swept))
         key, *operands = operands
-        self.code.find_or_make("w", "W.by_key", key, f"W.open({key}, now)")
+        self.code.find_or_make("w", "views" if self.at_hand else "W.by_key", key, f"W.open({key}, now)")
         return fragment(Arrival(self, "w", item, operands, swept, key))
+
+    def ahead(self) -> None:
+        """Write what the loop of `run` has at hand of the one view there is."""
+        only, fragment = self.steps.only, self._fragment
+        if only is None or fragment is None:
+            return
+        self.at_hand = True
+        ahead = WINDOW_FORMS[only.name].ahead
+        if self.steps.group_keys:
+            self.source.line("views = W.by_key")
+        elif ahead is not None:
+            ahead(Arrival(self, "W", "", [], None))
 
     def _in_locals(self, operands: Sequence[str]) -> list[str]:
         """Names of `operands`, which the fragment and the item read."""
@@ -342,7 +356,9 @@ class Pipeline:
             key, view = group
             with source.block(f"if {view}.due != {view}.armed:"):
                 source.line(f"W.arm({key}, {view})")
-        if not (self.code.in_run and self.code.own_timer):
+        if self.code.in_run and self.code.own_timer:
+            source.line("due = W.due")
+        else:
             self.arm()
 
     def arm(self) -> None:
@@ -390,14 +406,24 @@ class Arrival:
         steps = self.pipeline.steps
         return steps.aggregation is None and not steps.wants_remove
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the window's `ahead` has been written, for the one view there is."""
+        return self.pipeline.at_hand and self.key is None
+
+    def queue(self) -> None:
+        """Write ``queue``, the items of a view that keeps them in one, where it is not at hand."""
+        if not self.at_hand:
+            self.source.line(f"queue = {self.view}.items")
+
     def parameter(self, attribute: str, e: x.Expr) -> str:
         """Code of a parameter of the window: the constant itself, or the `attribute` of its view."""
         return lower.value(self.code.base, e) if isinstance(e, x.Const) else f"{self.view}.{attribute}"
 
-    def swept(self, head: str, item: str) -> None:
-        """Write the block `head` in which `item` leaves unseen, before the arrival."""
+    def swept(self, head: str, item: str, then: str = "") -> None:
+        """Write the block `head` in which `item` leaves unseen, and `then`, before the arrival."""
         assert self.on_swept is not None
-        self.on_swept(head, item)
+        self.on_swept(head, item, then)
 
     def armed(self) -> None:
         """Write what makes the clock look at the view when it is due."""

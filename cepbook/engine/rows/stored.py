@@ -30,6 +30,14 @@ class StoreCode(StatementCode):
     def reads_now(self) -> bool:
         return True
 
+    @property
+    def plain(self) -> bool:
+        """Others change what enters and leaves."""
+        return False
+
+    def ahead(self) -> None:
+        """The view is always asked."""
+
     def arrival(self, emit: Emitter, *, hoisted: bool) -> None:
         """A row that was inserted."""
         self.code.number()

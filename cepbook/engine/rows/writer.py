@@ -15,6 +15,7 @@ from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows import expr as lower
+from cepbook.engine.rows.aggregate import Leaving
 from cepbook.engine.rows.changes import LEFT, ChangeCode
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.emit import Emitter
@@ -112,6 +113,23 @@ class StatementCode(ChangeCode):
             self.code.helpers.append(write)
         return self._previous[e]
 
+    @property
+    def plain(self) -> bool:
+        """Whether in `run` each arrival is a delivery of one insert row, whatever it is, and nothing else is one."""
+        steps, code = self.steps, self.code
+        conditions = steps.source.filter, steps.where, steps.having, steps.output, steps.context
+        if steps.row is None or any(each is not None for each in conditions) or steps.delivers != "istream":
+            return False
+        if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
+            return False
+        one_group = not (code.local or steps.levels or steps.unpaired) and (
+            steps.same_group or steps.leaving is Leaving.NEVER
+        )
+        if steps.kind == "fully_aggregated_grouped" and not one_group:
+            return False
+        seen = steps.ticks and not steps.lazy
+        return steps.enters_alone and self.pipeline.objection is None and not seen
+
     # -------------------------------------------------------------- arrival
     @property
     def arrivals(self) -> str:
@@ -194,13 +212,26 @@ class StatementCode(ChangeCode):
             self.source.line("now = clock.now")
         self.pipeline.arrive_along()
 
-    def _sweep(self, head: str, item: str) -> None:
+    def ahead(self) -> None:
+        """Write what the loop over a slice has at hand of the view."""
+        if not self.steps.runs_along:
+            self.pipeline.ahead()
+
+    def ahead_no_more(self) -> None:
+        """What follows is not in that loop."""
+        self.pipeline.at_hand = False
+
+    def _sweep(self, head: str, item: str, then: str) -> None:
         """What left a lazily expired window leaves its aggregates, too, before the arrival."""
         with self.source.block(head):
             if self.steps.aggregation is None:
                 self.source.line(item)
+            else:
+                self.code.items.unpack(self.source, item)
+            if then:
+                self.source.line(then)
+            if self.steps.aggregation is None:
                 return
-            self.code.items.unpack(self.source, item)
             with self.code.where(self.gone):
                 if self.steps.grouped:
                     self.source.line(f"k = {self.code.key(self.gone)}")

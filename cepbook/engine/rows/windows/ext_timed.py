@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import Arriving, Posted, Window, fixed, period, timestamp
+from cepbook.engine.rows.windows.form import Arriving, Posted, Window, fixed, period, queue, timestamp
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 from cepbook.lang.plan import WindowSpec
 
@@ -23,7 +23,7 @@ from cepbook.lang.plan import WindowSpec
 def _arrive(arrival: Arriving) -> Posted:
     source, w, length, (stamp,) = arrival.source, arrival.view, fixed(arrival.spec, 1), arrival.operands
     at = arrival.code.items.first_operand + bool(arrival.code.steps.group_keys)
-    source.line(f"queue = {w}.items")
+    arrival.queue()
     source.line(f"queue.append({arrival.item})")
     before = f"{w}.period.before({stamp})"
     source.line(f"limit = {before if length is None else f'{stamp} - ' + arrival.parameter('period.length', length)}")
@@ -51,4 +51,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_ExtTimed', ExtTimed)}({at}, {period(code, spec, 1)})"
 
 
-WINDOW = Window(_view, timestamp, _arrive)
+WINDOW = Window(_view, timestamp, _arrive, ahead=queue)

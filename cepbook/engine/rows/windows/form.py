@@ -48,8 +48,11 @@ class Arriving(Protocol):
     def operands(self) -> list[str]: ...
     @property
     def unseen(self) -> bool: ...
+    @property
+    def at_hand(self) -> bool: ...
+    def queue(self) -> None: ...
     def parameter(self, attribute: str, e: x.Expr) -> str: ...
-    def swept(self, head: str, item: str) -> None: ...
+    def swept(self, head: str, item: str, then: str = "") -> None: ...
     def armed(self) -> None: ...
 
 
@@ -64,7 +67,8 @@ class Window:
     `operands(code, spec)` is code of the operands of the arriving event. The code that makes a view reads ``now``, the
     time at which the window starts. With a `fragment` arrivals are written into the statement's own code, on the view's
     fields; without one they call ``arrive``. `along` makes the view of a batch of which only aggregates show
-    (`rows.windows.along`). `reads_now`: the fragment reads the local ``now``.
+    (`rows.windows.along`). `reads_now`: the fragment reads the local ``now``. `ahead` writes, before the loop over a
+    slice and after whatever else moved the view, what the fragment then has at hand (`Arriving.at_hand`).
     """
 
     make: Callable[[Code, WindowSpec, int], str]
@@ -72,6 +76,12 @@ class Window:
     fragment: Fragment | None = None
     along: Callable[[Code, WindowSpec, int], str] | None = None
     reads_now: bool = False
+    ahead: Callable[[Arriving], None] | None = None
+
+
+def queue(arrival: Arriving) -> None:
+    """`Window.ahead` of most queues."""
+    arrival.source.line(f"queue = {arrival.view}.items")
 
 
 def size(code: Code, spec: WindowSpec, position: int = 0) -> str:

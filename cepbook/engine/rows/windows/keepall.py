@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window
+from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window, queue
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
 def _arrive(arrival: Arriving) -> Posted:
-    arrival.source.line(f"{arrival.view}.items.append({arrival.item})")
+    arrival.queue()
+    arrival.source.line(f"queue.append({arrival.item})")
     return ENTERS
 
 
@@ -27,4 +28,4 @@ class KeepAll(Queue):
         return (item,), ()
 
 
-WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAll)}()", fragment=_arrive)
+WINDOW = Window(lambda code, spec, at: f"{code.source.bind('_KeepAll', KeepAll)}()", fragment=_arrive, ahead=queue)

@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-from cepbook.engine.rows.windows.form import Arriving, Posted, Window, size
+from cepbook.engine.rows.windows.form import Arriving, Posted, Window, queue, size
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 
 
 def arrive(arrival: Arriving, limit: str) -> Posted:
     """The newest `limit` items."""
-    arrival.source.line(f"queue = {arrival.view}.items")
+    arrival.queue()
     arrival.source.line(f"queue.append({arrival.item})")
     return Posted(left=(f"if len(queue) > {limit}:", "queue.popleft()"))
 
@@ -41,4 +41,5 @@ class Length(Queue):
 WINDOW = Window(
     lambda code, spec, at: f"{code.source.bind('_Length', Length)}({size(code, spec)})",
     fragment=lambda arrival: arrive(arrival, arrival.parameter("size", arrival.spec.args[0])),
+    ahead=queue,
 )

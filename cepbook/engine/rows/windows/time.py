@@ -16,7 +16,7 @@ from __future__ import annotations
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
-from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window, fixed, period
+from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window, fixed, period, queue
 from cepbook.engine.rows.windows.view import Change, Item, Queue
 from cepbook.lang.plan import WindowSpec
 
@@ -25,16 +25,36 @@ def _arrive(arrival: Arriving) -> Posted:
     source, w, code = arrival.source, arrival.view, arrival.code
     lazy, length = code.steps.lazy, fixed(arrival.spec)
     span = None if length is None else arrival.parameter("period.length", length)
-    source.line(f"queue = {w}.items")
+    arrival.queue()
+    first = f"queue[0][{code.items.time}]"
+    noted = lazy and arrival.at_hand and _notes(arrival)
     if lazy:
         source.line(f"limit = {f'{w}.period.before(now)' if span is None else f'now - {span}'}")
-        arrival.swept(f"while queue and queue[0][{code.items.time}] <= limit:", "queue.popleft()")
+        if noted:
+            arrival.swept("while oldest <= limit:", "queue.popleft()", f"oldest = {first} if queue else _NEVER")
+        else:
+            arrival.swept(f"while queue and {first} <= limit:", "queue.popleft()")
     with source.block("if not queue:"):
         due = f"{w}.look(now)" if span is None else f"now + {span}" + f" + {span}" * lazy
         source.line(f"{w}.due = {due}")
+        if noted:
+            source.line("oldest = now")
         arrival.armed()
     source.line(f"queue.append({arrival.item})")
     return ENTERS
+
+
+def _notes(arrival: Arriving) -> bool:
+    """Whether the time of the oldest event is a local: no code of the user runs between two looks at it."""
+    return arrival.code.steps.source.filter is None
+
+
+def _ahead(arrival: Arriving) -> None:
+    source, code = arrival.source, arrival.code
+    queue(arrival)
+    if code.steps.lazy and _notes(arrival):
+        source.bind("_NEVER", NEVER)
+        source.line(f"oldest = queue[0][{code.items.time}] if queue else _NEVER")
 
 
 class Time(Queue):
@@ -71,4 +91,4 @@ def _view(code: Code, spec: WindowSpec, at: int) -> str:
     return f"{code.source.bind('_Time', Time)}({period(code, spec)}, {code.items.time}, {code.steps.lazy})"
 
 
-WINDOW = Window(_view, fragment=_arrive, reads_now=True)
+WINDOW = Window(_view, fragment=_arrive, reads_now=True, ahead=_ahead)
