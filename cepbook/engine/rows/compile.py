@@ -170,7 +170,8 @@ class _Writer:
             self.looks = write_on_select(self.body, self.steps.selects)
         else:
             self._on_event()
-            self._run()
+            if not self.steps.in_order and self.steps.lookup is None:
+                self._run()
         self.body.timers()
         if self.code.own_timer:
             self.body.run_expiry(Emitter(self.code, "now", guarded=False))

@@ -409,7 +409,7 @@ class Arrival:
     @property
     def at_hand(self) -> bool:
         """Whether the window's `ahead` has been written, for the one view there is."""
-        return self.pipeline.at_hand and self.key is None
+        return self.pipeline.at_hand and self.key is None and WINDOW_FORMS[self.spec.name].ahead is not None
 
     def queue(self) -> None:
         """Write ``queue``, the items of a view that keeps them in one, where it is not at hand."""
