@@ -320,7 +320,7 @@ class Pipeline:
     def ahead(self) -> None:
         """Write what the loop of `run` has at hand of the one view there is."""
         only, fragment = self.steps.only, self._fragment
-        if only is None or fragment is None:
+        if only is None or fragment is None or self.steps.context is not None:  # each partition has a view of its own
             return
         self.at_hand = True
         ahead = WINDOW_FORMS[only.name].ahead
