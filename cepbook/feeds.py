@@ -69,7 +69,7 @@ class Columns(NamedTuple):
         return self.values[self.names.index(name)] if name in self.names else [None] * len(self.times)
 
 
-class _Segment(NamedTuple):
+class Segment(NamedTuple):
     """Whole deliveries that were settled together: columns of records."""
 
     marks: bytes
@@ -100,13 +100,13 @@ class _Segment(NamedTuple):
             return range(first, first + len(self.marks))
         return accumulate((not mark % 2 for mark in self.marks[1:]), initial=first)
 
-    def before(self, end: int) -> _Segment:
+    def before(self, end: int) -> Segment:
         """What comes before record `end`."""
-        return _Segment(self.marks[:end], self.times[:end], [column[:end] for column in self.values])
+        return Segment(self.marks[:end], self.times[:end], [column[:end] for column in self.values])
 
-    def behind(self, start: int) -> _Segment:
+    def behind(self, start: int) -> Segment:
         """What comes from record `start` on."""
-        return _Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
+        return Segment(self.marks[start:], self.times[start:], [column[start:] for column in self.values])
 
 
 class Log:
@@ -123,7 +123,7 @@ class Log:
         self.lost = most <= 0
         self.size = 0
 
-    def take(self, segment: _Segment) -> None:
+    def take(self, segment: Segment) -> None:
         if self.lost:
             return
         try:
@@ -140,12 +140,12 @@ class Log:
         self.clear()
         self.lost = True
 
-    def at(self, position: int) -> tuple[_Segment, int] | None:
+    def at(self, position: int) -> tuple[Segment, int] | None:
         """The segment that begins there, and where the next one does; None behind the last."""
         if self._file is None or position >= self.size:
             return None
         self._file.seek(position)
-        segment = _Segment(*pickle.load(self._file))
+        segment = Segment(*pickle.load(self._file))
         return segment, self._file.tell()
 
     def clear(self) -> None:
@@ -182,7 +182,7 @@ class Feed:
         # reader settles
         self._pending: list[Any] = []
         self._width = 3  # of a record
-        self._segments: deque[tuple[_Segment, int, int]] = deque()  # with the numbers of deliveries and rows
+        self._segments: deque[tuple[Segment, int, int]] = deque()  # with the numbers of deliveries and rows
         self._kept = 0
         self._rows = 0
         self._next = 0  # number of the next delivery that is settled
@@ -214,7 +214,7 @@ class Feed:
     def extend(self, flat: list[Any]) -> None:
         """Take the records of whole deliveries, in order and end to end."""
         if len(flat) >= self._usual_batch:  # what is much is not copied first
-            self._take(self._segment(flat))
+            self._news(self._segment(flat))
             return
         pending = self._pending
         pending += flat  # in one step: a reader in another thread sees all of them or none
@@ -223,7 +223,7 @@ class Feed:
 
     def extend_columns(self, times: list[int], columns: Sequence[list[Any]]) -> None:
         """Take deliveries of one insert row each, as columns; the lists are the feed's from now on, to read only."""
-        self._take(_Segment(bytes(len(times)), times, [*columns]))
+        self._news(Segment(bytes(len(times)), times, [*columns]))
 
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
         """Take one delivery of rows, at clock time `time` (ms)."""
@@ -331,7 +331,7 @@ class Feed:
             yield self._rows_of(segment, number, end)
             number += segment.deliveries
 
-    def _rows_of(self, segment: _Segment, number: int, end: int) -> Columns:
+    def _rows_of(self, segment: Segment, number: int, end: int) -> Columns:
         marks, times, numbers, values = segment.marks, segment.times, list(segment.numbers(number)), segment.values
         if _EMPTY in marks:
             chosen = [mark != _EMPTY for mark in marks]
@@ -357,7 +357,7 @@ class Feed:
             raise UsageError(f"a feed of other columns: {names}, not {self.names}")
         with self._lock:
             self._settle()
-            found = [_Segment(*segment) for segment in segments]
+            found = [Segment(*segment) for segment in segments]
             self._segments = deque((segment, segment.deliveries, segment.rows) for segment in found)
             self._kept = sum(segment.deliveries for segment in found)
             self._rows = sum(segment.rows for segment in found)
@@ -372,7 +372,7 @@ class Feed:
         kept = []
         for marks, times, values in segments:
             at = bisect_right(times, time)
-            later = _Segment(marks[at:], [], [])
+            later = Segment(marks[at:], [], [])
             following -= later.deliveries
             more = later.marks.count(_INSERT) + later.marks.count(_MORE)
             inserted, removed = inserted - more, removed - (later.rows - more)
@@ -436,14 +436,14 @@ class Feed:
         return f"Feed({self.total_insert} insert, {self.total_remove} remove, {self.dropped} deliveries dropped)"
 
     # -------------------------------------------------------------- inside
-    def _read(self, cursor: int) -> tuple[list[_Segment], int, int]:
+    def _read(self, cursor: int) -> tuple[list[Segment], int, int]:
         """What is kept of the deliveries from `cursor` on, and their numbers: the first, and behind the last."""
         with self._lock:
             self._settle()
             self._trim_exactly()
             end = self._next
             start = min(max(cursor, end - self._kept), end)
-            latest: list[_Segment] = []
+            latest: list[Segment] = []
             more = end - start
             for segment, deliveries, _ in reversed(self._segments):
                 if more <= 0:
@@ -453,10 +453,7 @@ class Feed:
         self._rearm()
         return latest[::-1], start, end
 
-    def _news(self) -> None:
-        self._take(None)
-
-    def _take(self, segment: _Segment | None) -> None:
+    def _news(self, segment: Segment | None = None) -> None:
         """Settle what is pending, and `segment` after it; tell the subscribers."""
         with self._lock:
             self._settle()
@@ -491,11 +488,11 @@ class Feed:
         del pending[:waiting]
         self._add(self._segment(flat))
 
-    def _segment(self, flat: list[Any]) -> _Segment:
+    def _segment(self, flat: list[Any]) -> Segment:
         width = self._width
-        return _Segment(bytes(flat[::width]), flat[1::width], [flat[at::width] for at in range(2, width)])
+        return Segment(bytes(flat[::width]), flat[1::width], [flat[at::width] for at in range(2, width)])
 
-    def _add(self, segment: _Segment) -> None:
+    def _add(self, segment: Segment) -> None:
         """Count a segment, and drop whole ones beyond capacity. The caller holds the lock."""
         deliveries, rows = segment.deliveries, segment.rows
         inserted = segment.marks.count(_INSERT) + segment.marks.count(_MORE)
@@ -531,7 +528,7 @@ class Feed:
                 self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows))
 
 
-def _deliveries(number: int, segment: _Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:
+def _deliveries(number: int, segment: Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:
     """The deliveries of a segment, of which the first is `number`; `rows` are those of its records."""
     found: list[Delivery] = []
     bounds = [*segment.starts, len(segment.marks)]

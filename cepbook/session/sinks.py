@@ -17,7 +17,7 @@ from typing import Any
 
 from cepbook.engine.runtime import Statement
 from cepbook.errors import CepbookError, UsageError
-from cepbook.feeds import Columns, Delivery, Feed
+from cepbook.feeds import Columns, Delivery, Feed, Segment
 from cepbook.lang.types import LONG, STRING, Type
 from cepbook.session.stage import Stage
 from cepbook.session.tables import free_name
@@ -41,8 +41,8 @@ class Tap(Feed):
         self._asking = False
         self._cursor = 0
 
-    def _news(self) -> None:
-        super()._news()
+    def _news(self, segment: Segment | None = None) -> None:
+        super()._news(segment)
         if not self._asking:
             self._asking = True
             try:
