@@ -72,9 +72,7 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     options = OPTIONS.parse(line)
     workbench = host.workbench
     parts = read(cell, workbench.runtime.now, workbench.runtime.config.second)
-    only = None if options.only is None else [name.strip() for name in options.only.split(",") if name.strip()]
-    for name in only or ():
-        workbench.runtime.statement(name)
+    only = observed(options.only, workbench)
     check(workbench, parts, cell)
     checked = compared(parts)
     with Observer(workbench, only) as observer:
@@ -91,6 +89,16 @@ def run_cell(host: Host, line: str, cell: str) -> None:
 
 
 # ---------------------------------------------------------------- before anything is sent
+def observed(only: str | None, workbench: Workbench) -> list[str] | None:
+    """The statements that ``--only`` names; None without it. Raises UsageError for one that is not there."""
+    if only is None:
+        return None
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    for name in names:
+        workbench.runtime.statement(name)
+    return names
+
+
 def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
     """Raises EventsError unless every part can run: times go forward, events fit their types, names exist."""
     now, second = workbench.runtime.now, workbench.runtime.config.second

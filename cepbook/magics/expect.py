@@ -88,9 +88,11 @@ def _read(cell: str) -> tuple[list[_Expected], list[Part]]:
         found = _NOTHING.match(line)
         if found is not None and found["name"] not in ("=", "query"):
             nothing.append((number, found["name"].strip("`")))
-        keep = found is None or found["name"] in ("=", "query")
-        blank = not keep or not line.strip() or _COMMENT.match(line) is not None
-        lines.append("" if blank else line.strip() if _FLUSH.match(line.lstrip()) else f"    {line}")
+            lines.append("")
+        elif not line.strip() or _COMMENT.match(line):
+            lines.append("")
+        else:
+            lines.append(line.strip() if _FLUSH.match(line.lstrip()) else f"    {line}")
     try:
         steps = parse_steps(["@0", *lines], 0, Path(ORIGIN))
     except ScenarioError as error:

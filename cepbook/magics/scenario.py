@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cepbook.magics.events import DETAILS as NOTATION
-from cepbook.magics.events import Observer, check
+from cepbook.magics.events import Observer, check, observed
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import ExpectationError, compared, judged
 from cepbook.magics.options import Options
@@ -50,9 +50,7 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     """
     options = OPTIONS.parse(line)
     twin = host.workbench.rehearsal()
-    only = None if options.only is None else [name.strip() for name in options.only.split(",") if name.strip()]
-    for name in only or ():
-        twin.runtime.statement(name)
+    only = observed(options.only, twin)
     try:
         parts = read(cell, twin.runtime.now, twin.runtime.config.second)
         check(twin, parts, cell)
