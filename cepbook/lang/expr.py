@@ -441,11 +441,7 @@ class Period(Expr):
 
 def children(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of `e`, in evaluation order."""
-    kind = type(e)
-    names = _OPERANDS.get(kind)
-    if names is None:
-        fields_ = kind.__dataclass_fields__.values()
-        names = _OPERANDS[kind] = tuple(each.name for each in fields_ if "Expr" in re.findall(r"\w+", str(each.type)))
+    names = operand_fields(type(e))
     if not names:
         return ()
     found: list[Expr] = []
@@ -454,7 +450,16 @@ def children(e: Expr) -> tuple[Expr, ...]:
     return tuple(found)
 
 
-_OPERANDS: dict[type[Expr], tuple[str, ...]] = {}  # the fields of each class that may hold expressions
+def operand_fields(kind: type[Expr]) -> tuple[str, ...]:
+    """The names of the fields of a class that may hold expressions."""
+    names = _OPERANDS.get(kind)
+    if names is None:
+        fields_ = kind.__dataclass_fields__.values()
+        names = _OPERANDS[kind] = tuple(each.name for each in fields_ if "Expr" in re.findall(r"\w+", str(each.type)))
+    return names
+
+
+_OPERANDS: dict[type[Expr], tuple[str, ...]] = {}
 
 
 def _collect(value: object, found: list[Expr]) -> None:

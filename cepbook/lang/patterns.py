@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cepbook.lang import trees
 from cepbook.lang.catalog import EventType
 from cepbook.lang.expr import Expr
 from cepbook.lang.plan import Contained, Crontab, PlanNode
@@ -152,19 +153,10 @@ class Pattern(PlanNode):
 
 def operands(node: PatternNode) -> tuple[PatternNode, ...]:
     """The sub-expressions directly below `node`, in text order."""
-    match node:
-        case FollowedBy() | Logical():
-            return node.operands
-        case Not() | Every() | Within() | While():
-            return (node.operand,)
-        case Repeat():
-            return (node.operand,) if node.until is None else (node.operand, node.until)
-    return ()
+    held = (part for value in trees.fields_of(node) for part in (value if isinstance(value, tuple) else (value,)))
+    return tuple(part for part in held if isinstance(part, PatternNode))
 
 
 def walk(node: PatternNode) -> list[PatternNode]:
     """`node` and everything below it, parents first."""
-    found = [node]
-    for operand in operands(node):
-        found.extend(walk(operand))
-    return found
+    return [each for each in trees.walk(node) if isinstance(each, PatternNode)]

@@ -3,49 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, StoreType
+from cepbook.lang.trees import fields_of, walk
 
 
 def expressions(value: object) -> Iterator[x.Expr]:
     """Every expression in a plan, at any depth."""
-    if isinstance(value, x.Expr):
-        yield from x.walk(value)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from expressions(item)
-    elif isinstance(value, plan.PlanNode) and is_dataclass(value):
-        for field in fields(value):
-            yield from expressions(getattr(value, field.name))
+    for each in walk(value):
+        if isinstance(each, x.Expr):
+            yield from x.walk(each)
 
 
 def types_read(value: object) -> Iterator[str]:
     """The event types of every stream, atom of a pattern and condition of a context in a plan, at any depth."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from types_read(item)
-    elif isinstance(value, plan.PlanNode) and is_dataclass(value):
-        name = getattr(value, "event_type", None)
-        if isinstance(name, str) and not (isinstance(value, plan.Source) and (value.pattern or value.nothing)):
+    for each in walk(value):
+        name = getattr(each, "event_type", None)
+        if isinstance(name, str) and not (isinstance(each, plan.Source) and (each.pattern or each.nothing)):
             yield name
-        for field in fields(value):
-            yield from types_read(getattr(value, field.name))
 
 
 def stores_in(value: object) -> set[str]:
     """The names of the named windows and tables that a plan has in it, at any depth."""
-    if isinstance(value, StoreType):
-        return {value.name}
-    if isinstance(value, x.TableRead):
-        return {value.table}.union(*map(stores_in, value.keys))
-    if isinstance(value, tuple):
-        return set[str]().union(*map(stores_in, value))
-    if isinstance(value, plan.PlanNode | x.Expr) and is_dataclass(value):
-        return set[str]().union(*(stores_in(getattr(value, f.name)) for f in fields(value)))
-    return set()
+    read = {e.table for e in expressions(value) if isinstance(e, x.TableRead)}
+    held = (part for node in walk(value) if isinstance(node, plan.PlanNode) for part in fields_of(node))
+    return read | {part.name for part in held if isinstance(part, StoreType)}
 
 
 def stores_changed(reader: plan.Reader, catalog: Catalog) -> set[str]:

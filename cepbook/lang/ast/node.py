@@ -42,6 +42,25 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(replace(value, **parts) if parts else value)
 
 
+def replaced(node: Any, rule: Callable[[object], object | None]) -> Any:
+    """A tree in which `rule`, asked of parents first, has replaced what it gives something for, with all within."""
+    if isinstance(node, tuple):
+        return tuple(replaced(each, rule) for each in node)
+    if not isinstance(node, Node):
+        return node
+    found = rule(node)
+    if found is not None:
+        return found
+    changed = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, (tuple, Node)):
+            made = replaced(value, rule)
+            if made is not value:
+                changed[each.name] = made
+    return replace(node, **changed) if changed else node
+
+
 @dataclass(frozen=True, slots=True)
 class Annotation(Node):
     """``@Name('x')``, ``@Hint('…')``, ``@Priority(10)``, ``@x(a=1, b={…})``. `value` for one unnamed value."""

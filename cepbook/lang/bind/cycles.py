@@ -7,13 +7,13 @@ like a named window: it is bound as every select is, and a row's status is one o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cepbook.errors import Span, UsageError, hint_line
 from cepbook.lang import ast
 from cepbook.lang import types as t
-from cepbook.lang.ast.node import walk
+from cepbook.lang.ast.node import replaced, walk
 from cepbook.lang.bind.alerts import bind_alert
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.names import Module, did_you_mean
@@ -283,7 +283,7 @@ class _Reads:
     # -------------------------------------------------------------- expressions
     def expr(self, node: ast.Expr) -> ast.Expr:
         """An expression of the select."""
-        found: ast.Expr = rewritten(node, self._rule)
+        found: ast.Expr = replaced(node, self._rule)
         return found
 
     def _rule(self, node: object) -> object | None:
@@ -354,25 +354,6 @@ def _column_name(node: ast.Expr) -> str | None:
 
 def _qualified(node: ast.Expr) -> str | None:
     return ".".join(step.name for step in node.steps) if isinstance(node, ast.Chain) and len(node.steps) > 1 else None
-
-
-def rewritten(node: Any, rule: Callable[[object], object | None]) -> Any:
-    """A tree in which `rule` has replaced what it gives something for; it does what is to be done within that."""
-    if isinstance(node, tuple):
-        return tuple(rewritten(each, rule) for each in node)
-    if not isinstance(node, ast.Node) or not is_dataclass(node):
-        return node
-    found = rule(node)
-    if found is not None:
-        return found
-    changed = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, (tuple, ast.Node)):
-            made = rewritten(value, rule)
-            if made is not value:
-                changed[each.name] = made
-    return replace(node, **changed) if changed else node
 
 
 def between(node: ast.Between, inner: Callable[[ast.Expr], ast.Expr]) -> ast.Expr:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang import types as t
 from cepbook.lang.rewrite.expressions import fold_node
+from cepbook.lang.trees import transformed
 
 # of each relation: comparisons of the (start, end) of the one with those of the other
 _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
@@ -33,28 +33,20 @@ _COMPARISONS: Mapping[str, tuple[tuple[int, str, int], ...]] = {
 }
 _POINT = x.Const(t.LONG, 0)
 _Interval = tuple[x.Expr, x.Expr]  # start, end
-_INPUT = (plan.Projection, plan.Having, plan.Aggregation, plan.Windowed, plan.Derived)
 
 
 def compare_intervals(statement: plan.StatementPlan) -> plan.StatementPlan:
     """`statement` with comparisons in its filters and where-clauses, also those of subqueries."""
-    if statement.subqueries:
-        inner = tuple(replace(each, root=_node(each.root)) for each in statement.subqueries)
-        statement = replace(statement, subqueries=inner)
-    if isinstance(statement, plan.SelectStatement):
-        return replace(statement, root=_node(statement.root))
-    return statement
+    return transformed(statement, _compared)
 
 
-def _node(node: Any) -> Any:
-    """A node of the chain and what is below."""
-    if isinstance(node, plan.Selection):
-        return replace(node, predicate=_condition(node.predicate), input=_node(node.input))
-    if isinstance(node, plan.Join):
-        return replace(node, inputs=tuple(replace(each, stream=_node(each.stream)) for each in node.inputs))
-    if isinstance(node, plan.Source):
-        return node if node.filter is None else replace(node, filter=_condition(node.filter))
-    return replace(node, input=_node(node.input)) if isinstance(node, _INPUT) else node
+def _compared(node: plan.PlanNode) -> plan.PlanNode:
+    match node:
+        case plan.Selection():
+            return replace(node, predicate=_condition(node.predicate))
+        case plan.Source(filter=x.Expr() as condition):
+            return replace(node, filter=_condition(condition))
+    return node
 
 
 def _condition(e: x.Expr) -> x.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,17 +12,6 @@ from cepbook.lang import expr as x
 from cepbook.lang import types as t
 from cepbook.lang.java import COMPARISONS, integer_divide, wrap
 from cepbook.lang.types import Type
-
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _operand_fields(kind: type[x.Expr]) -> tuple[str, ...]:
-    found = _FIELDS.get(kind)
-    if found is None:
-        none = ("type", "span", "name", "op", "types", *(["value"] if kind is x.Const else []))
-        found = tuple(f.name for f in fields(kind) if f.name not in none)
-        _FIELDS[kind] = found
-    return found
 
 
 def _value(value: Any, fn: Callable[[x.Expr], x.Expr]) -> Any:
@@ -41,7 +30,7 @@ def rebuild(e: x.Expr, fn: Callable[[x.Expr], x.Expr]) -> x.Expr:
         spine.append(e)
         e = e.left
     changes = {}
-    for name in _operand_fields(type(e)):
+    for name in x.operand_fields(type(e)):
         old = getattr(e, name)
         new = _value(old, fn)
         if new is not old:
@@ -62,7 +51,7 @@ def substitute(e: x.Expr, mapping: Mapping[x.Expr, x.Expr]) -> x.Expr:
     if found is not None:
         return replace(found, span=e.span)
     changes = {}
-    for name in _operand_fields(type(e)):
+    for name in x.operand_fields(type(e)):
         old = getattr(e, name)
         new = _exchanged(old, mapping)
         if new is not old:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cepbook.lang.plan import StatementPlan
 from cepbook.lang.rewrite.expressions import fold
-from cepbook.lang.rewrite.nodes import map_statement
+from cepbook.lang.trees import mapped
 
 
 def fold_constants(statement: StatementPlan) -> StatementPlan:
     """`statement` with constant parts of expressions evaluated; conversions of text stay for run time."""
-    return map_statement(statement, fold)
+    return mapped(statement, fold)

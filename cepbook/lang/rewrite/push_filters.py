@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from cepbook.lang import expr as x
 from cepbook.lang import plan
+from cepbook.lang.trees import transformed
 from cepbook.lang.types import BOOLEAN
 
 # What is not known before the statement takes the event
@@ -21,21 +22,10 @@ def push_filters(statement: plan.StatementPlan) -> plan.StatementPlan:
     """`statement` with what can be decided on arrival in the filter of its source."""
     if not isinstance(statement, plan.SelectStatement):
         return statement
-    root = statement.root
-    inner = root.input
-    if isinstance(inner, plan.Having) and not isinstance(inner.input, plan.Aggregation):
-        return replace(statement, root=replace(root, input=replace(inner, input=_pushed(inner.input))))
-    if isinstance(inner, plan.Having) and isinstance(inner.input, plan.Aggregation):
-        aggregation = replace(inner.input, input=_pushed(inner.input.input))
-        return replace(statement, root=replace(root, input=replace(inner, input=aggregation)))
-    if isinstance(inner, plan.Aggregation):
-        return replace(statement, root=replace(root, input=replace(inner, input=_pushed(inner.input))))
-    if isinstance(inner, plan.Selection):
-        return replace(statement, root=replace(root, input=_pushed(inner)))
-    return statement
+    return replace(statement, root=transformed(statement.root, _pushed))
 
 
-def _pushed(node: plan.SelectionNode) -> plan.SelectionNode:
+def _pushed(node: plan.PlanNode) -> plan.PlanNode:
     if isinstance(node, plan.Selection) and isinstance(node.input, plan.Source):
         if not _filters(node.input) or any(isinstance(e, _OF_ROWS) for e in x.walk(node.predicate)):
             return node
