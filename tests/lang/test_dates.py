@@ -20,6 +20,7 @@ ZONES = (
     "Asia/Kolkata",
     "Australia/Lord_Howe",  # half an hour of summer time
     "America/Sao_Paulo",  # clocks went forward at midnight
+    "America/Toronto",  # clocks went forward over a midnight
     "Pacific/Apia",  # a day was left out
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -91,6 +92,22 @@ def test_floors_hold_the_moment_and_are_where_clocks_say(zone: str, seed: int) -
                 local = shown(low, zone)
                 assert (local.second, local.microsecond) == (0, 0) or field == "second"
                 assert local.hour == 0 or field in ("second", "minute", "hour")
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment", "field", "begin"),
+    [
+        ("America/Toronto", datetime(1919, 3, 31, 0, 45), "day", datetime(1919, 3, 31, 0, 30)),  # from 23:30
+        ("America/Sao_Paulo", datetime(1914, 1, 1, 0, 6, 40), "minute", datetime(1914, 1, 1, 0, 6, 28)),
+        ("America/Sao_Paulo", datetime(1914, 1, 1, 0, 40), "hour", datetime(1914, 1, 1, 0, 6, 28)),  # from midnight
+    ],
+)
+def test_a_begin_that_clocks_pass_over_is_where_they_go_on(
+    zone: str, moment: datetime, field: str, begin: datetime
+) -> None:
+    of = Numbers(1000, zone=zone)
+    found = fields.floor(millis(moment.replace(tzinfo=ZoneInfo(zone))), of, field)
+    assert shown(found, zone).replace(tzinfo=None) == begin
 
 
 @pytest.mark.parametrize("zone", ZONES)

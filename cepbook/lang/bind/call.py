@@ -10,7 +10,7 @@ from cepbook.lang import types as t
 from cepbook.lang.aggregates import AGGREGATES
 from cepbook.lang.bind.aggregate import bind_aggregate
 from cepbook.lang.bind.arguments import Binder, how_many
-from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, did_you_mean, error_at
+from cepbook.lang.bind.names import ERROR, Scope, describe, did_you_mean, error_at
 from cepbook.lang.bind.row_functions import ROW_FUNCTIONS, bind_row_function
 from cepbook.lang.bind.supplied import bind_supplied
 from cepbook.lang.bind.typing import TEXTUAL, coerce, common
@@ -21,13 +21,12 @@ from cepbook.lang.functions.row import promoted
 from cepbook.lang.methods import METHODS
 from cepbook.lang.types import Type
 
-UNSUPPORTED = frozenset(("current_evaluation_context",))
+# Calls that are bound where chains are, or in one clause only
+OTHERS = ("current_evaluation_context", "current_timestamp", "transpose")
 
 # The functions and aggregates with a simple name, in any case of letters; a function from Python cannot replace them.
 BUILT_IN = frozenset(
-    name
-    for name in (*FUNCTIONS, *AGGREGATES, *ROW_FUNCTIONS, *UNSUPPORTED, "transpose", "current_timestamp")
-    if "." not in name and " " not in name
+    name for name in (*FUNCTIONS, *AGGREGATES, *ROW_FUNCTIONS, *OTHERS) if "." not in name and " " not in name
 )
 
 # How hints name what a method is called on
@@ -67,17 +66,14 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     if lower == "transpose":
         fact = "`transpose` stands alone in the select-clause of insert into"
         scope.problems.fail("wrong-parameter", fact, step.span, "insert into T select transpose(value) …")
-    if lower in UNSUPPORTED:
-        for arg in args:
-            bind(arg, scope)
-        scope.problems.unsupported(f"the function {lower}", step.span)
-        raise Refused(lower)
     function = scope.module.catalog.functions.get(step.name)
     if function is not None:
         return bind_supplied(step, function, scope, bind)
     if step.name in scope.module.dropped:
         return error_at(step.span)
     hint = _hint(SYNONYMS.get(lower, lower), scope.module.catalog.functions)
+    if step.name in scope.module.catalog.variables:
+        hint = f"it is a variable: write {step.name}"
     scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)
 
 

@@ -35,8 +35,9 @@ def bind_chain(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
         return apply_steps(read, left, scope, bind)
     if first.args is not None or first.wildcard:
         steps: Sequence[ast.NameStep] = rest
-        if rest and first.name.lower() == "current_evaluation_context":
-            return apply_steps(_of_evaluation(first, rest[0], scope), rest[1:], scope, bind)
+        if first.name.lower() == "current_evaluation_context":
+            value, left = _of_evaluation(first, rest, scope)
+            return apply_steps(value, left, scope, bind)
         known = len(scope.calls)
         target = _first_call(first, scope, bind)
         if rest and isinstance(target, x.AggregateRef):
@@ -154,6 +155,10 @@ def _first_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         if step.args:
             scope.problems.fail("wrong-parameter", "`current_timestamp` takes no parameters", step.span)
         return x.CurrentTimestamp(t.LONG, span=step.span)
+    variable = scope.module.catalog.variables.get(step.name)
+    called = step.name.lower() in call.BUILT_IN or step.name in scope.module.catalog.functions
+    if variable is not None and step.args == () and not called:  # recorded: accepted_leniencies
+        return _indexed(_variable(variable, step, scope), step, scope, bind)
     return _indexed(call.bind_call(step, scope, bind), step, scope, bind)
 
 
@@ -329,25 +334,35 @@ def _context_property(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr:
     return apply_steps(_indexed(found, step, scope, bind), node.steps[2:], scope, bind)
 
 
-def _of_evaluation(first: ast.NameStep, step: ast.NameStep, scope: Scope) -> x.Expr:
-    """``current_evaluation_context().getStatementName()`` and the like, which tell of the statement."""
+def _of_evaluation(
+    first: ast.NameStep, rest: Sequence[ast.NameStep], scope: Scope
+) -> tuple[x.Expr, Sequence[ast.NameStep]]:
+    """``current_evaluation_context().getStatementName()`` and the like, which tell of the statement, and what is left
+    of the chain; without a method all of it, named as the properties that the methods get.
+    """
+    step = rest[0] if rest else first
     span = first.span.to(step.span)
     found: dict[str, x.Expr] = {
-        "getContextPartitionId": x.Const(t.INT, -1, span=span),
-        "getRuntimeURI": x.Const(t.STRING, "default", span=span),
-        "getStatementName": x.Const(t.STRING, scope.module.statement, span=span),
-        "getStatementUserObject": x.Const(t.OBJECT, None, span=span),
+        "contextPartitionId": x.Const(t.INT, -1, span=span),
+        "runtimeURI": x.Const(t.STRING, "default", span=span),
+        "statementName": x.Const(t.STRING, scope.module.statement, span=span),
+        "statementUserObject": x.Const(t.OBJECT, None, span=span),
     }
     if scope.context is not None:
-        found["getContextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
-    value = found.get(step.name)
-    if value is None or step.args is None:
-        hint = did_you_mean(step.name, found) or f"it has {', '.join(found)}"
+        found["contextPartitionId"] = x.ContextProp(t.INT, "id", span=span)
+    if first.args:
+        scope.problems.fail("wrong-parameter", f"`{first.name}` takes no parameters", first.span)
+    if not rest:
+        type_ = t.struct_of(tuple((name, value.type) for name, value in found.items()))
+        return x.StructOf(type_, tuple(found.items()), span=span), ()
+    getters = {f"get{name[0].upper()}{name[1:]}": value for name, value in found.items()}
+    value = found.get(step.name) if step.args is None else getters.get(step.name)
+    if value is None:
+        hint = did_you_mean(step.name, getters) or f"it has {', '.join(getters)}"
         scope.problems.fail("unknown-function", f"no method `{step.name}` of the evaluation context", step.span, hint)
-    if first.args or step.args:
-        wrong = first if first.args else step
-        scope.problems.fail("wrong-parameter", f"`{wrong.name}` takes no parameters", wrong.span)
-    return value
+    if step.args:
+        scope.problems.fail("wrong-parameter", f"`{step.name}` takes no parameters", step.span)
+    return value, rest[1:]
 
 
 def _context_hint(name: str, context: ContextType) -> str:
