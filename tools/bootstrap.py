@@ -21,7 +21,7 @@ STAMP = VENV / "cepbook-stamp.json"
 EXTENSION = ROOT / "cepbook" / "magics" / "labextension" / "static" / "source.sha256"
 # JupyterLab asks nothing at its first start and looks nothing up outside.
 LAB_SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
-REQUIREMENTS = {"lab": ["--editable", ".[all]"], "test": ["--editable", ".[all]", "--group", "dev"]}
+REQUIREMENTS = {"lab": ["--editable", ".[all]"], "test": ["--editable", ".[all,connect]", "--group", "dev"]}
 
 
 def fingerprint() -> str:

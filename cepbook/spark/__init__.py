@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cepbook.spark.comparison import Comparison, compare
     from cepbook.spark.result import SparkRun
 
-__all__ = ["Comparison", "compare", "local_session", "run", "sql", "stream"]
+__all__ = ["Comparison", "compare", "local_session", "register_sql", "run", "sql", "stream"]
 _ON_DEMAND = {"Comparison": "comparison", "compare": "comparison"}  # name -> the module that has it
 
 
@@ -84,6 +84,37 @@ def sql(
     from cepbook.spark.module import sql as found
 
     return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session)
+
+
+def register_sql(
+    name: str,
+    epl: str,
+    /,
+    *,
+    statement: str | None = None,
+    time: str | None = None,
+    until: int | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    session: SparkSession | None = None,
+    frames: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> None:
+    """Register a statement as the Arrow table function `name` of Spark SQL, for a table of one event type:
+
+    ``register_sql("cep_run", "select …", Tick=ticks, time="at")``, then
+    ``select * from cep_run(TABLE(ticks) PARTITION BY symbol ORDER BY (at, seq))``.
+
+    Each partition is a history of its own: the statement delivers what it would if only that partition's events were
+    there, whose times move the clock, at the end to `until` (ms). The order must be that of `time` (default: the
+    type's own). The columns are those of `SparkRun`, and ``error``: a row of kind ``error`` tells of a failure of the
+    statement. They are fixed here, so that a function has one statement: that of the module which does not insert into
+    a stream, or `statement`. `frames` and `named` give the event type's columns, if the module does not create it; the
+    table may have others, too. Errors: as `sql`; UsageError for a statement that reads several event types.
+    """
+    require_pyspark()
+    from cepbook.spark.table_function import register
+
+    register(name, epl, statement, time, until, functions, session, {**(frames or {}), **named})
 
 
 def stream(

@@ -128,6 +128,25 @@ def planned(
     return jobs, placements, tagged, session
 
 
+def program_alone(runtime: Runtime, target: str) -> tuple[Program, str]:
+    """The program of one statement that reads one event type, and that type. Errors: UsageError where it reads others.
+
+    Who has no stream of several types, nor keys, hands it the history that it is to have.
+    """
+    catalog = runtime.catalog
+    plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    (name,) = _targets(plans, [target])
+    line = pipeline(name, plans, catalog, catalog.event_types)
+    made = {insert.target for s in line.readers for insert in s.inserts if insert.creates}
+    made |= set(catalog.stores)
+    kinds = [kind for kind in line.inputs if kind not in made]
+    if len(kinds) != 1:
+        raise UsageError(f"`{name}` reads {' and '.join(kinds) or 'no events'}, but a table holds events of one type")
+    line = replace(line, inputs=(kinds[0],))
+    read = _read_by_any([line], {kinds[0]: None}, catalog)
+    return _program([line], runtime, {kinds[0]: None}, read, runtime.now), kinds[0]
+
+
 def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     """The statements that one job can run together: the same path with the same division into tasks."""
     found: dict[tuple[object, ...], list[str]] = {}

@@ -108,8 +108,8 @@ def _columns(given: Sequence[str]) -> str | dict[str, str] | None:
 
 
 def _session(given: argparse.Namespace) -> SparkSession:
-    """The one of ``spark-submit``, or a local one."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ:
+    """The one of ``spark-submit``, of the Spark Connect server that ``SPARK_REMOTE`` names, or a local one."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
         return SparkSession.builder.getOrCreate()
     return local_session(**({"spark.master": given.master} if given.master else {}))
 
@@ -216,8 +216,8 @@ def _follow(queries: dict[str, StreamingQuery], quiet: bool) -> None:
                 _raise(query)
             last = query.lastProgress
             if last is not None and not quiet:
-                mark = (last["eventTime"] or {}).get("watermark", "none yet")
-                progress_line(f"{name}: batch {last['batchId']}, {last['numInputRows']:,} events, watermark {mark}")
+                mark = (last.eventTime or {}).get("watermark", "none yet")
+                progress_line(f"{name}: batch {last.batchId}, {last.numInputRows:,} events, watermark {mark}")
         wall.sleep(_EVERY / 4)
     for query in queries.values():
         if query.exception() is not None:

@@ -90,6 +90,15 @@ def columns_of(frame: Any, name: str, session: SparkSession | None) -> st.Struct
     raise UsageError(f"events of {name}: expected a Spark or pandas DataFrame or an Arrow table, not {frame!r}")
 
 
+def shown(runtime: Runtime) -> list[str]:
+    """The statements of a module that somebody wants to see: the last ones. Errors: UsageError where there is none."""
+    plans = [s for d in runtime.deployments.values() for s in d.plan.statements if isinstance(s, SelectStatement)]
+    wanted = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
+    if not wanted:
+        raise UsageError("the module has no select statement, so there is nothing to run")
+    return wanted
+
+
 def sql(
     epl: str,
     frames: Mapping[str, Any],
@@ -102,10 +111,7 @@ def sql(
     """See `cepbook.spark.sql`."""
     columns = {name: columns_of(frame, name, session) for name, frame in frames.items()}
     runtime = runtime_of(epl, columns, time, functions)
-    plans = [s for d in runtime.deployments.values() for s in d.plan.statements if isinstance(s, SelectStatement)]
-    wanted = [s.name for s in plans if s.insert is None] or [s.name for s in plans]
-    if not wanted:
-        raise UsageError("the module has no select statement, so there is nothing to run")
+    wanted = shown(runtime)
     run = execute(runtime, frames, time, sequence, wanted, 0, until, session, None)
     found = dict(run.frames)
     return found[wanted[0]] if len(found) == 1 else found

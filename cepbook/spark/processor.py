@@ -117,7 +117,8 @@ class Hosted(StatefulProcessor):
         kept = packed(rows) if rows is not None and len(rows) else None
         self._state.update((saved, passed, due, kept, count))
         times = [] if rows is None or kept is None else [int(rows.column(TIME).to_numpy().min())]
-        self._wake(min([*times, *([] if due is None else [due])], default=None))
+        wanted = min([*times, *([] if due is None else [due])], default=None)
+        self._wake(None if wanted is None else max(wanted, watermark + 1))  # Spark looks behind its last one only
         for batch in made:
             yield Row(payload=packed(batch))
 

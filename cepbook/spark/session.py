@@ -73,16 +73,19 @@ def settings(cores: int) -> dict[str, str]:
 
 
 def local_session(**overrides: Any) -> SparkSession:
-    """The running Spark session, or a new local one.
+    """The running Spark session, or a new local one; where ``SPARK_REMOTE`` names a server, the one of Spark Connect.
 
     `overrides` are settings with ``_`` for ``.`` (``spark_driver_memory="2g"``) or with their own names
-    (``**{"spark.master": "local[2]"}``); they matter for a new session only. Raises `UsageError` when pyspark or
-    Java is missing, or when Spark does not start (with the end of what it printed).
+    (``**{"spark.master": "local[2]"}``); they matter for a new local session only. Raises `UsageError` when pyspark,
+    what it needs to connect, or Java is missing, or when Spark does not start (with the end of what it printed).
     """
     require_pyspark()
     from pyspark.sql import SparkSession
 
     quiet_pandas_warning()
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote is not None:
+        return connected(remote)
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -101,6 +104,22 @@ def local_session(**overrides: Any) -> SparkSession:
         except Exception as failed:
             tail = log.read_text(errors="replace").strip().splitlines()[-15:]
             raise UsageError("\n".join([f"Spark did not start on Java {java.version}: {failed}", *tail])) from failed
+
+
+def connected(remote: str) -> SparkSession:
+    """The session of a Spark Connect server. Raises `UsageError` when what pyspark needs for it is missing."""
+    from pyspark.errors import PySparkImportError
+    from pyspark.sql import SparkSession
+
+    if remote.startswith("local"):  # a server of one's own, whose workers take what the first python3 on the PATH is
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    except PySparkImportError as missing:
+        raise UsageError(
+            f"Spark Connect ({remote}) needs packages that are not installed: {missing}\n"
+            "  hint: `pip install 'cepbook[connect]'`"
+        ) from missing
 
 
 def _memory_gb() -> int:

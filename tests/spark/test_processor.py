@@ -129,7 +129,7 @@ def expected(epl: str, events: list[Event], until: int) -> list[tuple[Any, ...]]
 
 def streamed(program: Program, events: list[Event], seed: int, sequenced: bool = True) -> tuple[list[Any], list[str]]:
     """The rows, by time of delivery, and the errors; a new processor for each micro-batch, as after a restart."""
-    rng, store, watermark = random.Random(seed), Store(), 0
+    rng, store, before, watermark = random.Random(seed), Store(), 0, 0
     rows: list[tuple[Any, ...]] = []
     errors: list[str] = []
     left = list(events)
@@ -141,7 +141,7 @@ def streamed(program: Program, events: list[Event], seed: int, sequenced: bool =
         given = part if not sequenced else rng.sample(part, len(part))
         payload = iter([Row(payload=packed(table(given)))])
         taken = list(processor.handleInputRows(0, payload, Watermark(watermark))) if part else []
-        if any(timer <= watermark for timer in store.timers):
+        if any(before < timer <= watermark for timer in store.timers):  # Spark never looks at earlier ones again
             taken += processor.handleExpiredTimer(0, Watermark(watermark), None)
         for row in taken:
             for batch in pa.ipc.open_stream(row["payload"]):
@@ -153,7 +153,7 @@ def streamed(program: Program, events: list[Event], seed: int, sequenced: bool =
                         rows.append((each["time"], each["kind"], *each["s0"].values()))
         if not part and watermark == 10**7:
             return rows, errors
-        watermark = max([watermark, *(e[1] for e in part)]) if left else 10**7
+        before, watermark = watermark, (max([watermark, *(e[1] for e in part)]) if left else 10**7)
 
 
 @pytest.mark.parametrize("epl", QUERIES)
@@ -169,6 +169,12 @@ def test_without_a_sequence_events_of_one_time_count_as_they_come() -> None:
     program = program_of("select irstream s, n from T#length(2)")
     events = [(0, 5, 0, (5, "a", i)) for i in range(7)]
     assert [row[3] for row in streamed(program, events, 1, sequenced=False)[0] if row[1] == "insert"] == list(range(7))
+
+
+def test_events_at_the_first_instant_are_not_forgotten() -> None:
+    program = program_of("select s, n from T")
+    events = [(0, 0, i, (0, "a", i)) for i in range(3)]
+    assert [row[3] for row in streamed(program, events, 1)[0]] == [0, 1, 2]
 
 
 def test_late_events_are_left_out_and_told_of() -> None:

@@ -1,0 +1,81 @@
+"""The bridge as a client of a Spark Connect server, which pyspark starts from its own jar."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cepbook.errors import UsageError
+from cepbook.spark.java import find_java
+
+ROOT = Path(__file__).parents[2]
+PATHS = {"native": "native", "by_key": "by key", "by_slice": "by time slice", "ordered": "ordered"}
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java().home), "SPARK_REMOTE": "local[2]", **more}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a program says that has no other Spark than a server."""
+    if importlib.util.find_spec("grpc") is None:
+        pytest.skip("grpcio is not installed: pip install 'cepbook[connect]'")
+    try:
+        given = environment()
+    except UsageError as missing:
+        pytest.skip(str(missing))
+    program = [sys.executable, "-m", "tests.spark.over_connect", str(tmp_path_factory.mktemp("connect"))]
+    done = subprocess.run(program, cwd=ROOT, env=given, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+@pytest.mark.histories
+def test_a_server_runs_what_a_local_session_runs(found: dict[str, Any]) -> None:
+    assert found["session"] == "pyspark.sql.connect.session"
+    for source in ("pandas", "frame", "files"):
+        verdict, paths, errors = found[source]
+        assert (verdict.splitlines()[0], paths, errors) == ("equal: 4 statements, 984 rows", PATHS, 0), source
+    assert found["kept"] == 200
+
+
+@pytest.mark.histories
+def test_a_server_runs_streams_and_jobs(found: dict[str, Any]) -> None:
+    assert found["stream"] == 200
+    assert found["job"] == [0, 0]
+
+
+@pytest.mark.histories
+def test_ctrl_c_cancels_what_a_server_runs(found: dict[str, Any]) -> None:
+    said, took, progress, after = found["stopped"]
+    assert (said, after) == ("stopped", 5)
+    assert took < 30  # the whole would take 200 s
+    assert re.fullmatch(r"Spark \[[#.]{30}\] \d of \d tasks, \d running, \d+ s", progress)
+
+
+def test_what_connecting_needs_is_told(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"  # without a file pyspark takes what runs for its own tests
+    program.write_text(
+        "import sys; sys.modules['grpc'] = None; from cepbook.spark import local_session; local_session()"
+    )
+    done = subprocess.run([sys.executable, program], env=environment(), capture_output=True, text=True, timeout=60)
+    assert "Spark Connect (local[2]) needs packages that are not installed" in done.stderr
+    assert "hint: `pip install 'cepbook[connect]'`" in done.stderr
+
+
+def test_only_the_line_of_progress_reaches_behind_the_frames() -> None:
+    behind = re.compile(r"\b(_jvm|_jdf|_jsc|_jsparkSession|sparkContext|rdd)\b")
+    sources = (ROOT / "cepbook" / "spark").glob("*.py")
+    found = {path.name for path in sources if behind.search(path.read_text(encoding="utf-8"))}
+    assert found == {"progress.py"}  # where the session is no Connect one
