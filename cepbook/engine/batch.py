@@ -30,7 +30,6 @@ from cepbook.engine.rows.steps import Keep, Steps, above_zero
 from cepbook.engine.singly import Mixed, Sender, Singly
 from cepbook.engine.slices import Slice
 from cepbook.engine.statement import Statement
-from cepbook.errors import StatementError
 from cepbook.lang import expr as x
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import CreateTableStatement, CreateWindowStatement, Output, Reader, StatementPlan, WindowSpec
@@ -111,19 +110,19 @@ class Batch:
             failures = self._run(plan, slices, stops)
             try:
                 runtime.raise_unraised()
-            except StatementError as failure:
+            except Exception as failure:  # noqa: BLE001 - raised below, behind those before it
                 failures.append(failure)
-            if failures:
-                raise failures[0]
+        if failures:
+            raise failures[0]
 
-    def _run(self, plan: _Plan, slices: Sequence[Slice], stops: Sequence[int] | None) -> list[StatementError]:
+    def _run(self, plan: _Plan, slices: Sequence[Slice], stops: Sequence[int] | None) -> list[Exception]:
         """Process the events; the failures that nobody listens for."""
         runtime = self._runtime
         if not plan.reasons:
             last = stops[-1] if stops else max(each.times[-1] for each in slices if each.times)
             self._worker = flow = Flow(runtime, slices, last, stops)
             flow.run(plan.nodes)
-            failures: list[StatementError] = []
+            failures: list[Exception] = []
             if plan.merged:
                 self._worker = merged = Singly(runtime, slices, flow.ticks, plan.senders, self._wanted)
                 merged.run()

@@ -72,9 +72,13 @@ class Rounds:
         """Whether an earlier round was broken off."""
         return self._broken is not None
 
+    def told(self, failure: BaseException) -> bool:
+        """Whether `failure` is what a round raised when it was over, of somebody's error."""
+        return failure is self._failures.raised
+
     def broke(self, failure: BaseException) -> None:
         """Something that is no failure of user code escaped in the middle of a round."""
-        if isinstance(failure, Interrupted | CepbookError) or failure is self._failures.raised:
+        if isinstance(failure, Interrupted | CepbookError) or self.told(failure):
             return
         if self._broken is None:
             self._broken = failure

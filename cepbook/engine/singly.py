@@ -14,7 +14,6 @@ from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed
 from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.slices import Slice
-from cepbook.errors import StatementError
 
 Sender = Callable[[dict[str, Any]], None]
 # of each event of a slice whether it is to be sent; None: all are
@@ -25,7 +24,7 @@ class Singly:
     """The events of `slices`, by the sender of their type. `times` are those of all events: where the clock may stop.
 
     While `run` works, `place` is that of the event in hand, and `event` is what is being shown, None while the clock
-    advances to it. `failures` are those that the senders raise.
+    advances to it. `failures` are those that senders and clock raise: the rest of the slice comes all the same.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class Singly:
     ) -> None:
         self.place = -1
         self.event: tuple[str, dict[str, Any]] | None = None
-        self.failures: list[StatementError] = []
+        self.failures: list[Exception] = []
         self.advancing = False  # the engine is called from here
         self._runtime = runtime
         self._slices = slices
@@ -75,8 +74,8 @@ class Singly:
             self.event = name, event
             try:
                 send(event)
-            except StatementError as failure:
-                self.failures.append(failure)
+            except Exception as failure:  # noqa: BLE001 - raised when the slice is over
+                self._told(failure)
             if stop():
                 return
             self.event = None
@@ -90,16 +89,22 @@ class Singly:
             stop = times[bisect_left(times, clock.due)]
             if stop <= clock.now:
                 break
-            try:
-                self._go(stop)
-            except StatementError as failure:
-                self.failures.append(failure)
+            self._go(stop)
         if t > clock.now:
             self._go(t)
 
     def _go(self, t: int) -> None:
         self.advancing = True
-        self._runtime.advance(t)
+        try:
+            self._runtime.advance(t)
+        except Exception as failure:  # noqa: BLE001 - raised when the slice is over
+            self._told(failure)
+
+    def _told(self, failure: Exception) -> None:
+        """Keep what a round told when it was over; what broke it off ends the slice."""
+        if not self._runtime.rounds.told(failure):
+            raise failure
+        self.failures.append(failure)
 
 
 class Mixed:
@@ -120,7 +125,7 @@ class Mixed:
         self._begin = runtime.clock.now
         self._shown = runtime.routes.shown  # to whom the event in hand was shown when the engine was called
 
-    def run(self, senders: Mapping[str, Sender], wanted: Wanted, own: frozenset[str]) -> list[StatementError]:
+    def run(self, senders: Mapping[str, Sender], wanted: Wanted, own: frozenset[str]) -> list[Exception]:
         """Take the slices through all statements; the failures that nobody listens for.
 
         `senders` show events to the statements that are sent them, `own` are the types of derived events that only
@@ -186,16 +191,18 @@ class Mixed:
         finally:
             clock.now, self._worker = now, before
 
-    def _rest(self, singly: Singly) -> list[StatementError]:
+    def _rest(self, singly: Singly) -> list[Exception]:
         """The event in hand for those that have not seen it, and all that follow for everybody."""
-        runtime, failures = self._runtime, []
+        runtime, failures = self._runtime, list[Exception]()
         end = bisect_left
         if singly.event is not None:
             end = bisect_right
             type_name, event = singly.event
             try:
                 runtime.sender_to(type_name, self._names(lambda order: order > self._shown))(event)
-            except StatementError as failure:
+            except Exception as failure:
+                if not runtime.rounds.told(failure):
+                    raise
                 failures.append(failure)
         slices = [each.part(end(each.places, singly.place)) for each in self._slices]
         senders = {each.type: runtime.sender(each.type) for each in slices}

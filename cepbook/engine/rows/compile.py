@@ -291,10 +291,10 @@ class _Writer:
             zipped = ", ".join([*heads, *parameters])
             source.line(f"rows = zip({zipped})")
             with source.block("while True:"):
+                if code.own_timer:
+                    source.line("due = W.due")
+                self.body.ahead()  # what fails here is no event's fault and would fail again
                 with source.block("try:"):
-                    if code.own_timer:
-                        source.line("due = W.due")
-                    self.body.ahead()
                     each = [*names, *locals_]
                     with source.block(f"for {', '.join(each)}{',' * (len(each) == 1)} in rows:"):
                         self._row_body(emit or Emitter(code, "now", guarded=False), hoisted)
