@@ -7,6 +7,7 @@ shows the offending line with a caret; in a notebook they show no Python traceba
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -70,7 +71,7 @@ class Diagnostic:
         if not source or self.span.end > len(source) + 1:
             return head if self.hint is None else f"{head}\n  hint: {self.hint}"
         line, column = self.span.line_column(source)
-        text = source.splitlines()[line - 1] if source.splitlines() and line <= len(source.splitlines()) else ""
+        text = source.split("\n")[line - 1]
         width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
         number = line + first - 1
         gutter = " " * len(str(number))
@@ -85,11 +86,39 @@ class Diagnostic:
         return "\n".join(shown)
 
 
+# Control characters (but for line breaks and tabs), marks that change the direction of a text, what breaks lines or
+# shows nothing at all, and halves of characters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """`text` with what would turn, hide or colour the text beside it written as its number: ``\\x07``, ``\\u202e``."""
+    if text.isprintable():
+        return text
+    return _UNSEEN.sub(_number, text.replace("\r\n", "\n"))
+
+
+def _number(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+_MOST = 200  # lines of an error that a notebook shows
+_LONGEST = 1000  # characters of such a line, and of a foreign exception's message
+
+
 class CepbookError(Exception):
     """Base of all errors that are the user's to mend. Shown in notebooks without a Python traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
+        lines = printable(str(self)).split("\n")
+        more = [f"… {len(lines) - _MOST:,} more lines"] if len(lines) > _MOST else []
+        return [
+            line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line):,} characters)"
+            for line in lines[:_MOST]
+        ] + more
 
 
 class CompileError(CepbookError):
@@ -135,9 +164,6 @@ class UsageError(CepbookError):
 
 class SnapshotError(CepbookError):
     """State that cannot be saved, or a snapshot that cannot be loaded: damaged, of another format, of other code."""
-
-
-_LONGEST = 1000  # characters of a foreign exception's message that are shown
 
 
 def cause_text(failure: BaseException) -> str:

@@ -18,6 +18,7 @@ REMOVE = "rgba(218,54,51,.13)"
 LINE = "1px solid rgba(128,128,128,.25)"
 WIDTH_LIMIT = 32
 LINE_LIMIT = 60  # characters of a cell that is not broken
+CELL_LIMIT = 1_000  # characters of any cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,14 @@ class Table:
     cells: tuple[tuple[str, ...], ...]
     signs: tuple[str, ...] = ()
     prose: bool = False  # in HTML, what stands in backticks is set as code
+
+    def __post_init__(self) -> None:
+        """Values that nobody would read to their end are cut."""
+        object.__setattr__(self, "cells", tuple(tuple(map(_cut, line)) for line in self.cells))
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= CELL_LIMIT else f"{cell[:CELL_LIMIT]}… ({len(cell):,} characters)"
 
 
 def table_html(table: Table) -> str:

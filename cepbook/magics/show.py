@@ -19,7 +19,9 @@ NOTE = "opacity:.75"
 def text(shown: str, *, sentences: bool = False) -> Frozen:
     """Preformatted text; of `sentences`, what stands in backticks is set as code."""
     shown = shown.rstrip("\n")
-    return Frozen(f'<pre style="line-height:1.35">{(prose if sentences else escape)(shown)}</pre>', shown)
+    return Frozen(
+        f'<pre style="line-height:1.35;margin:0;padding:0">{(prose if sentences else escape)(shown)}</pre>', shown
+    )
 
 
 def table(

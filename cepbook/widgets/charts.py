@@ -80,7 +80,7 @@ def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callab
 
 def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
     """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made."""
-    as_v5 = themed({**spec, "$schema": SCHEMA})
+    as_v5 = themed(_drawable({**spec, "$schema": SCHEMA}))
     bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
     png = _png(as_v5)
     if png is not None:
@@ -94,20 +94,24 @@ def _png(spec: dict[str, Any]) -> str | None:
     except ImportError:
         return None
     try:
-        png = vl_convert.vegalite_to_png(_drawable(printed(spec)), vl_version="5.21", scale=1)
+        png = vl_convert.vegalite_to_png(printed(spec), vl_version="5.21", scale=1)
     except ValueError:  # what vl_convert raises for a specification that it cannot draw; the live chart remains
         return None
     return b64encode(_deflated(png)).decode("ascii")
 
 
 # What XML 1.0 has no place for. The picture is drawn by way of SVG, and on such text the renderer ends the process.
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Marks of direction would turn the labels.
+_NO_TEXT = re.compile(
+    "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+LONGEST = 2_000  # characters of a text; longer ones only come from events
 
 
 def _drawable(spec: Any) -> Any:
-    """`spec` with texts as XML can hold them: U+FFFD stands for what it cannot."""
+    """`spec` with texts as a chart can show them: U+FFFD stands for what it cannot."""
     if isinstance(spec, str):
-        return _NO_XML.sub("\ufffd", spec)
+        return _NO_TEXT.sub("\ufffd", spec if len(spec) <= LONGEST else spec[: LONGEST - 1] + "…")
     if isinstance(spec, dict):
         return {_drawable(name): _drawable(value) for name, value in spec.items()}
     return [_drawable(value) for value in spec] if isinstance(spec, list | tuple) else spec
@@ -197,7 +201,9 @@ def line(
     }
     if color is not None:
         encoding["color"] = altair.Color(field=_field(color), type="nominal", title=color)
-    chart = altair.Chart(shown).mark_line(interpolate="step-after", strokeWidth=1.5).encode(**encoding)
+    series = [len(shown)] if color is None else shown.groupby(color, dropna=False).size()
+    lone = {"point": True} if min(series, default=0) == 1 else {}  # of a single point a line draws nothing
+    chart = altair.Chart(shown).mark_line(interpolate="step-after", strokeWidth=1.5, **lone).encode(**encoding)
     return _sized(altair, chart, title, note)
 
 

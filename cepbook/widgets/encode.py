@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cepbook.errors import printable
 from cepbook.lang.types import INTEGRAL, NUMERIC
 
 EXACT = 2**53  # beyond this, a float64 does not hold every integer
@@ -106,8 +107,7 @@ def _encode_texts(values: Sequence[object], kinds: set[type], buffers: Buffers) 
 def _printable(text: str) -> str:
     if len(text) > TEXT_LIMIT:
         text = text[: TEXT_LIMIT - 1] + "…"
-    # A lone surrogate is a legal Python string but no legal JSON message.
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return printable(text)  # also: a lone surrogate is a legal Python string but no legal JSON message
 
 
 def text_of(value: object) -> str:

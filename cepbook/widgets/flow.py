@@ -13,7 +13,7 @@ from typing import Any
 
 import traitlets
 
-from cepbook.errors import CepbookError
+from cepbook.errors import CepbookError, printable
 from cepbook.session import Workbench
 from cepbook.session.graph import Graph, Node
 from cepbook.session.metrics import events_in, held_by
@@ -174,21 +174,16 @@ def svg_of(graph: Graph, words: Mapping[str, str]) -> str:
 
 
 def _box(node: Node, x: int, y: int, words: str) -> str:
-    name = _clean(node.name)
+    name = printable(node.name)
     short = name if len(name) <= LABEL else name[: LABEL - 1] + "…"
-    title = escape(f"{node.kind} {text_of(name)}: {_clean(node.detail)}"[:300], quote=True)
-    opens = "" if node.opens is None else f' data-opens="{escape(_clean(node.opens), quote=True)}"'
+    title = escape(f"{node.kind} {text_of(name)}: {printable(node.detail)}"[:300], quote=True)
+    opens = "" if node.opens is None else f' data-opens="{escape(printable(node.opens), quote=True)}"'
     radius = 14 if node.kind == "type" else 4
     return (
-        f'<g data-node="{escape(_clean(node.id), quote=True)}"{opens} transform="translate({x},{y})">'
+        f'<g data-node="{escape(printable(node.id), quote=True)}"{opens} transform="translate({x},{y})">'
         f"<title>{title}</title>"
         f'<rect width="{BOX}" height="{ROW - 2 * MARGIN}" rx="{radius}" fill="{_FILL[node.kind]}" '
         f'stroke="currentColor" stroke-opacity=".35"/>'
         f'<text x="10" y="19" fill="currentColor" font-weight="600">{escape(short)}</text>'
         f'<text x="10" y="38" fill="currentColor" fill-opacity=".75" data-figures="">{escape(words)}</text></g>'
     )
-
-
-def _clean(text: str) -> str:
-    """Control characters and marks of direction would break the markup, or turn what stands beside them."""
-    return "".join(c if c.isprintable() else "�" for c in text)

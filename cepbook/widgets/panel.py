@@ -18,7 +18,7 @@ from typing import Any, get_args
 import traitlets
 
 from cepbook.engine.looking import latest
-from cepbook.errors import CepbookError, UsageError
+from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.formatting import formatted
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.session import Workbench
@@ -175,7 +175,7 @@ class Panel(LiveWidget):
         """The steps of a statement as text, made once: that takes a compiler."""
         statement = workbench.runtime.statement(name)
         if self._plans[0] is not statement:
-            self._plans = statement, _plain(workbench.explain(name, "steps").split("\n", 1)[-1])
+            self._plans = statement, printable(workbench.explain(name, "steps").split("\n", 1)[-1])
         return self._plans[1]
 
     # ---- orders
@@ -290,7 +290,7 @@ def _details(workbench: Workbench, section: Section, name: str) -> Iterator[str]
     elif section == "errors":
         found = [error for error in workbench.errors if error.statement == name]
         for error in found[-3:]:
-            yield f'<pre class="cc-code cc-error">{escape(_plain(str(error)))}</pre>'
+            yield f'<pre class="cc-code cc-error">{escape(printable(str(error)))}</pre>'
         if not found:
             yield _note("earlier errors are not kept")
 
@@ -364,13 +364,8 @@ def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 def _code(epl: str) -> str:
     epl = formatted(epl) if dialect_of(epl) == EPL else epl
-    return f'<pre class="cc-code">{escape(_plain(epl.strip()))}</pre>'
+    return f'<pre class="cc-code">{escape(printable(epl.strip()))}</pre>'
 
 
 def _note(text: str) -> str:
-    return f'<div class="cc-note">{escape(_plain(text))}</div>'
-
-
-def _plain(text: str) -> str:
-    """Control characters and marks of direction would turn what stands beside them."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)
+    return f'<div class="cc-note">{escape(printable(text))}</div>'

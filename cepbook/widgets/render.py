@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cepbook.errors import printable
 from cepbook.shown import Table, time_text
 from cepbook.widgets.encode import Column, decimals_of, number_text, text_of
 
@@ -21,6 +22,11 @@ class Frozen:
 
     html: str
     text: str
+
+    def __post_init__(self) -> None:
+        """What comes from events and names has been escaped; here it also loses the power to turn what is beside it."""
+        object.__setattr__(self, "html", printable(self.html))
+        object.__setattr__(self, "text", printable(self.text))
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/html": self.html, "text/plain": self.text}

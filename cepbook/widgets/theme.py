@@ -1,8 +1,8 @@
 """The one theme of all charts: the colours of the page that they stand on.
 
-Text and lines have colours of JupyterLab (CSS variables), so that a chart is readable in its light and dark themes and
 Text and lines have colours of JupyterLab (CSS variables), so that a chart is readable in its light and dark theme and
-would lay over them, has nothing left to say. Pictures (PNG) are drawn in the light colours.
+follows when the theme is switched; other pages use what is written behind the comma. Vega's dark theme, which
+JupyterLab would lay over them, has nothing left to say. Pictures (PNG) are drawn in the light colours.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class _Shown:
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         found = self._tuner.box._repr_mimebundle_(**kwargs)
         data = dict(found[0] if isinstance(found, tuple) else found)
-        return {**data, "text/plain": repr(self), "text/html": f"<div>{escape(repr(self))}</div>"}
+        return {**data, **Frozen(f"<div>{escape(repr(self))}</div>", repr(self))._repr_mimebundle_()}
 
 
 def _control(name: str, of: str, value: Any, ranges: Mapping[str, tuple[float, float]]) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import traitlets
 
-from cepbook.errors import CepbookError, UsageError
+from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
 from cepbook.shown import time_text
 from cepbook.widgets.choose import Choice
@@ -158,8 +158,8 @@ class StatementView(LiveWidget):
 
     def _describe(self) -> dict[str, object]:
         return {
-            "name": self._source.name,
-            "epl": self._epl,
+            "name": printable(self._source.name),
+            "epl": printable(self._epl),
             "keep": self._keep,
             "context": self._source.partitioned,
             "levels": list(self._source.levels),

@@ -29,6 +29,12 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
+// What would turn or hide the text beside it, as its number: `printable` of cepbook.errors does the same to values.
+function plain(text) {
+  const number = (c) => (c < "\u0100" ? "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0") : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g, number);
+}
+
 function plural(count, noun, nouns = `${noun}s`) {
   return `${numbers.format(count)} ${count === 1 ? noun : nouns}`;
 }
@@ -158,16 +164,16 @@ class VirtualTable {
     this.body.replaceChildren();
   }
   heading(c) {
-    const attributes = { role: "columnheader", class: c.right ? "cv-cell cv-right" : "cv-cell", title: c.title ?? c.name };
+    const attributes = { role: "columnheader", class: c.right ? "cv-cell cv-right" : "cv-cell", title: c.title ?? plain(c.name) };
     const node = make("div", attributes);
     if (c.label !== undefined) node.setAttribute("aria-label", c.title ?? c.name);
     if (c.sorted === undefined) {
-      node.append(c.label ?? c.name);
+      node.append(c.label ?? plain(c.name));
       return node;
     }
     if (c.sorted) node.setAttribute("aria-sort", c.sorted);
     const sign = { ascending: " ▲", descending: " ▼" }[c.sorted] ?? "";
-    const button = make("button", { type: "button", class: "cv-sort", title: `sort by ${c.name}` }, `${c.label ?? c.name}${sign}`);
+    const button = make("button", { type: "button", class: "cv-sort", title: `sort by ${plain(c.name)}` }, `${c.label ?? plain(c.name)}${sign}`);
     button.onclick = () => this.onSort?.(c.name);
     node.append(button);
     return node;

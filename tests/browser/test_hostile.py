@@ -1,0 +1,116 @@
+"""Values and names that want to be more than text: shown as text, short and in their place, wherever they appear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import OpenNotebook
+from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.test_large_views import RUN_CELL
+
+SETUP = r'''
+%load_ext cepbook
+html = "<img src=x class=hostile onerror=alert(1)><script class=hostile>alert(2)</script>"
+turned = "\u202ertl\u2066iso\u200f"
+values = [html, "bell\x07esc\x1b[31mred\x00nul", "x" * 1_000_000, turned]
+column = f"<b class=hostile>{turned}\x07"
+line, cell = get_ipython().run_line_magic, get_ipython().run_cell_magic
+cell("epl", "", f"""
+create schema Tick(symbol string, `{column}` string, price double);
+create variable string note = 'none';
+create variable double least = -1;
+create context PerSymbol partition by symbol from Tick;
+create table Known(k string primary key, n long);
+on Tick as t merge Known where k = t.symbol when not matched then insert select t.symbol as k, 1L as n;
+@name("{html}") context PerSymbol select symbol, `{column}`, sum(price) as total from Tick(price > least)#length(3);
+@name('means') context PerSymbol select symbol as `{html}`, avg(price) as mean from Tick#length(3);
+@name('waits') select a, b from pattern [every a=Tick -> b=Tick(symbol = a.symbol and price < 0)];
+@name('all') select * from Tick#length(20);
+@name('fails') select cast(symbol, int) as n from Tick(price = 7)
+""")'''
+SEND = """
+ticks = [{"time": i, "symbol": v, column: v, "price": float(i)} for i, v in enumerate(values * 3)]
+ticks.append({"time": 12, "symbol": html, column: turned, "price": -1.0})
+replay = cep.replay(ticks, type="Tick", time="time", keep=5)
+display(replay)
+await replay"""
+# Each place: its cell, and what of the hostile texts must be there to read.
+HTML, TURNED, LONG, CONTROL = "<img src=x class=hostile", r"\u202ertl\u2066iso\u200f", "x" * 20, r"bell\x07esc\x1b["
+PLACES = {
+    "deployed": ("", (HTML, TURNED)),
+    "replay": (SEND, (HTML,)),
+    "stream and statement": ("line('view', f'\"{html}\"')", (HTML, TURNED, LONG, CONTROL)),
+    "window": ("line('view', 'all')", (HTML, TURNED, LONG, CONTROL)),
+    "partitions": ("line('view', 'means')", (HTML, TURNED, LONG, CONTROL)),
+    "partial matches": ("line('view', 'waits')", (HTML, TURNED, LONG, CONTROL)),
+    "panel": ("cep.set('note', turned + html)\nline('cep', '')", (HTML, TURNED[:20])),
+    "map": ("line('epl', 'map')", (HTML,)),
+    "why": ("line('epl', f'why \"{html}\"')", (HTML, TURNED)),
+    "why not": ("line('epl', 'why means --event 1')", (HTML, TURNED)),
+    "events": ("cell('events', '', f\"Tick = {{symbol='{turned}{html}', price=1.0}}\")", (HTML, TURNED)),
+    "scenario": (
+        "cell('scenario', '', f\"Tick = {{symbol='{values[2]}', price=1.0}}\\nTick = {{symbol='{html}', price=1.0}}\")",
+        (HTML, LONG),
+    ),
+    "expectation": (
+        "cell('expect', '', f'means + `{html}`=\"{turned}\" mean=1.0\\nwaits + a=\"' + values[2] + '\"')",
+        (HTML,),
+    ),
+    "tune": ("line('epl', f'tune \"{html}\"')", (HTML,)),
+    "chart": ("from cepbook.widgets.charts import stream_chart\nstream_chart(cep, html)", (HTML, LONG)),
+    "query": ("line('query', 'select * from Known')", (HTML,)),
+    "bad event": ("cep.send('Tick', symbol='a', price=html)", ("property `price`",)),
+    "failure": ("cep.send('Tick', symbol='b' * 1_000_000 + html, price=7.0)", ("fails", "bbbb")),
+    "bad text": ("cell('epl', '', f'select `{turned}{html}` from Tick')", (HTML, TURNED)),
+    "statements": ("line('epl', 'list')", (HTML, TURNED)),
+    "variables": ("line('epl', 'variables')", (HTML, TURNED)),
+    "context partitions": ("line('epl', 'partitions PerSymbol')", (HTML, TURNED, LONG, CONTROL)),
+    "timeline": ("line('epl', 'timeline PerSymbol')", (HTML,)),
+}
+TABS = {"window": "Window", "partitions": "Partitions", "partial matches": "Waiting"}
+PANE = "[role=tabpanel]:not([hidden])"
+LONGEST = 60_000  # characters of an output, whatever it shows
+BAD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# All that a reader can come by: text, and what hides in attributes.
+_TEXTS = """(cell, within) => {
+    const area = cell.querySelector(within);
+    const attributes = [...area.querySelectorAll('*')].flatMap(node => ['title', 'aria-label', 'data-opens', 'value']
+        .map(name => node.getAttribute(name) || '')).filter(text => text);
+    return [area.textContent, attributes.join('\\n'), area.querySelectorAll('.hostile, script').length];
+}"""
+
+
+@pytest.fixture(scope="module")
+def notebook(open_lab: OpenNotebook, lab_root: Path) -> Iterator[NotebookPage]:
+    """A notebook that has shown all of it, one cell for each place."""
+    write_notebook(lab_root / "hostile.ipynb", [code or SETUP for code, _ in PLACES.values()])
+    with open_lab("hostile.ipynb") as found:
+        found.page.on("dialog", lambda dialog: (found.page_errors.append(dialog.message), dialog.dismiss()))
+        for number in range(len(PLACES)):
+            found.page.evaluate(RUN_CELL, number)
+        yield found
+        assert (found.external, found.page_errors) == ([], []), "a script of an event has run"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_hostile_texts_are_shown_as_text(notebook: NotebookPage, place: str) -> None:
+    cell = notebook.cell(list(PLACES).index(place))
+    within = PANE if place in TABS else ".jp-OutputArea"
+    if place in TABS:
+        cell.get_by_role("tab", name=TABS[place], exact=True).click(timeout=10_000)
+        cell.locator(f"{PANE} .cv-row:not([hidden])").nth(1).wait_for(timeout=10_000)
+    wanted = PLACES[place][1]
+    for _ in range(50):
+        shown, attributes, elements = cell.evaluate(_TEXTS, within)
+        if all(text in shown + attributes for text in wanted):
+            break
+        notebook.page.wait_for_timeout(100)
+    assert [text for text in wanted if text not in shown + attributes] == [], shown[:3_000]
+    assert elements == 0
+    assert len(shown) + len(attributes) < LONGEST
+    if place != "query":  # a DataFrame, which pandas shows; each cell of its table is a paragraph of its own
+        assert BAD.findall(shown + attributes) == []
