@@ -98,6 +98,7 @@ def test_floors_hold_the_moment_and_are_where_clocks_say(zone: str, seed: int) -
     ("zone", "moment", "field", "begin"),
     [
         ("America/Toronto", datetime(1919, 3, 31, 0, 45), "day", datetime(1919, 3, 31, 0, 30)),  # from 23:30
+        ("America/Toronto", datetime(1919, 3, 31, 19), "day", datetime(1919, 3, 31, 0, 30)),
         ("America/Sao_Paulo", datetime(1914, 1, 1, 0, 6, 40), "minute", datetime(1914, 1, 1, 0, 6, 28)),
         ("America/Sao_Paulo", datetime(1914, 1, 1, 0, 40), "hour", datetime(1914, 1, 1, 0, 6, 28)),  # from midnight
     ],

@@ -206,26 +206,26 @@ def floor(value: Any, of: Chronology, field: str) -> Any:
     """The begin of the second … year that `value` lies in."""
     days, rest = of.wall(value)
     if field in _DAYS:
-        return _shown(of.at(_first_day(days, of, field), 0, value), value, of)
+        return _begin(of, _first_day(days, of, field), 0, value)
     unit = of.second // 1000 * _UNITS.get(field, 1)
     begin = of.later(value, -(rest % unit))  # exact, because of the hour that clocks show twice
     if of.wall(begin)[1] % unit:  # they were put forward or back by a part of it
-        return _shown(of.at(days, rest - rest % unit, value), value, of)
+        return _begin(of, days, rest - rest % unit, value)
     return begin
 
 
-def _shown(begin: Any, value: Any, of: Chronology) -> Any:
-    """`begin`, or where clocks passed over it and on to `value`, the moment at which they did."""
-    if of.moment(begin) <= of.moment(value):
+def _begin(of: Chronology, days: int, rest: int, like: Any) -> Any:
+    """This time of a day, or where clocks pass over it the moment at which they do."""
+    begin = of.at(days, rest, like)
+    if of.wall(begin) == (days, rest):
         return begin
-    offset = of.zone_at(value)[1]
+    offset = of.zone_at(begin)[1]
     within, before = 0, of.day // of.second
     while before - within > 1:
         middle = (within + before) // 2
-        same = of.zone_at(of.later(value, -middle * of.second))[1] == offset
+        same = of.zone_at(of.later(begin, -middle * of.second))[1] == offset
         within, before = (middle, before) if same else (within, middle)
-    at = of.later(value, -within * of.second)
-    return of.later(at, -(of.wall(at)[1] % of.second))
+    return of.later(begin, -within * of.second)
 
 
 _DAYS = ("day", "month", "year")

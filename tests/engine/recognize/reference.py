@@ -37,6 +37,7 @@ class Clause:
     def __post_init__(self) -> None:
         self.names = list(dict.fromkeys(leaves(self.pattern)))
         self.many = many(self.pattern)
+        self.open = False  # whether the ways that were looked through last may go on
 
     def epl(self, window: str = "") -> str:
         measures = [f"window({v}.i) as {v}" if v in self.many else f"{v}.i as {v}" for v in self.names]
@@ -58,7 +59,7 @@ class Clause:
     # -------------------------------------------------------------- matching
     def ways(self, rows: Sequence[Row], begin: int, end: int) -> list[Way]:
         """All ways to divide rows[begin..end], first choice first, each once."""
-        steps = 0
+        steps, self.open = 0, False
 
         def test(name: str, at: int, so_far: Way) -> bool:
             nonlocal steps
@@ -76,6 +77,7 @@ class Clause:
             kind, *parts = node
             if kind == "row":
                 at = begin + len(so_far)
+                self.open = self.open or at > end
                 if at <= end and test(parts[0], at, so_far):
                     yield from then((*so_far, parts[0]))
             elif kind == "seq":
