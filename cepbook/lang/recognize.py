@@ -16,7 +16,7 @@ quantifiers order them is as recorded (mr_greedy_vs_reluctant), not always as on
 `X{n,}`            goes on rather than leave             `X{n,}?`, `X{n,m}?` as few rows as possible
 =================  ====================================  =================================================
 
-At the very beginning of a pattern `X*` and `X?` take no row rather than one.
+For the first row of a match it is the other way round with `X*` and `X?`: no row rather than one.
 """
 
 from __future__ import annotations
@@ -107,10 +107,9 @@ def operands(pattern: RowPattern) -> tuple[RowPattern, ...]:
 def automaton(pattern: RowPattern) -> Automaton:
     """The automaton of `pattern`. Errors: TooLarge."""
     built = _Built()
-    root = built.part(pattern, begins=True)
+    root = built.part(pattern)
     root.lead((END,), built)
-    start = tuple(each for each in root.first if each != _NOTHING)
-    return Automaton(tuple(built.variables), start, tuple(built.follow))
+    return Automaton(tuple(built.variables), _some(root.begin), tuple(built.follow))
 
 
 @dataclass(slots=True)
@@ -121,23 +120,19 @@ class _Built:
     follow: list[tuple[int, ...]] = field(default_factory=list)
     steps: int = 0
 
-    def part(self, pattern: RowPattern, *, begins: bool = False) -> _Part:
-        """New positions for `pattern`; whether the whole pattern `begins` with it."""
+    def part(self, pattern: RowPattern) -> _Part:
+        """New positions for `pattern`."""
         match pattern:
             case RowVariable():
                 return self._position(pattern.number)
             case RowSequence():
-                parts: list[_Part] = []
-                for operand in pattern.operands:
-                    parts.append(self.part(operand, begins=begins))
-                    begins = begins and _NOTHING in parts[-1].first
-                return _Sequence(parts)
+                return _Sequence([self.part(operand) for operand in pattern.operands])
             case RowAlternation():
-                return _Alternation([self.part(operand, begins=begins) for operand in pattern.operands])
+                return _Alternation([self.part(operand) for operand in pattern.operands])
             case RowPermutation():
                 return self._permutation(pattern.operands, {})
             case RowRepeat():
-                return self._repeat(pattern, begins)
+                return self._repeat(pattern)
         raise TypeError(f"no rule for {type(pattern).__name__}")
 
     def _position(self, number: int) -> _Part:
@@ -147,19 +142,19 @@ class _Built:
         self.follow.append(())
         return _Position(len(self.variables) - 1)
 
-    def _repeat(self, pattern: RowRepeat, begins: bool) -> _Part:
+    def _repeat(self, pattern: RowRepeat) -> _Part:
         operand, low, high = pattern.operand, pattern.low, pattern.high
+        alone, enters = isinstance(operand, RowVariable), not pattern.reluctant
         if high is None:
             if low == 0:
-                alone = isinstance(operand, RowVariable)
-                again = _Loop(self.part(operand), not (alone or pattern.reluctant))
-                return _Optional(again, not (pattern.reluctant or (alone and begins)))
-            copies = [self.part(operand, begins=begins) for _ in range(low)]
+                again = _Loop(self.part(operand), enters and not alone)
+                return _Upto([again], enters, enters and not alone)
+            copies = [self.part(operand) for _ in range(low)]
             return _Sequence([*copies[:-1], _Loop(copies[-1], True)])
-        must = [self.part(operand, begins=begins) for _ in range(low)]
-        enters = not (pattern.reluctant or (begins and low == 0 and high == 1 and isinstance(operand, RowVariable)))
+        must = [self.part(operand) for _ in range(low)]
         may = [self.part(operand) for _ in range(high - low)]
-        return _Sequence([*must, _Upto(may, enters)] if may else must)
+        at_once = enters and not (alone and low == 0 and high == 1)
+        return _Sequence([*must, _Upto(may, enters, at_once)] if may else must)
 
     def _permutation(self, left: tuple[RowPattern, ...], known: dict[tuple[RowPattern, ...], _Part]) -> _Part:
         """Each member first, and behind it the permutations of the others, which are shared."""
@@ -192,9 +187,13 @@ def _some(first: Sequence[int]) -> tuple[int, ...]:
 
 
 class _Part:
-    """Some positions; `first` are those that it may begin with, `_NOTHING` among them where it may be empty."""
+    """Some positions; `first` are those that it may begin with, `_NOTHING` among them where it may be empty.
+
+    `begin` are the same ones in the order for the first row of a match.
+    """
 
     first: tuple[int, ...]
+    begin: tuple[int, ...]
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
         """Let the last positions be followed by those `behind`."""
@@ -204,7 +203,7 @@ class _Part:
 class _Position(_Part):
     def __init__(self, number: int) -> None:
         self.number = number
-        self.first = (number,)
+        self.first = self.begin = (number,)
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
         before = built.follow[self.number]  # of a permutation that is shared
@@ -217,9 +216,10 @@ class _Position(_Part):
 class _Sequence(_Part):
     def __init__(self, parts: Sequence[_Part]) -> None:
         self.parts = parts
-        self.first = (_NOTHING,)
+        self.first = self.begin = (_NOTHING,)
         for part in parts:
             self.first = _then(self.first, part.first)
+            self.begin = _then(self.begin, part.begin)
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
         for part in reversed(self.parts):
@@ -231,6 +231,7 @@ class _Alternation(_Part):
     def __init__(self, parts: Sequence[_Part]) -> None:
         self.parts = parts
         self.first = _in_order(*(part.first for part in parts))
+        self.begin = _in_order(*(part.begin for part in parts))
         self._led: set[tuple[int, ...]] = set()
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
@@ -240,16 +241,6 @@ class _Alternation(_Part):
                 part.lead(behind, built)
 
 
-class _Optional(_Part):
-    def __init__(self, part: _Part, enters: bool) -> None:
-        self.part = part
-        some = _some(part.first)
-        self.first = (*some, _NOTHING) if enters else (_NOTHING, *some)
-
-    def lead(self, behind: tuple[int, ...], built: _Built) -> None:
-        self.part.lead(behind, built)
-
-
 class _Loop(_Part):
     """Once or more often."""
 
@@ -257,6 +248,7 @@ class _Loop(_Part):
         self.part = part
         self.stays = stays
         self.first = part.first
+        self.begin = part.begin
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
         again = _some(self.part.first)
@@ -264,13 +256,14 @@ class _Loop(_Part):
 
 
 class _Upto(_Part):
-    """The first few of `parts`, or none."""
+    """The first few of `parts`, or none: whether it `enters` them rather, and whether `at_once`, for a first row."""
 
-    def __init__(self, parts: Sequence[_Part], enters: bool) -> None:
+    def __init__(self, parts: Sequence[_Part], enters: bool, at_once: bool) -> None:
         self.parts = parts
         self.enters = enters
-        some = _some(parts[0].first)
+        some, begin = _some(parts[0].first), _some(parts[0].begin)
         self.first = (*some, _NOTHING) if enters else (_NOTHING, *some)
+        self.begin = (*begin, _NOTHING) if at_once else (_NOTHING, *begin)
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
         then = behind

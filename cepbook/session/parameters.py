@@ -28,6 +28,7 @@ from cepbook.lang.text import EPL, Text
 from cepbook.session.clock import span_of, to_time
 from cepbook.session.reference import plain_settings
 from cepbook.session.validate import is_missing
+from cepbook.shown import counted
 
 Given = Mapping[str, Any] | Sequence[Any]
 
@@ -57,6 +58,11 @@ def with_parameters(
     values: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     if not isinstance(given, Mapping):
         values = {str(number): value for number, value in enumerate(given or (), 1)}
+    unnamed = sum(not isinstance(node.name, str) for node, _ in found)
+    if not isinstance(given, Mapping) and unnamed and len(given or ()) > unnamed:
+        last = next(node for node, key in reversed(found) if key == str(unnamed))
+        fact = f"there are {len(given or ())} values for {counted(unnamed, 'parameter')}"
+        raise BindError((Diagnostic("unknown-parameter", fact, last.span, "write one ? for each value"),), text)
     problems: list[Diagnostic] = []
     plain: dict[str, Any] = {}
     for node, key in found:

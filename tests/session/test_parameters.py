@@ -141,3 +141,27 @@ def test_values_are_saved_with_the_module(tmp_path: Path) -> None:
         each.send("Tick", volume=9, price=1.0)
     assert other.iterate("d") == cep.iterate("d")
     assert [row["f"] for row in other.iterate("d")] == [Decimal("1.5")] * 2
+
+
+def test_declared_types_are_those_of_java_and_arrays_too() -> None:
+    text = "@name('v') select ?:n:java.lang.Long as n, ?:xs:double[] as xs, ?:ys:int[primitive] as ys from Tick#keepall"
+    cep = bench(text, {"n": 1, "xs": [1, None], "ys": [2]})
+    assert [str(of) for of in cep.runtime.statement("v").output_type.properties.values()] == [
+        "long",
+        "double[]",
+        "int[]",
+    ]
+    cep.send("Tick", volume=1)
+    assert cep.iterate("v") == [{"n": 1, "xs": [1.0, None], "ys": [2]}]
+    for value, told in ((5, "`:xs` is declared as int\\[\\], found int"), ([1.5], "is declared as int, found double")):
+        with pytest.raises(BindError, match=told):
+            bench("select ?:xs:int[] as xs from Tick", {"xs": value})
+    with pytest.raises(BindError, match="no type `java"):
+        bench("select ?:n:java.lang.Itneger as n from Tick", {"n": 1})
+
+
+def test_more_values_than_there_are_parameters_are_told() -> None:
+    with pytest.raises(BindError, match="there are 3 values for 2 parameters") as caught:
+        bench("select ? as a, ? as b from Tick", [1, 2, 3])
+    assert caught.value.diagnostics[0].code == "unknown-parameter"
+    bench("select :a as a from Tick", {"a": 1, "other": 2})  # a notebook gives all that it has

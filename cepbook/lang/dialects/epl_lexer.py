@@ -318,7 +318,8 @@ def _shifts(parser_state: Any, terminal: str) -> bool:
 
 def _parameter(tokens: tuple[Raw, ...], i: int) -> tuple[str, int]:
     """What ``?`` or ``:`` begins where a value may stand, and of how many tokens: ``?``, ``?:name``, ``?:name:type``,
-    ``?::type``, ``:name``. Blanks may not stand in it; a name behind a second colon counts only if it is a type.
+    ``?::type``, ``:name``. Blanks may not stand in it. A type is ``int``, ``java.lang.Integer``, ``int[]`` or
+    ``int[primitive]``; a name behind a second colon that is none is the end of a range.
     """
 
     def follows(*kinds: str) -> bool:
@@ -334,8 +335,17 @@ def _parameter(tokens: tuple[Raw, ...], i: int) -> tuple[str, int]:
         taken += 2
     elif follows(":", ":", "word"):
         taken += 1
-    if taken > 1 and follows(":", "word") and tokens[i + taken + 1].text.lower() in BY_NAME:
-        taken += 2
+    if taken > 1 and follows(":", "word"):
+        until = taken + 2
+        while [t.kind for t in tokens[i + until : i + until + 2]] == [".", "word"]:
+            until += 2
+        if until == taken + 2 and tokens[i + taken + 1].text.lower() not in BY_NAME:
+            return "PARAMETER", taken
+        taken = until
+        if follows("[", "]"):
+            taken += 2
+        elif follows("[", "word", "]") and tokens[i + taken + 1].text.lower() == "primitive":
+            taken += 3
     return "PARAMETER", taken
 
 

@@ -10,6 +10,7 @@ section "Substitution Parameters".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,7 @@ from cepbook.errors import BindError, Diagnostic, Span, did_you_mean
 from cepbook.lang import ast
 from cepbook.lang import types as t
 from cepbook.lang.ast.node import mapped, walk
+from cepbook.lang.bind.names import simple_type
 from cepbook.lang.bind.typing import assignable
 
 _MARKED: dict[str, Callable[[Any], Any]] = {"bigdecimal": Decimal, "double": float, "long": int}
@@ -66,10 +68,16 @@ def with_literals(
         if key not in (values or {}):
             problems.append(no_value(node, key, values or ()))
             continue
+        shown = f"`:{key}`" if isinstance(node.name, str) else f"parameter {key}"
+        wanted = None if node.type_name is None else _type_called(node.type_name)
+        if node.type_name is not None and wanted is None:
+            near = did_you_mean(node.type_name, t.BY_NAME)
+            problems.append(Diagnostic("unknown-type", f"{shown}: no type `{node.type_name}`", node.span, near))
+            continue
         try:
-            literals[node.span] = _typed(_literal((values or {})[key], node), node)
+            literal = _literal((values or {})[key], node)
+            literals[node.span] = literal if wanted is None else _typed(literal, wanted)
         except Unfit as unfit:
-            shown = f"`:{key}`" if isinstance(node.name, str) else f"parameter {key}"
             problems.append(Diagnostic("type-mismatch", f"{shown} {unfit}", node.span))
     if problems:
         raise BindError(tuple(problems), text)
@@ -102,13 +110,23 @@ def _type_name(value: Any) -> str:
     raise Unfit(f"is of a kind that EPL does not have: {type(value).__name__}")
 
 
-def _typed(literal: ast.Expr, node: ast.Parameter) -> ast.Expr:
+def _type_called(name: str) -> t.Type | None:
+    """The type that a parameter is declared to have, ``int[]`` and ``int[primitive]`` among them."""
+    element, bracket, _ = name.partition("[")
+    found = simple_type(element)
+    return t.array_of(found) if found is not None and bracket else found
+
+
+def _typed(literal: ast.Expr, wanted: t.Type) -> ast.Expr:
     """The literal of the type that the parameter is declared to have: its own, or a wider one of numbers."""
-    if node.type_name is None:
-        return literal
-    wanted = t.BY_NAME[node.type_name.lower()]
-    if not isinstance(literal, ast.Literal):
-        raise Unfit(f"is declared as {wanted}, found an array")
+    if isinstance(literal, ast.ArrayLiteral):
+        if wanted == t.OBJECT:
+            return literal
+        if wanted.of is None:
+            raise Unfit(f"is declared as {wanted}, found an array")
+        of = wanted.of
+        return replace(literal, elements=tuple(_typed(each, of) for each in literal.elements))
+    assert isinstance(literal, ast.Literal)
     found = t.NULL if literal.type == "null" else t.BY_NAME[literal.type]
     fits = assignable(found, wanted)
     if not fits and t.is_integral(wanted) and isinstance(literal.value, int) and not isinstance(literal.value, bool):

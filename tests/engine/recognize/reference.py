@@ -73,7 +73,7 @@ class Clause:
                 matched.setdefault(variable, []).append(rows[begin + place])
             return self.conditions[name][1](rows[at], rows[:at], matched)
 
-        def run(node: Pattern, so_far: Way, then: Callable[[Way], Iterator[Way]], begins: bool) -> Iterator[Way]:
+        def run(node: Pattern, so_far: Way, then: Callable[[Way], Iterator[Way]]) -> Iterator[Way]:
             kind, *parts = node
             if kind == "row":
                 at = begin + len(so_far)
@@ -81,25 +81,22 @@ class Clause:
                 if at <= end and test(parts[0], at, so_far):
                     yield from then((*so_far, parts[0]))
             elif kind == "seq":
-                yield from run_all(parts, so_far, then, begins)
+                yield from run_all(parts, so_far, then)
             elif kind == "alt":
                 for part in parts:
-                    yield from run(part, so_far, then, begins)
+                    yield from run(part, so_far, then)
             elif kind == "permute":
                 for order in permutations(parts):
-                    yield from run_all(order, so_far, then, False)
+                    yield from run_all(order, so_far, then)
             else:
-                yield from repeat(*parts, so_far, then, begins)
+                yield from repeat(*parts, so_far, then)
 
-        def run_all(
-            parts: Sequence[Pattern], so_far: Way, then: Callable[[Way], Iterator[Way]], begins: bool
-        ) -> Iterator[Way]:
+        def run_all(parts: Sequence[Pattern], so_far: Way, then: Callable[[Way], Iterator[Way]]) -> Iterator[Way]:
             if not parts:
                 yield from then(so_far)
                 return
             first, *rest = parts
-            still = begins and empty(first)
-            yield from run(first, so_far, lambda way: run_all(rest, way, then, still), begins)
+            yield from run(first, so_far, lambda way: run_all(rest, way, then))
 
         def repeat(
             part: Pattern,
@@ -108,7 +105,6 @@ class Clause:
             reluctant: bool,
             so_far: Way,
             then: Callable[[Way], Iterator[Way]],
-            begins: bool,
         ) -> Iterator[Way]:
             alone = part[0] == "row"
 
@@ -121,8 +117,7 @@ class Clause:
 
                 def more() -> Iterator[Way]:
                     if high is None or done < high:
-                        inner = begins and (must if low else False)
-                        yield from run(part, way, lambda longer: again(longer, done + 1, len(way)), inner)
+                        yield from run(part, way, lambda longer: again(longer, done + 1, len(way)))
 
                 def leave() -> Iterator[Way]:
                     yield from then(way)
@@ -130,6 +125,7 @@ class Clause:
                 if must:
                     yield from more()
                     return
+                begins = not way
                 if high is not None:
                     first_more = not (reluctant or (begins and (low, high) == (0, 1) and alone))
                 elif low:
@@ -147,7 +143,7 @@ class Clause:
             if len(way) == end - begin + 1:
                 yield way
 
-        return list(dict.fromkeys(run(self.pattern, (), whole, True)))
+        return list(dict.fromkeys(run(self.pattern, (), whole)))
 
     def matches(self, rows: Sequence[Row], width: int | None = None) -> list[list[Row]]:
         """Of each row the events that it makes; `width`: of a length window."""
