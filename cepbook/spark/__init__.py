@@ -7,6 +7,7 @@ load this package for the engine: what only the driver needs (pandas above all) 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,7 @@ def stream(
     statements: Sequence[str] | None = None,
     start: int = 0,
     delay: str = "0 seconds",
+    initial: SparkRun | str | os.PathLike[str] | bytes | None = None,
     session: SparkSession | None = None,
 ) -> SparkRun:
     """The select statements that are deployed in `runtime` over streaming DataFrames, as streaming DataFrames.
@@ -139,10 +141,14 @@ def stream(
 
     What is known of events is kept by Spark's state store, as snapshots of the engine: after a restart from the
     checkpoint nothing is lost or repeated beyond what the sink itself guarantees. The state of other statements does
-    not fit: then the query ends with an error that says so. Errors: as `run`; UsageError for frames that
-    are no streams.
+    not fit: then the query ends with an error that says so.
+
+    `initial` is what the first start begins with: the end of a batch (`run` of the same statements), computed for each
+    division when the stream begins, or what `Workbench.save` wrote (or `Runtime.snapshot` gave), of one task. Events of
+    its last instant and earlier ones are late then. Errors: as `run`; UsageError for frames that are no streams, and
+    for a state of other event types; SnapshotError for one of other statements.
     """
     require_pyspark()
     from cepbook.spark.streaming import stream as started
 
-    return started(runtime, frames, time, sequence, statements, start, delay, session)
+    return started(runtime, frames, time, sequence, statements, start, delay, session, initial)

@@ -25,7 +25,7 @@ from cepbook.spark.native import delivered
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import Placement, place
 from cepbook.spark.reach import Reach
-from cepbook.spark.result import SparkRun
+from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
@@ -62,7 +62,8 @@ def execute(
     jobs, placements, tagged, session = planned(runtime, frames, time, sequence, statements, start, until, session)
     warn_of_order(placements)
     made = [(job.program, job.output) for job in jobs]
-    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=persist)
+    given = Given(dict(frames), time, sequence, until)
+    return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=persist, given=given)
 
 
 class OneTaskWarning(UserWarning):
@@ -86,24 +87,25 @@ def planned(
     start: int,
     until: int | None,
     session: SparkSession | None,
-    streams: bool = False,
+    streams: Callable[[Placement], Placement] | None = None,
 ) -> tuple[list[Job], dict[str, Placement], Tagged, SparkSession]:
     """The jobs that run the statements, how each is placed, the events, and the session.
 
-    Of `streams` the events are divided, and neither put in order nor told of the clock.
+    Of streams the events are divided, and neither put in order nor told of the clock; `streams` says how a statement is
+    placed there.
     """
-    _check_frames(frames, runtime.catalog, time, streams)
+    _check_frames(frames, runtime.catalog, time, streams is not None)
     quiet_pandas_warning()
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
-    if streams:
-        placements = {name: _without_slices(placement) for name, placement in placements.items()}
+    if streams is not None:
+        placements = {name: streams(_without_slices(placement)) for name, placement in placements.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
     types, second = runtime.catalog.event_types, runtime.config.second
-    tagged = tag_frames(session, frames, types, read, time, sequence, second, streams)
+    tagged = tag_frames(session, frames, types, read, time, sequence, second, streams is not None)
     if until is not None:
         tagged = replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
     jobs = []
@@ -112,15 +114,15 @@ def planned(
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, start)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
-        stops = not streams and placement.ticks and (placement.path == "by key" or others)
-        program, tasks = replace(program, stops=stops), _tasks(session)
+        stops = streams is None and placement.ticks and (placement.path == "by key" or others)
+        program, tasks = replace(program, stops=stops), tasks_in(session)
         slices: list[Slice] = []
         if placement.parts is not None:
             program = replace(program, shares=_shares(program, placement.parts, tasks))
         elif placement.reach is not None:
             slices = _slices(tagged, program, placement.reach, runtime, tasks)
             program = replace(program, begins=tuple(each.begin for each in slices))
-        if streams and placement.path != "native":
+        if streams is not None and placement.path != "native":
             stream = divided(tagged, program, placement, tasks)
         else:
             stream = _stream(tagged, program, placement, until, tasks, slices)
@@ -272,7 +274,8 @@ def _functions(runtime: Runtime, text: str) -> dict[str, tuple[Callable[..., Any
     return found
 
 
-def _tasks(session: SparkSession) -> int:
+def tasks_in(session: SparkSession) -> int:
+    """How many tasks keys are divided among."""
     return max(1, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
 
 

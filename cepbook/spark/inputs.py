@@ -49,13 +49,13 @@ _IN_ORDER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The events as one DataFrame; `columns[i]` belong to type i; `order` says how ties are broken.
-
-    Unless `certain` two runs may order events of one time differently.
+    """The events as one DataFrame; `columns[i]` belong to type i, `read` are by type the properties that they hold, and
+    `order` says how ties are broken. Unless `certain` two runs may order events of one time differently.
     """
 
     stream: DataFrame
     columns: tuple[tuple[str, ...], ...]
+    read: Mapping[str, Sequence[str]]
     order: str
     certain: bool = True
 
@@ -65,9 +65,7 @@ def column_name(tag: int, position: int) -> str:
     return f"e{tag}_{position}"
 
 
-def check_frame(
-    frame: Any, event_type: EventType, time: str | Mapping[str, str] | None, streams: bool = False
-) -> None:
+def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str] | None, streams: bool = False) -> None:
     """Raise `UsageError` or `EventError` for what can be seen without Spark: told before a session starts.
 
     `streams`: the frames must be streaming ones, else they must not be.
@@ -159,7 +157,7 @@ def tag_frames(
         parts.append(part.select(F.lit(tag).alias(TAG), clock.alias(TIME), sequenced.cast("bigint").alias(SEQ), *named))
     columns = tuple(tuple(column_name(tag, i) for i in range(len(read[n]))) for tag, n in enumerate(frames))
     order, certain = _order_of(sequence, orders)
-    return Tagged(union(parts), columns, order, certain)
+    return Tagged(union(parts), columns, read, order, certain)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:

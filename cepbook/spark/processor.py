@@ -76,6 +76,12 @@ class Hosted(StatefulProcessor):
         self._handle = handle
         self._state = handle.getValueState("engine", _STATE)
 
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
+        """What the division begins with, see `initial`; Spark calls it in the first micro-batch, before all else."""
+        saved, passed, due, count = (initialState[name] for name in ("saved", "passed", "due", "count"))
+        self._state.update((bytes(saved), passed, due, None, count))
+        self._wake(due, timerValues.getCurrentWatermarkInMs())
+
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """New events; Spark calls it once for each micro-batch that has some."""
         fresh = [pa.ipc.open_stream(bytes(row["payload"])).read_all() for row in rows]
@@ -118,7 +124,7 @@ class Hosted(StatefulProcessor):
         self._state.update((saved, passed, due, kept, count))
         times = [] if rows is None or kept is None else [int(rows.column(TIME).to_numpy().min())]
         wanted = min([*times, *([] if due is None else [due])], default=None)
-        self._wake(None if wanted is None else max(wanted, watermark + 1))  # Spark looks behind its last one only
+        self._wake(wanted, watermark)
         for batch in made:
             yield Row(payload=packed(batch))
 
@@ -130,8 +136,9 @@ class Hosted(StatefulProcessor):
         at = rows.schema.get_field_index(SEQ)
         return rows.set_column(at, SEQ, pa.array(np.arange(count, count + len(rows))))
 
-    def _wake(self, at: int | None) -> None:
-        """Have Spark call when the watermark passes `at`, and at no other time."""
+    def _wake(self, at: int | None, watermark: int) -> None:
+        """Have Spark call when the watermark passes `at`, and at no other time; it never looks back behind one."""
+        at = None if at is None else max(at, watermark + 1)
         for timer in list(self._handle.listTimers()):
             if timer != at:
                 self._handle.deleteTimer(timer)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,16 @@ _FAILURE = ["statement", "time", "sequence", "error"]
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a batch ran over; see `cepbook.spark.run`."""
+
+    frames: Mapping[str, Any]
+    time: str | Mapping[str, str] | None
+    sequence: str | Mapping[str, str] | None
+    until: int | None
+
+
 class SparkRun:
     """The rows that the statements deliver over the given frames, computed when they are asked for.
 
@@ -47,7 +58,7 @@ class SparkRun:
     - the statement's columns. One that bears a name from above (or differs from another in case only) gets a ``_``.
 
     `coverage` says for each statement how it was run and why, `order` how events of one time were ordered; unless
-    `certain` they may come otherwise another time.
+    `certain` they may come otherwise another time. `given` is what a batch ran over, of streams None.
     """
 
     def __init__(
@@ -59,8 +70,10 @@ class SparkRun:
         *,
         certain: bool = True,
         persist: bool | None = None,
+        given: Given | None = None,
     ) -> None:
         self.session = session
+        self.given = given
         self.coverage = coverage
         self.order = order
         self.certain = certain

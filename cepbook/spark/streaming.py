@@ -6,7 +6,10 @@ one task works at; `StreamRun.coverage` says of which and why.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +17,9 @@ from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.spark.execute import Job, planned, warn_of_order
+from cepbook.spark.execute import Job, planned, tasks_in, warn_of_order
 from cepbook.spark.hosted import output_schema
+from cepbook.spark.initial import Initial, placed, states, whole
 from cepbook.spark.names import TASK, TIME
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.result import SparkRun
@@ -34,25 +38,33 @@ def stream(
     start: int,
     delay: str,
     session: SparkSession | None,
+    initial: Initial | None = None,
 ) -> SparkRun:
     """See `cepbook.spark.stream`."""
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
     jobs, placements, tagged, session = planned(
-        runtime, frames, time, sequence, statements, start, None, session, streams=True
+        runtime, frames, time, sequence, statements, start, None, session, partial(placed, initial=initial)
     )
     if session.conf.get(STORE, "") != ROCKSDB:  # the only one that has what stateful processors need
         session.conf.set(STORE, ROCKSDB)
     warn_of_order(placements)
-    made = [(job.program, _hosted(job, delay, sequence is not None)) for job in jobs]
+    if isinstance(initial, str | bytes | os.PathLike):
+        jobs = [replace(job, program=whole(job.program, runtime)) for job in jobs]
+    made = []
+    for job in jobs:
+        begin = None
+        if initial is not None and job.placement.path != "native":
+            begin = states(initial, job, runtime, tagged, tasks_in(session), session).groupBy(TASK)
+        made.append((job.program, _hosted(job, delay, sequence is not None, begin)))
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
 
 
-def _hosted(job: Job, delay: str, sequenced: bool) -> DataFrame:
+def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> DataFrame:
     """What the statements of a job deliver, as a stream."""
     if job.placement.path == "native":
         return job.output
     timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
     divided = timed.mapInArrow(pack, PACKED).groupBy(TASK)
-    delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime")
+    delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime", begin)
     return delivered.mapInArrow(unpack(job.program), output_schema(job.program)[0])

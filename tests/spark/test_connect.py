@@ -72,10 +72,3 @@ def test_what_connecting_needs_is_told(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, program], env=environment(), capture_output=True, text=True, timeout=60)
     assert "Spark Connect (local[2]) needs packages that are not installed" in done.stderr
     assert "hint: `pip install 'cepbook[connect]'`" in done.stderr
-
-
-def test_only_the_line_of_progress_reaches_behind_the_frames() -> None:
-    behind = re.compile(r"\b(_jvm|_jdf|_jsc|_jsparkSession|sparkContext|rdd)\b")
-    sources = (ROOT / "cepbook" / "spark").glob("*.py")
-    found = {path.name for path in sources if behind.search(path.read_text(encoding="utf-8"))}
-    assert found == {"progress.py"}  # where the session is no Connect one

@@ -12,9 +12,11 @@ import pytest
 from pyspark.sql import Row
 
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.lang.plan import CreateSchemaStatement
+from cepbook.errors import SnapshotError, UsageError
+from cepbook.lang.plan import CreateSchemaStatement, CreateVariableStatement
 from cepbook.spark.hosted import Program, Step, output_schema
-from cepbook.spark.names import SEQ, TAG, TIME
+from cepbook.spark.initial import ended, of_saved, whole
+from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.processor import Hosted, packed
 
 pytestmark = pytest.mark.histories
@@ -32,7 +34,7 @@ QUERIES = [
     "context P select a.s as s from pattern [every a=T -> (timer:interval(1 sec) and not T)]",
     "select s, sum(n) as total from T group by s output last every 2 sec",
     "select t.s as s, t.n as n, q.p as p from T#length(3) as t, Q#time(2 sec) as q where t.s = q.s",
-    "insert into Big select s, n from T(n > 30); select irstream s, n from Big#time(1 sec)",
+    "@name('big') insert into Big select s, n from T(n > 30); select irstream s, n from Big#time(1 sec)",
 ]
 
 
@@ -80,14 +82,20 @@ def program_of(epl: str) -> Program:
     runtime = Runtime()
     runtime.deploy(SCHEMA)
     runtime.deploy(epl)
+    return program_in(runtime)
+
+
+def program_in(runtime: Runtime) -> Program:
+    """Of the last statement."""
     modules = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
     last = modules[-1][0]
-    created = [(s, m) for s, m in modules if not isinstance(s, CreateSchemaStatement)]
+    created = [(s, m) for s, m in modules if not isinstance(s, CreateSchemaStatement | CreateVariableStatement)]
     steps = tuple(Step(s.name, replace(m, statements=(s,)), s is last) for s, m in created)
     types = tuple(t for name, t in runtime.catalog.event_types.items() if name in ("T", "Q"))
     inputs = ((0, "T", ("ts", "s", "n"), ("a0", "a1", "a2")), (1, "Q", ("ts", "s", "p"), ("b0", "b1", "b2")))
     outputs = ((last.name, last.output_type),)
-    return Program(steps, types, inputs, outputs, runtime.catalog.event_types, Config(), 0)
+    given = runtime.given_variables()
+    return Program(steps, types, inputs, outputs, runtime.catalog.event_types, Config(), 0, variables=given)
 
 
 def history(seed: int, count: int = 120) -> list[Event]:
@@ -127,12 +135,18 @@ def expected(epl: str, events: list[Event], until: int) -> list[tuple[Any, ...]]
     return found
 
 
-def streamed(program: Program, events: list[Event], seed: int, sequenced: bool = True) -> tuple[list[Any], list[str]]:
+def streamed(
+    program: Program, events: list[Event], seed: int, sequenced: bool = True, begin: dict[str, Any] | None = None
+) -> tuple[list[Any], list[str]]:
     """The rows, by time of delivery, and the errors; a new processor for each micro-batch, as after a restart."""
     rng, store, before, watermark = random.Random(seed), Store(), 0, 0
     rows: list[tuple[Any, ...]] = []
     errors: list[str] = []
     left = list(events)
+    if begin is not None:
+        processor = Hosted(program, sequenced)
+        processor.init(store)  # type: ignore[arg-type]
+        processor.handleInitialState(0, Row(**begin), Watermark(0))
     size = rng.choice((7, 40))
     while True:
         processor = Hosted(program, sequenced)
@@ -163,6 +177,59 @@ def test_the_rows_are_those_of_a_kernel_whose_clock_stops_when_something_is_due(
         events = history(seed)
         rows, errors = streamed(program, events, seed)
         assert (rows, errors) == (expected(epl, events, 10**7), [])
+
+
+@pytest.mark.parametrize("epl", QUERIES)
+def test_a_stream_goes_on_from_the_end_of_a_batch(epl: str) -> None:
+    program, events = program_of(epl), history(7)
+    for at in (0, 40, 119):
+        end = events[at][1]
+        before = [event for event in events if event[1] <= end]
+        rows = table(before).append_column(TASK, pa.array([0] * len(before), pa.int32()))
+        stop = pa.RecordBatch.from_pylist([{TAG: TICK, TIME: end, SEQ: 10**9, TASK: 0}], rows.schema)
+        halves = [rows.slice(0, len(before) // 2), rows.slice(len(before) // 2), stop]
+        (begin,) = (row for batch in ended(program)(halves) for row in batch.to_pylist())
+        found = streamed(program, events[len(before) :], at, begin=begin)
+        assert found == ([row for row in expected(epl, events, 10**7) if row[0] > end], []), at
+
+
+SET = "create variable long v = 0; on Q set v = v + p; select s, n + v as m from T"
+OTHERS = (
+    "@name('o') select count(*) as n from T#time(7 sec)",
+    "create window W#time(9 sec) as T; insert into W select * from T; create context C start @now end after 4 sec",
+)
+
+
+@pytest.mark.parametrize("epl", [*QUERIES, SET])
+def test_a_stream_goes_on_from_a_saved_workbench(epl: str) -> None:
+    events = history(8)
+    end = events[60][1]
+    saved, runtime = Runtime(), Runtime()
+    for each in (SCHEMA, OTHERS[0], epl, OTHERS[1]):
+        saved.deploy(each)
+    for each in (SCHEMA, epl):
+        runtime.deploy(each)
+    for tag, time, _, values in events:
+        if time <= end:
+            saved.advance(time, stepping=True)
+            saved.send("TQ"[tag], dict(zip(("ts", "s", "np"[tag]), values, strict=True)))
+    program = whole(program_in(runtime), runtime)
+    ((number, state, passed, due, count),) = of_saved(saved.snapshot(), program, runtime)
+    begin = {"task": number, "saved": state, "passed": passed, "due": due, "count": count}
+    found = streamed(program, [event for event in events if event[1] > end], 1, begin=begin)
+    assert found == ([row for row in expected(epl, events, 10**7) if row[0] > end], [])
+
+
+def test_the_state_of_other_statements_is_refused() -> None:
+    saved, runtime = Runtime(), Runtime()
+    for each, how in ((saved, 3), (runtime, 4)):
+        each.deploy(SCHEMA)
+        each.deploy(f"@name('q') select s, n from T#length({how})")
+    with pytest.raises(SnapshotError, match="has other statements than the stream"):
+        of_saved(saved.snapshot(), whole(program_in(runtime), runtime), runtime)
+    saved.undeploy(list(saved.deployments)[-1])
+    with pytest.raises(UsageError, match="has no statement q; it has "):
+        of_saved(saved.snapshot(), whole(program_in(runtime), runtime), runtime)
 
 
 def test_without_a_sequence_events_of_one_time_count_as_they_come() -> None:

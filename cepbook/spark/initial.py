@@ -1,0 +1,188 @@
+"""The state that a stream begins with: that of a batch at its end, divided as the stream is, or a saved workbench's.
+
+For the batch's events each division is given the engine that the stream would have, had it seen them: the clock stops
+whenever something is due, up to the batch's end (`SparkRun.given.until`, or its last event), for all divisions the
+same. A saved state is one and cannot be divided, so that its statements run in one task.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cepbook.engine.runtime import Runtime
+from cepbook.engine.snapshot.whole import resume
+from cepbook.errors import SnapshotError, UsageError
+from cepbook.lang import plan
+from cepbook.spark.execute import Job, divided
+from cepbook.spark.hosted import Program, Step, Task, load
+from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union
+from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.placement import Placement
+from cepbook.spark.result import Given, SparkRun
+
+INITIAL = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
+_KINDS = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
+_SCHEMA = pa.schema([(each.split()[0], kind) for each, kind in zip(INITIAL.split(", "), _KINDS, strict=True)])
+Initial = SparkRun | str | os.PathLike[str] | bytes
+REASON = "the saved state that it begins with is not divided"
+ADVICE = "a stream that begins with the end of a batch (`initial=batch`) is divided as its statements allow"
+
+
+def placed(placement: Placement, initial: Initial | None) -> Placement:
+    """How a statement that begins with a state runs."""
+    if initial is None or isinstance(initial, SparkRun) or placement.path in ("native", "row by row", "ordered"):
+        return placement
+    return replace(placement, path="ordered", keys=(), parts=None, reason=REASON, advice=ADVICE)
+
+
+def states(
+    initial: Initial, job: Job, runtime: Runtime, tagged: Tagged, tasks: int, session: SparkSession
+) -> DataFrame:
+    """A row for each division of the job: what it begins with.
+
+    Errors: UsageError for a batch over other event types, and for a file that cannot be read; SnapshotError for a state
+    that does not fit the statements.
+    """
+    if isinstance(initial, SparkRun):
+        if initial.given is None:
+            raise UsageError("initial= is a stream, which has no end; give the run of a batch")
+        return _of_batch(initial.given, job, runtime, tagged, tasks, session)
+    return session.createDataFrame(of_saved(_bytes(initial), job.program, runtime), INITIAL)
+
+
+def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, tasks: int, session: SparkSession) -> DataFrame:
+    """The end of a batch, computed when the stream begins."""
+    lacking = [name for name in tagged.read if name not in given.frames]
+    if lacking or len(given.frames) != len(tagged.read):
+        has, wants = ", ".join(given.frames), ", ".join(tagged.read)
+        raise UsageError(f"the batch that the stream begins with is over events of {has}, the stream over {wants}")
+    types, second = runtime.catalog.event_types, runtime.config.second
+    frames = {name: given.frames[name] for name in tagged.read}  # the order in which ties are broken is the stream's
+    for name, frame in frames.items():
+        check_frame(frame, types[name], given.time)
+    before = tag_frames(session, frames, types, tagged.read, given.time, given.sequence, second)
+    if given.until is not None:
+        before = replace(before, stream=before.stream.where(F.col(TIME) <= given.until))
+    end = F.max(TIME) if given.until is None else F.lit(given.until)
+    numbers = F.sequence(F.lit(0), F.lit(tasks - 1 if job.placement.path == "by key" else 0))
+    last = before.stream.agg(end.cast("bigint").alias(TIME)).select(
+        F.lit(TICK).alias(TAG),
+        F.coalesce(F.col(TIME), F.lit(job.program.start)).cast("bigint").alias(TIME),
+        F.lit(2**63 - 1).alias(SEQ),
+        F.explode(numbers).alias(TASK),
+    )
+    events = union([divided(before, job.program, job.placement, tasks), last]).repartitionById(tasks, TASK)
+    return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(ended(job.program), INITIAL)
+
+
+def ended(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For ``mapInArrow``: the state of a task when its events, in order, and its last stop have been."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task, number, passed, count = None, 0, program.start, 0
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if task is None:
+                number = batch.column(TASK)[0].as_py()
+                task = Task(program, load(program, number))
+            tags = batch.column(TAG).to_numpy(zero_copy_only=False)
+            passed = int(batch.column(TIME)[-1].as_py() or 0)
+            events = batch.filter(pa.array(tags != TICK))
+            if events.num_rows:
+                count += events.num_rows
+                for _ in task.follow(pa.Table.from_batches([events]), passed):
+                    pass  # what the batch itself delivers
+        if task is not None:
+            for _ in task.follow(None, passed):
+                pass
+            runtime = task.runtime
+            rows = [[number], [runtime.snapshot()], [passed], [runtime.next_due], [count]]
+            arrays = [pa.array(values, kind) for values, kind in zip(rows, _KINDS, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+    return run
+
+
+def whole(program: Program, runtime: Runtime) -> Program:
+    """The program as a workbench has it, whose variables come from its own statements."""
+    plans = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
+    own = {step.name: step for step in program.steps}
+    steps, created = [], set()
+    for statement, module in plans:
+        if isinstance(statement, plan.CreateVariableStatement):
+            made = Step(statement.name, replace(module, statements=(statement,)), False)
+            steps.append(own.pop(statement.name, made))
+            created.add(statement.variable.name)
+        elif statement.name in own and own[statement.name].module.statements[0] is statement:
+            steps.append(own.pop(statement.name))
+    return replace(program, steps=tuple(steps), variables=tuple(v for v in program.variables if v[0] not in created))
+
+
+def of_saved(data: bytes, program: Program, runtime: Runtime) -> list[tuple[Any, ...]]:
+    """What a workbench saved, without the statements that the stream does not run."""
+    saved = Runtime.restored(data, runtime.functions)
+    lacking = [name for name, _ in program.outputs if name not in saved.statements]
+    if lacking:
+        raise UsageError(f"the saved workbench has no statement {lacking[0]}; it has {', '.join(saved.statements)}")
+    _prune(saved, program)
+    state = saved.snapshot()
+    try:
+        resume(load(program)[0], state)
+    except SnapshotError as wrong:
+        raise SnapshotError(
+            "the saved workbench has other statements than the stream, or others feed them: its state would not fit\n"
+            "  hint: load the file into a workbench, and stream its statements; one without @name has its number"
+        ) from wrong
+    return [(0, state, saved.now, saved.next_due, 0)]
+
+
+def _prune(saved: Runtime, program: Program) -> None:
+    """Drop what the program does not have, until nothing more can go."""
+    wanted = {step.name for step in program.steps}
+    contexts = {s.context.name for step in program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)}
+
+    def needless(statement: plan.StatementPlan) -> bool:
+        if isinstance(statement, _CONTEXTS):
+            return statement.context.name not in contexts
+        return isinstance(statement, _RUNNING) and statement.name not in wanted
+
+    changed = True
+    while changed:
+        changed = False
+        for id_, deployment in reversed(list(saved.deployments.items())):
+            statements = deployment.plan.statements
+            if all(map(needless, statements)):
+                changed |= _undeployed(saved, id_)
+            else:
+                gone = (s for s in reversed(statements) if needless(s) and saved.undeploy_statement(id_, s.name))
+                changed |= next(gone, None) is not None
+
+
+_CONTEXTS = (plan.CreateContextStatement, plan.CreateContextTreeStatement)
+_RUNNING = (plan.Reader, plan.CreateWindowStatement, plan.CreateTableStatement, plan.CreateIndexStatement)
+
+
+def _undeployed(saved: Runtime, id_: str) -> bool:
+    try:
+        saved.undeploy(id_)
+    except UsageError:  # something that stays depends on it
+        return False
+    return True
+
+
+def _bytes(initial: str | os.PathLike[str] | bytes) -> bytes:
+    if isinstance(initial, bytes):
+        return initial
+    try:
+        with open(os.path.expanduser(initial), "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"`{os.fspath(initial)}` cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,101 @@
+"""Streams of Spark that begin with a state: rows are those of a stream that was there from the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import UsageError
+from cepbook.spark import stream
+from cepbook.spark.execute import OneTaskWarning
+
+from .histories import trades
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EPL = """
+create schema Trade(ts long, symbol string, venue long, price double, size int);
+@name('keyed') select irstream symbol, sum(size) as total from Trade#time(4 sec) group by symbol;
+@name('all') select count(*) as n from Trade output last every 3 sec;
+"""
+
+
+def written(frame: pd.DataFrame, folder: Path) -> str:
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), folder / "a.parquet")
+    return str(folder)
+
+
+def rows_of(spark: SparkSession, cep: Workbench, source: str, state: Path, initial: Any = None) -> dict[str, list[Any]]:
+    schema = spark.read.parquet(source).schema
+    frames = {"Trade": spark.readStream.schema(schema).parquet(source)}
+    run = stream(runtime=cep.runtime, frames=frames, time="ts", sequence="number", initial=initial)
+    found: dict[str, list[Any]] = {}
+    for name in ("keyed", "all"):
+        rows = run.frame(name).drop("sequence", "delivery")
+        query = rows.writeStream.option("checkpointLocation", str(state / name)).trigger(availableNow=True)
+        query.start(str(state / f"{name}-rows")).awaitTermination()
+        table = pq.read_table(state / f"{name}-rows")
+        found[name] = sorted(map(repr, table.to_pylist()))
+    return found
+
+
+def _time(row: str) -> int:
+    return int(row.partition("'time': ")[2].partition(",")[0])
+
+
+@pytest.mark.histories
+@pytest.mark.filterwarnings("ignore:`all` runs in one task")
+def test_a_stream_goes_on_from_a_batch_and_from_a_saved_workbench(spark: SparkSession, tmp_path: Path) -> None:
+    frame = trades(5).assign(number=range(400))
+    end = int(frame["ts"].iloc[200])
+    before, after = frame[frame["ts"] <= end], frame[frame["ts"] > end]
+    cep = Workbench()
+    cep.run(EPL)
+    whole = rows_of(spark, cep, written(frame, tmp_path / "whole"), tmp_path / "a")
+    expected = {name: [row for row in rows if _time(row) > end] for name, rows in whole.items()}
+    assert all(0 < len(expected[name]) < len(whole[name]) for name in whole)
+    late = written(after, tmp_path / "after")
+
+    batch = cep.spark({"Trade": before}, time="ts", sequence="number", session=spark)
+    assert batch.coverage["keyed"].path == "by key"
+    assert rows_of(spark, cep, late, tmp_path / "b", batch) == expected
+
+    desk = Workbench()
+    desk.run(EPL)
+    for row in before.itertuples(index=False):
+        desk.runtime.advance(row.ts, stepping=True)  # as streams do, which stop whenever something is due
+        symbol = row.symbol if isinstance(row.symbol, str) else None
+        event = {"ts": row.ts, "symbol": symbol, "venue": row.venue, "price": row.price, "size": row.size}
+        desk.send("Trade", event)
+    desk.save(tmp_path / "desk.cep")
+    with pytest.warns(OneTaskWarning, match="the saved state that it begins with is not divided"):
+        assert rows_of(spark, cep, late, tmp_path / "c", tmp_path / "desk.cep") == expected
+
+
+@pytest.mark.filterwarnings("ignore::cepbook.spark.execute.OneTaskWarning")
+def test_what_a_stream_cannot_begin_with(spark: SparkSession, tmp_path: Path) -> None:
+    cep = Workbench()
+    cep.run(EPL + "create schema Quote(ts long, bid double); @name('bids') select bid from Quote#time(1 sec)")
+    frame = trades(5).assign(number=range(400))
+    source = written(frame, tmp_path / "in")
+    given = spark.readStream.schema(spark.read.parquet(source).schema).parquet(source)
+
+    def begun(initial: Any) -> None:
+        stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", statements=["keyed"], initial=initial)
+
+    quotes = pd.DataFrame({"ts": [1], "bid": [1.0]})
+    with pytest.raises(UsageError, match="over events of Quote, the stream over Trade"):
+        begun(cep.spark({"Quote": quotes}, time="ts", statements=["bids"], session=spark))
+    with pytest.raises(UsageError, match=r"nowhere.cep` cannot be read: No such file"):
+        begun(tmp_path / "nowhere.cep")
+    running = stream(runtime=cep.runtime, frames={"Trade": given}, time="ts", statements=["keyed"])
+    with pytest.raises(UsageError, match="is a stream, which has no end"):
+        begun(running)
