@@ -68,8 +68,11 @@ def _dynamic(node: ast.Chain) -> ast.Chain:
 
 
 def _shadowed(step: ast.NameStep, scope: Scope) -> bool:
-    """Whether a stream or a property has the name of a table."""
-    return _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None
+    """Whether a stream, one around a subquery, too, or a property has the name of a table."""
+    if _stream_named(step.name, scope) is not None or _property(replace(step, index=None), scope) is not None:
+        return True
+    around = None if scope.outside is None else scope.outside.scope
+    return around is not None and step.index is None and _stream_named(step.name, around) is not None
 
 
 def _from_outside(node: ast.Chain, scope: Scope, bind: Binder) -> x.Expr | None:
