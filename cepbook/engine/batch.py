@@ -26,7 +26,7 @@ from typing import Any
 from cepbook.engine.components import components
 from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed, allocating, nodes_of, wanted_by
-from cepbook.engine.rows.steps import Keep, Steps, above_zero
+from cepbook.engine.rows.steps import Keep, Steps
 from cepbook.engine.singly import Mixed, Sender, Singly
 from cepbook.engine.slices import Slice
 from cepbook.engine.statement import Statement
@@ -258,7 +258,7 @@ class Batch:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         parts = _parts(statement)
         for window in (window for each in parts for window in each.windows):
-            if WINDOWS[window.name].timed and not all(above_zero(e) for e in window.args if isinstance(e, x.Period)):
+            if WINDOWS[window.name].timed and not all(x.above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _starts_with_partition(window):
                 return f"`{statement.name}` has a window whose clock starts when a partition begins"

@@ -7,7 +7,7 @@ own_stream_in_filter, self_subselect_order), unless ``Config.self_subselect_pree
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol
 
 from cepbook.engine.contexts.context import Context
@@ -16,6 +16,7 @@ from cepbook.engine.relations.reads import Reads
 from cepbook.engine.relations.store import Item, Store
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.expr import FIRST_SUBQUERY
+from cepbook.engine.table import Table
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
 from cepbook.lang.catalog import Catalog
@@ -56,12 +57,23 @@ class StoreLooker:
         self._statement = statement
         self._place = place
         self._program = program
+        self._followed: Table | None = None
         lookup = program.steps.lookup
-        # one that looks into the store keeps nothing; of a table, which tells nobody, all is read anew at each look
+        # one that looks into the store keeps nothing; a table tells nobody: it is followed, or all is read anew
         self._told = store.type.kind == "window" and not (lookup is not None and lookup.shared)
+        reader = f"{statement.name}.{place}"
         program.namespace["held"] = self.held
-        program.namespace["version"] = lambda: store.version
-        self.reads = Reads(program.namespace, program.wants, f"{statement.name}.{place}", {0: store})
+        if lookup is not None and lookup.follows:
+            assert isinstance(store, Table)
+            since, follow = partial(store.since, reader), partial(store.follow, reader)
+            program.namespace.update(since=since, follow=follow, items=partial(store.items, None))
+            self._followed, self._reader = store, reader
+        self.reads = Reads(program.namespace, program.wants, reader, {0: store})
+
+    def part(self) -> None:
+        """It reads nothing any more."""
+        if self._followed is not None:
+            self._followed.unfollow(self._reader)
 
     @property
     def _divided(self) -> bool:
@@ -157,6 +169,7 @@ class Inner:
     def part(self) -> None:
         """They tell no more."""
         for looker in self._lookers:
+            looker.part()
             if looker in looker.store.lookers:
                 looker.store.lookers.remove(looker)
             looker.reads.part()

@@ -74,4 +74,3 @@ class Parcels:
                 push(time, *part)
 
         return apart
-

@@ -54,9 +54,7 @@ def sending(
     return send if time is None else send_at
 
 
-def sending_to(
-    show: Handler, rounds: Rounds, caught: Callable[[Exception], None]
-) -> Callable[[dict[str, Any]], None]:
+def sending_to(show: Handler, rounds: Rounds, caught: Callable[[Exception], None]) -> Callable[[dict[str, Any]], None]:
     """What sends events to those that `show` shows them to."""
     queue = rounds.queue
 

@@ -28,14 +28,13 @@ from cepbook.lang.catalog import StoreType
 
 
 class Rows(Unbound):
-    """The items of a table by key. `version` is another one when rows came, went, or were replaced."""
+    """The items of a table by key."""
 
-    __slots__ = ("items", "version")
+    __slots__ = ("items",)
 
     def __init__(self) -> None:
         super().__init__()
         self.items: dict[Any, Item] = {}
-        self.version = 1
 
     def contents(self) -> Iterable[Item]:
         return self.items.values()
@@ -47,13 +46,16 @@ class Rows(Unbound):
 class Table(Store):
     """A table that runs. Nobody is told of its changes: who reads it, looks into its rows or indexes.
 
-    Aggregation columns change where they stand, so there are no indexes on them.
+    Aggregation columns change where they stand, so there are no indexes on them. While it is `followed` it notes which
+    keys were touched since each follower last asked: so aggregates of all its rows need not be read anew.
     """
 
     def __init__(self, type_: StoreType, columns: Iterable[str], changes: Changes, program: Program) -> None:
         super().__init__(type_, columns, changes, False)
         self._program = program
         self._alone = type_.context is None  # there is one state
+        self.followed = False
+        self._followers: dict[str, tuple[object, dict[Any, None]]] = {}  # what each has read, and keys since then
 
     def _state(self, partition: Any) -> Any:
         return self.owner.state if self._alone else self.owner.state_of(partition)
@@ -79,10 +81,30 @@ class Table(Store):
         found = [thawed(key) for key in self._state(partition)[1].items]
         return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
 
-    @property
-    def version(self) -> int:
-        present: int = self._state(None)[1].version
-        return present
+    # -------------------------------------------------------------- followers
+    def follow(self, name: str, known: object) -> None:
+        """`name` has read all rows; `known` is a part of its state, so that one from elsewhere is no follower's."""
+        self._followers[name] = known, {}
+        self.followed = True
+
+    def since(self, name: str, known: object) -> dict[Any, None] | None:
+        """The keys that were touched since `name` asked for them; None if it must read all rows, and `follow`."""
+        found = self._followers.get(name)
+        if found is None or found[0] is not known:
+            return None
+        if found[1]:
+            self._followers[name] = known, {}
+        return found[1]
+
+    def unfollow(self, name: str) -> None:
+        """`name` does not ask any more."""
+        self._followers.pop(name, None)
+        self.followed = bool(self._followers)
+
+    def touch(self, key: Any) -> None:
+        """What stands under this key is, or is about to be, another."""
+        for _, keys in self._followers.values():
+            keys[key] = None
 
     # -------------------------------------------------------------- into table
     def items(self, partition: Any) -> dict[Any, Item]:
@@ -122,13 +144,14 @@ class Table(Store):
         begin, places = self.fresh({}), self._program["PLACES"]
         for name in names:
             item[1][places[name]] = begin[places[name]]
+        self.touch(self.key(item[-1]))
 
     def functions(self, partition_of: Callable[[Any], Any]) -> dict[str, Callable[..., Any]]:
         return {**super().functions(partition_of), "blank": self.blank, "renew": self.renew}
 
     def _put(self, state: Any, key: Any, row: Row) -> Item:
         cells = self.fresh(row)
-        state[1].version += 1
+        self.touch(key)
         state[3] += 1
         item = state[1].items[key] = (state[3], cells, cells[-1])
         if state[2] is not None:
@@ -175,15 +198,17 @@ class Table(Store):
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
         """Rows are taken out, changed, inserted; a changed row keeps its cells. Errors: as `inserted`, before all."""
         items = state[1].items
-        state[1].version += 1
         changed = {origin[0]: row for row, origin in new if origin is not None}
-        gone = {self.key(item[-1]) for item in old}
+        gone = dict.fromkeys(self.key(item[-1]) for item in old)
         after: set[Any] = set()
         for row, _ in new:
             key = self.key(row)
             if key in after or (key in items and key not in gone):
                 raise ValueError(self._taken(row))
             after.add(key)
+        if self.followed:
+            for key in (*gone, *(self.key(row) for row, _ in new)):
+                self.touch(key)
         stays = {self.key(row) for row in changed.values()}  # in its place
         for item in old:
             if self.key(item[-1]) not in stays:

@@ -30,9 +30,9 @@ class AggregateRow:
     one of whole events. `counts`: it counts events, ``*`` is no value. `ever`: what has left counts on. `ever_alone`:
     so it is where there is no data window. `remembers`: the value depends on events that are not in the window any
     more. `exact`: it follows from what the window holds, to the last digit (of ``whole`` numbers only where what left
-    may leave rounding errors). `repeats`: it makes a difference that a value occurs twice. `nulls`: ``ignored`` values
-    do not count, ``kept`` ones do. `methods`: its methods read what it holds. `column`: the name of a table's column
-    that keeps it.
+    may leave rounding errors). `repeats`: it makes a difference that a value occurs twice, `in_order`: in which order
+    events came. `nulls`: ``ignored`` values do not count, ``kept`` ones do. `methods`: its methods read what it holds.
+    `column`: the name of a table's column that keeps it.
     """
 
     name: str
@@ -53,6 +53,7 @@ class AggregateRow:
     exact: Literal["", "always", "whole"] = ""
     remembers: bool = False
     repeats: bool = False
+    in_order: bool = False
     plain: str | None = None
     nulls: Literal["ignored", "kept"] = "ignored"
     methods: bool = False
@@ -128,6 +129,7 @@ def _end(name: str, doc: str) -> AggregateRow:
         needs_window="index",
         ever_alone=True,
         exact="always",
+        in_order=True,
         nulls="kept",
     )
 
@@ -200,8 +202,11 @@ _ROWS = (
         nulls="kept",
         methods=True,
         exact="always",
+        in_order=True,
     ),
-    AggregateRow("nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index"),
+    AggregateRow(
+        "nth", _same, "the value n events ago, 0 being the last", "nth(price, 1)", second="index", in_order=True
+    ),
     _statistic("median", "middle value, or mean of the middle two"),
     _statistic("stddev", "sample standard deviation; null below two values"),
     _statistic("stddevpop", "population standard deviation"),

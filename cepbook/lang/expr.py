@@ -490,3 +490,12 @@ def conjuncts(e: Expr | None) -> list[Expr]:
     if isinstance(e, Logic) and e.op == "and":
         return [part for operand in e.operands for part in conjuncts(operand)]
     return [e]
+
+
+def above_zero(period: Expr) -> bool:
+    """Whether a period is a constant above 0."""
+    parts: list[Expr] = [period]
+    if isinstance(period, Period):
+        parts = [e for e in (period.months, period.millis) if e is not None]
+    values = [e.value for e in parts if isinstance(e, Const)]
+    return len(values) == len(parts) and any(isinstance(v, (int, float)) and v > 0 for v in values)

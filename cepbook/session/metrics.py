@@ -107,6 +107,4 @@ def metrics_of(
                 "errors": errors.get(name, 0),
             }
         )
-    return frame_of(
-        lines, {"name": STRING, "events": LONG, "rows": LONG, "state": LONG, "cpu": DOUBLE, "errors": LONG}
-    )
+    return frame_of(lines, {"name": STRING, "events": LONG, "rows": LONG, "state": LONG, "cpu": DOUBLE, "errors": LONG})

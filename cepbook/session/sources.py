@@ -346,7 +346,6 @@ class EventSource:
         except UsageError as error:
             raise EventError(f"the event time `{self._wanted.time}`: {error}") from None
 
-
     def _sequence(self, event: object, time: int, before: int | None) -> int:
         """The event's sequence number, which is above that `before` it at the same time."""
         name = self._wanted.sequence or ""

@@ -211,5 +211,3 @@ def event_time(value: Column, found: st.DataType, place: Place, second: int) -> 
         raise EventError(f"{place} is {shown}: an event time is a date, ISO 8601 text or whole milliseconds")
     inside = time.between(F.lit(-FURTHEST), F.lit(FURTHEST)) | time.isNull()
     return F.when(inside, time).otherwise(failing(place, time, "beyond the clock: "))
-
-

@@ -344,9 +344,7 @@ def _grouped(rows: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashab
     return found
 
 
-def _zipped(
-    left: Iterable[int], right: Iterable[int], key: Callable[[int, int], Hashable]
-) -> list[tuple[int, int]]:
+def _zipped(left: Iterable[int], right: Iterable[int], key: Callable[[int, int], Hashable]) -> list[tuple[int, int]]:
     """Rows of equal ``key(side, row)``, the first with the first, the second with the second."""
     theirs = _grouped(right, lambda row: key(1, row))
     for rows in theirs.values():

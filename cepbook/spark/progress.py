@@ -157,9 +157,7 @@ class _Connect(_Watch):
         self._session.removeProgressHandler(self._handler)
         self._session.removeTag(self._name)
 
-    def _take(
-        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
-    ) -> None:
+    def _take(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
         found = _sums([(stage.num_completed_tasks, stage.num_tasks, 0) for stage in stages or ()])
         self._numbers = None if found is None else (found[0], found[1], inflight_tasks)
 

@@ -16,9 +16,7 @@ _TRIED = 3
 _FEWEST = 3  # rows; one or two prove nothing
 
 
-def unshifted(
-    here: Rows, there: Rows, names: Sequence[str], rules: Rules, found: Tally
-) -> tuple[Tally, str] | None:
+def unshifted(here: Rows, there: Rows, names: Sequence[str], rules: Rules, found: Tally) -> tuple[Tally, str] | None:
     """The comparison without the shift, and what the shift is; None unless most rows are equal but for a shift.
 
     Columns of whole numbers that are shifted by the same are taken back, too. Neither comparison is finished.

@@ -392,9 +392,7 @@ def test_a_condition_that_fails_when_a_variable_changes() -> None:
     runtime.register_function("check", check)
     errors: list[Any] = []
     runtime.add_error_listener(errors.append)
-    runtime.deploy(
-        "create schema A(x int); create variable int V = 0; @name('s') select x from A output when check(V)"
-    )
+    runtime.deploy("create schema A(x int); create variable int V = 0; @name('s') select x from A output when check(V)")
     runtime.set_variable("V", -1)
     assert runtime.get_variable("V") == -1
     assert ["negative" in str(e) for e in errors] == [True]

@@ -11,9 +11,7 @@ from cepbook.feeds import Feed
 from tests.engine.sinks import Deltas
 
 SCHEMA = "create schema E(k string, x int, y double);"
-EVENTS = [
-    {"k": "ab"[i % 2], "x": None if i % 5 == 3 else i, "y": i / 4, "at": 100 * i} for i in range(40)
-]
+EVENTS = [{"k": "ab"[i % 2], "x": None if i % 5 == 3 else i, "y": i / 4, "at": 100 * i} for i in range(40)]
 STATEMENTS = (
     "select k, x from E#length(3)",
     "select x, k, sum(x) as s from E#length(3)",

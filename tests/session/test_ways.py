@@ -53,7 +53,8 @@ SHARED = "of window W, shared by its readers"
         ),
         ("on B as e delete from W as w where w.x != e.x", ["looked at; what is excluded has no index"]),
         ("on B as e delete from W as w where w.x > w.i + e.i", ["both sides read the row"]),
-        ("select (select max(x) from T) as z from B", ["all rows of table T are looked at each time"]),
+        ("select (select max(x) from T) as z from B", ["aggregates follow the rows that were touched"]),
+        ("select (select last(x) from T) as z from B", ["all rows of table T are looked at each time"]),
         ("select (select max(x) from W) as z from B", ["aggregates move with each event, nothing is looked for"]),
         (
             "select e.i from B#keepall as e full outer join W as w on w.k = e.k",

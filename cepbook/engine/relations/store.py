@@ -131,11 +131,6 @@ class Store:
         """The items in a state of the owner; those that are still collected for a batch, too."""
         return list(state[1].contents())
 
-    @property
-    def version(self) -> int:
-        """Of a table without a context: another number when its rows are others. 0: that is not known."""
-        return 0
-
     # -------------------------------------------------------------- indexes
     def keeps(self, want: Want) -> bool:
         """Whether what is wanted is kept behind the contents, for those who look into it."""

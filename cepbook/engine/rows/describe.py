@@ -192,7 +192,9 @@ def _read(lookup: Lookup, steps: Steps) -> Iterator[str]:
     if lookup.access is not None:
         yield from show_way(lookup.access, store if lookup.shared else None)
     elif store is not None and store.kind == "table":
-        yield f"all rows of table {store.name} are looked at each time: it tells nobody of its changes"
+        every = "aggregates follow the rows that were touched since the last look"
+        anew = f"all rows of table {store.name} are looked at each time: it tells nobody of its changes"
+        yield every if lookup.follows else anew
     else:
         yield "aggregates move with each event, nothing is looked for"
 

@@ -135,15 +135,16 @@ class Apply:
 class Lookup:
     """Rows of a subquery are made when they are asked for.
 
-    With an `access` what the views hold is kept in a relation, which is read so; without one only aggregates are kept.
-    `member`: what the access finds is all that is asked for, a value in a column. `shared`: it is the relation of the
-    store that it reads.
+    With an `access` what views hold is kept in a relation, which is read so; without one only aggregates are kept.
+    `member`: a value in a column is all that is asked for. `shared`: that is the relation of the store that it reads.
+    `follows`: the aggregates of a table's rows follow what of these changes.
     """
 
     subquery: p.Subquery
     access: Access | None
     member: bool = False
     shared: bool = False
+    follows: bool = False
 
 
 Step = Scan | Match | Join | Cycle | Keep | Unfold | Derive | Recognize | Where | Fold | Row | Pace | Apply | Lookup
@@ -417,7 +418,7 @@ class Steps:
         if only is None or not WINDOWS[only.name].sweeps or self.wants_remove or self.fully or not self._steady:
             return False
         groups = next((w for w in self.stages[0].windows if _is(w, "groupwin")), None)
-        return above_zero(only.args[0]) and (groups is None or groups.reclaim is None)
+        return x.above_zero(only.args[0]) and (groups is None or groups.reclaim is None)
 
     @property
     def _steady(self) -> bool:
@@ -491,7 +492,7 @@ class Steps:
     def _leaving(self) -> Leaving:
         if self.resets or self.related:
             return Leaving.NEVER
-        if self.inputs:
+        if self.inputs or (self.lookup is not None and self.lookup.follows):
             return Leaving.ANYHOW
         holding = [w for stage in self.stages for w in stage.holding]
         if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares or self.into:
@@ -589,12 +590,3 @@ def of_calls(calls: tuple[p.AggregateCall, ...]) -> list[Expr | None]:
     for call in calls:
         found += [*call.args, call.filter, *(call.group_by or ()), *(e for e, _ in call.criteria)]
     return found
-
-
-def above_zero(period: Expr) -> bool:
-    """Whether a period is a constant above 0."""
-    parts: list[Expr] = [period]
-    if isinstance(period, x.Period):
-        parts = [e for e in (period.months, period.millis) if e is not None]
-    values = [e.value for e in parts if isinstance(e, x.Const)]
-    return len(values) == len(parts) and any(isinstance(v, (int, float)) and v > 0 for v in values)

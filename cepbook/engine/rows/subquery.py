@@ -42,11 +42,15 @@ from cepbook.lang.catalog import EventType
 
 # parts of expressions that depend on nothing but the rows
 _OF_ROWS = (x.Prop, x.Const, x.Arith, x.Negate, x.Compare, x.Is, x.Logic, x.Not, x.Between, x.InList, x.Convert)
+_SHARED = ("array", "event", "map", "object", "struct")  # values that change where they stand
 _OUTSIDE = ""  # the context of a subquery of a statement without one: its state is handed to it, too
 
 
-def subquery_steps(subquery: p.Subquery, context: str | None) -> Steps:
-    """The steps of a subquery of a statement in `context`. Errors: Refusal for what the row engine does not know."""
+def subquery_steps(subquery: p.Subquery, context: str | None, fed: str | None = None) -> Steps:
+    """The steps of a subquery of a statement in `context`, which feeds the table `fed`.
+
+    Errors: Refusal for what the row engine does not know.
+    """
     nobody = EventType("", {})
     statement = p.SelectStatement(
         "",
@@ -75,8 +79,27 @@ def subquery_steps(subquery: p.Subquery, context: str | None) -> Steps:
     member = path is not None and _is_membership(subquery, path)
     if member:
         path = _way([subquery.root.columns[0].value], steps, shared)
-    steps.lookup = Lookup(subquery, path, member, shared)
+    steps.lookup = Lookup(subquery, path, member, shared, path is None and _follows(steps, fed))
     return steps
+
+
+def _follows(steps: Steps, fed: str | None) -> bool:
+    """Whether aggregates of all rows of a table can follow its changes: they do not ask in which order rows came.
+
+    Conditions and arguments depend on nothing but the rows, and the statement itself does not change the table.
+    """
+    store = steps.source.store
+    if store is None or store.kind != "table" or store.context is not None or steps.context or store.name == fed:
+        return False
+    if any(stage.keeps_event for stage in steps.stages):
+        return False
+    read = [e for call in steps.calls for e in (*call.args, call.filter, *(call.group_by or ()))]
+    read += [steps.source.filter, steps.where, *steps.keys]
+    parts = [part for e in read if e is not None for part in x.walk(e)]
+    rows = [AGGREGATES.get(call.name) for call in steps.calls]
+    loose = all(row is not None and not (row.in_order or row.sorts or row.ever or row.remembers) for row in rows)
+    single = all(part.type.name not in _SHARED for part in parts)
+    return loose and single and all(isinstance(part, _OF_ROWS) for part in parts)
 
 
 def _way(conditions: Sequence[x.Expr], steps: Steps, shared: bool) -> Access:
@@ -118,7 +141,9 @@ def _is_column(e: x.Expr) -> bool:
 def compile_subqueries(statement: p.StatementPlan, scope_in: ScopeIn) -> tuple[Program, ...]:
     """The subqueries of a statement. Errors: Refusal for what the row engine cannot run."""
     context = statement.context if isinstance(statement, p.Reader) else None
-    return tuple(compile_subquery(each, context, scope_in) for each in statement.subqueries)
+    into = statement.into if isinstance(statement, p.SelectStatement) else None
+    fed = None if into is None else into.store.name
+    return tuple(compile_subquery(each, context, scope_in, fed) for each in statement.subqueries)
 
 
 def scope_with(subqueries: Sequence[Program], scope_in: ScopeIn) -> ScopeIn:
@@ -135,9 +160,12 @@ def scope_with(subqueries: Sequence[Program], scope_in: ScopeIn) -> ScopeIn:
     return scope
 
 
-def compile_subquery(subquery: p.Subquery, context: str | None, scope_in: ScopeIn) -> Program:
-    """Generate, compile and load the module of `subquery`. Errors: Refusal for what the row engine cannot run."""
-    steps = subquery_steps(subquery, context)
+def compile_subquery(subquery: p.Subquery, context: str | None, scope_in: ScopeIn, fed: str | None = None) -> Program:
+    """Generate, compile and load the module of `subquery`, of a statement that feeds the table `fed`.
+
+    Errors: Refusal for what the row engine cannot run.
+    """
+    steps = subquery_steps(subquery, context, fed)
     source = Source()
     scope = scope_in(source)
     writer = _Writer(Code(steps, scope))
@@ -222,32 +250,45 @@ class _Writer(StatementCode):
             key_function("key0", self.path.index[1], partial(items.unpack, self.source), self.code.retained(), parts)
 
     def _begin(self) -> None:
-        """``begin(S, now)``: a table tells nobody of its changes, so it is read anew. `held` are its rows."""
-        source, lasts = self.source, self._lasts
-        source.bind("version", _unknown)
+        """``begin(S, now)``: a table tells nobody of its changes, so it is read anew, or followed."""
+        source, lookup = self.source, self.steps.lookup
+        assert lookup is not None
+        if lookup.follows:
+            self._follow()
+            return
         with source.block("def begin(S, now):"):
-            if lasts:
-                source.line("present = version()")
-                with source.block("if present and present == S[3]:"):
-                    source.line("return")
             source.line(f"S[2] = {self._nothing()}")
             with source.block("for base, rows in held(S):"):
                 source.line("process(S, taken(S, rows, base, now), (), now)")
-            if lasts:
-                source.line("S[3] = present")
 
-    @property
-    def _lasts(self) -> bool:
-        """Whether what was read of a table stands as long as its rows do: aggregates of plain columns alone."""
-        steps, store = self.steps, self.steps.source.store
-        if self.path is not None or store is None or store.context is not None or store.calls or steps.context:
-            return False
-        read = [e for c in steps.calls for e in (*c.args, c.filter, *(c.group_by or ()))]
-        read += [steps.source.filter, steps.where, *steps.keys]
-        parts = [part for e in read if e is not None for part in x.walk(e)]
-        rows = [AGGREGATES.get(call.name) for call in steps.calls]
-        plain = all(row is not None and not (row.sorts or row.ever or row.remembers) for row in rows)
-        return plain and not self.code.aggregates.reads_now and all(isinstance(part, _OF_ROWS) for part in parts)
+    def _follow(self) -> None:
+        """``S[3]`` has what was made of each row by its key: what stands under keys that were touched is exchanged."""
+        source = self.source
+        for name in ("since", "follow", "items"):
+            source.bind(name, _unknown)
+        with source.block("def begin(S, now):"):
+            source.line("known, rows = S[3], items()")
+            source.line("touched = since(known)")
+            with source.block("if touched is None:"):
+                source.line(f"S[2] = {self._nothing()}")
+                source.line("known = S[3] = {}")
+                source.line("follow(known)")
+                source.line("touched = rows")
+            with source.block("if not touched:"):
+                source.line("return")
+            source.line("left, entered = [], []")
+            with source.block("for key in touched:"):
+                source.line("left += known.pop(key, ())")
+                with source.block("if key in rows:"):
+                    source.line("made = known[key] = taken(S, (rows[key],), 0, now)")
+                    source.line("entered += made")
+            with source.block("try:"):
+                with source.block("if left:"):
+                    source.line("process(S, (), left, now)")
+                source.line("process(S, entered, (), now)")
+            with source.block("except BaseException:"):
+                source.line("S[3] = 0")
+                source.line("raise")
 
     def _on_event(self) -> None:
         source, steps, code = self.source, self.steps, self.code
@@ -488,6 +529,5 @@ class _Writer(StatementCode):
                 yield
 
 
-def _unknown() -> int:
-    """The version of what is not looked at by a running statement."""
-    return 0
+def _unknown(*_: object) -> None:
+    """In place of what a running statement is given."""

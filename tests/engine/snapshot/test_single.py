@@ -90,7 +90,8 @@ def test_what_cannot_be() -> None:
     send(runtime, events(1, "ab"))
     runtime.deploy(
         "create window Shared#keepall (x int); create table Sums (total sum(int));"
-        "@name('spans') context Spans select count(*) as n from Shared", deployment_id="more"
+        "@name('spans') context Spans select count(*) as n from Shared",
+        deployment_id="more",
     )
     runtime.send("Other", {"x": 1})
     with pytest.raises(UsageError, match="no live partition 7"):
