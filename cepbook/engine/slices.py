@@ -177,19 +177,16 @@ class Collected:
 
         return times, range(CAUSE, CAUSE * (count + 1), CAUSE), hand
 
-    def take(self, made: Plain, missed: Sequence[int]) -> None:
-        """Take what a slice made, but for events at the places `missed`; columns of all events have those, too."""
+    def take(self, made: Plain, kept: Sequence[bool] | None) -> None:
+        """Take what a slice made of the events that were `kept` (None: all); columns of all events have others, too."""
         count = len(made.times)
         numbers: Iterable[int] = range(CAUSE, CAUSE * (count + 1), CAUSE)  # as in `watched`
-        if missed:
-            stays = bytearray(b"\1") * count
-            for at in missed:
-                stays[at] = 0
+        if kept is not None:
             made = Plain(
-                list(compress(made.times, stays)),
-                tuple(list(compress(c, stays)) if len(c) == count else c for c in made.columns),
+                list(compress(made.times, kept)),
+                tuple(list(compress(c, kept)) if len(c) == count else c for c in made.columns),
             )
-            numbers = compress(numbers, stays)
+            numbers = compress(numbers, kept)
         if not made.times:
             return
         if not self.keyed:

@@ -22,7 +22,7 @@ from cepbook.session.validate import EventTypes, Mismatch, converter
 Values = list[Any]
 Read = Callable[["pd.Series[Any]"], Values]
 _FLOATING = ("float", "double")
-_SAMPLE = 2_000  # texts that are looked at, whether they repeat
+_SAMPLE = 20_000  # texts that are looked at, whether they repeat
 _NUMPY = {1000: "ms", 1_000_000: "us"}  # numpy's name of the clock's unit
 
 
@@ -64,17 +64,30 @@ def _as_is(part: pd.Series[Any]) -> Values:
 
 def _objects(part: pd.Series[Any]) -> Values:
     array: Any = part  # the stubs do not know that na_value may be None
-    return list(array.to_numpy(dtype=object, na_value=None).tolist())
+    return _listed(array.to_numpy(dtype=object, na_value=None))
 
 
-def shared(values: pd.Series[Any], read: Read) -> tuple[pd.Series[Any], Read]:
-    """A column and how to read it; texts that repeat become codes: equal ones are one object, quick to compare."""
+def at_hand(values: pd.Series[Any], read: Read) -> Callable[[int, int], Values]:
+    """How to read a column part by part, given begin and end: ``read(values.iloc[begin:end])``, as fast as may be.
+
+    Texts that repeat become codes: equal ones are one object, quick to compare.
+    """
+    if read is _floats or read is _as_is:
+        numbers = values.to_numpy(dtype="float64", na_value=np.nan) if read is _floats else values.to_numpy()
+        plain = _plain_floats if read is _floats else _listed
+        return lambda begin, end: plain(numbers[begin:end])
     sample = values.iloc[:_SAMPLE]
     if read is not _objects or not isinstance(values.dtype, pd.StringDtype) or sample.nunique() * 4 > len(sample):
-        return values, read
+        return lambda begin, end: read(values.iloc[begin:end])
     codes, texts = pd.factorize(values)
+    codes = codes.astype("int32")
     known = np.array([*texts, None], dtype=object)  # code -1 is missing: the last one
-    return pd.Series(codes.astype("int32")), lambda part: list(known[part.to_numpy()].tolist())
+    return lambda begin, end: _listed(known[codes[begin:end]])
+
+
+def _listed(numbers: npt.NDArray[Any]) -> Values:
+    found: Values = numbers.tolist()
+    return found
 
 
 def _singles(part: pd.Series[Any]) -> Values:
@@ -90,19 +103,19 @@ def _floats(part: pd.Series[Any]) -> Values:
 def _plain_floats(numbers: npt.NDArray[np.float64]) -> Values:
     missing = np.isnan(numbers)
     if not missing.any():
-        return list(numbers.tolist())
+        return _listed(numbers)
     found = numbers.astype(object)
     found[missing] = None
-    return list(found.tolist())
+    return _listed(found)
 
 
 def _nullable(numbers: npt.NDArray[np.int64], part: pd.Series[Any]) -> Values:
     missing = part.isna().to_numpy()
     if not missing.any():
-        return list(numbers.tolist())
+        return _listed(numbers)
     found = numbers.astype(object)
     found[missing] = None
-    return list(found.tolist())
+    return _listed(found)
 
 
 def instants(part: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:

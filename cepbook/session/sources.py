@@ -26,14 +26,14 @@ from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_time, unit
-from cepbook.session.columns import Read, Values, column_reader, event_times, row_name, shared
+from cepbook.session.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
 from cepbook.session.files import columns_of, read_file
 from cepbook.session.frames import as_pandas
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
 Late = Literal["error", "drop"]
-FRAME_CHUNK = 2_048  # rows; measured: fewer cost more per row, more fall out of the processor's cache
+FRAME_CHUNK = 8_192  # rows, the most that a replay hands over at once: each slice has its fixed costs
 EVENT_CHUNK = 256  # events that are read ahead of a generator
 
 
@@ -152,7 +152,7 @@ class FrameSource:
         for column, of in wanted.event_type.properties.items():
             read = column_reader(f"column `{column}` of `{name}`", frame[column], of, wanted.types, wanted.second)
             self._readers[column] = (frame[column], read)
-        self._sorted: set[str] = set()
+        self._at_hand: dict[str, Callable[[int, int], Values]] = {}  # of columns that are in use
         # Where the time is a property that holds just these milliseconds, it need not be read twice.
         property_type = wanted.event_type.properties.get(wanted.time)
         self._time_column = wanted.time if property_type == LONG else None
@@ -218,17 +218,15 @@ class FrameSource:
     def _column(self, start: int, times: list[int], name: str) -> Values:
         if name == self._time_column:
             return times
-        values, read = self._in_event_order(name)
-        return read(values.iloc[start : start + len(times)])
+        reader = self._at_hand.get(name)
+        if reader is None:
+            reader = self._at_hand[name] = self._in_event_order(name)
+        return reader(start, start + len(times))
 
-    def _in_event_order(self, column: str) -> tuple[pd.Series[Any], Read]:
+    def _in_event_order(self, column: str) -> Callable[[int, int], Values]:
         """A column that is in use, sorted once: taking rows here and there costs several times as much."""
-        values, read = self._readers[column]
-        if column not in self._sorted:
-            values = values if self._order is None else values.take(self._order)
-            self._readers[column] = values, read = shared(values, read)
-            self._sorted.add(column)
-        return values, read
+        values, read = self._readers.pop(column)
+        return at_hand(values if self._order is None else values.take(self._order), read)
 
 
 def _undefined(name: str, time: int, number: int) -> EventError:

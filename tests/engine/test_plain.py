@@ -24,6 +24,14 @@ STATEMENTS = (
     "select k, fails(x) as f, sum(x) as s from E#length(2)",
     "select fails(x) as f, k, x + 1 as more, fails(x + 1) as g from E#time(300 msec) group by k, x",
     "select k, x from E",
+    "select k, x from E(x > 6)",
+    "select 1 as one, x from E(x > 6, y < 9)",
+    "select k, x, fails(x) as f from E(y > 1)",
+    "select k, sum(x) as s, fails(x) as f from E(k = 'a')#length(3)",
+    "select k, sum(x) as s, count(*) as n from E(y > 1)#time(300 msec) group by k",
+    "select k, prev(1, x) as before from E(x != 5)#length(3)",
+    "select k, prior(1, x) as before from E(x != 5)",
+    "select k from E(x is null)",
 )
 
 
@@ -93,8 +101,10 @@ def test_a_chain_takes_columns_on(size: int) -> None:
 def test_what_makes_no_single_row_of_each_event_makes_records() -> None:
     written = {
         "select k from E": True,
-        "select k from E(x > 0)": False,
-        "select k from E where x > 0": False,
+        "select k from E(x > 0)": True,
+        "select k from E(fails(x) > 0)": False,
+        "select k from E(current_timestamp > 0)": False,
+        "select k from E where x > 0": True,  # as a filter
         "select * from E": False,
         "select irstream k from E#length(2)": False,
         "select k from E#time(1 sec)": True,
@@ -108,7 +118,7 @@ def test_what_makes_no_single_row_of_each_event_makes_records() -> None:
         runtime, *_ = running(epl)
         text = runtime.statement("s").program.text
         loop = text[text.index("def run(") :].partition("\ndef ")[0]
-        assert ("return missed" in loop) is plain, epl
+        assert ("return kept" in loop) is plain, epl
 
 
 def test_records_of_columns() -> None:

@@ -274,49 +274,57 @@ class _Writer:
         hoisted = plain and steps.aggregation is not None and not code.table
         parameters = [f"c{i}_" for i in range(len(self.columns))]
         locals_ = [f"p{i}" for i in range(len(self.columns))]
-        emit = PlainEmitter(code, self.body.p, len(parameters)) if self.body.plain else None
+        emit = PlainEmitter(code, self.body.p, self.columns) if self.body.plain else None
+        loop = emit is None or emit.needs_loop or not self.body.passes
         heads, names = (["times", "marks"], ["now", "mark"]) if emit is None else (["times"], ["now"])
         if self.contextual:
             heads, names = [*heads, "partitions"], [*names, "P"]
         ports = ["out", "push", "expired", "catch_up"]
         signature = ", ".join(["times", "marks", "S", *ports, "ticks", "partitions", *parameters])
         with source.block(f"def run({signature}):"):
-            if not self.contextual:
+            if not self.contextual and loop:
                 code.load_state()
             if hoisted:
                 code.aggregates.load("A")
             code.in_run = True
+            rows = f"zip({', '.join([*heads, *parameters])})"
             if emit is not None:
-                emit.begin()
-            zipped = ", ".join([*heads, *parameters])
-            source.line(f"rows = zip({zipped})")
-            with source.block("while True:"):
-                if code.own_timer:
-                    source.line("due = W.due")
-                self.body.ahead()  # what fails here is no event's fault and would fail again
-                with source.block("try:"):
-                    each = [*names, *locals_]
-                    with source.block(f"for {', '.join(each)}{',' * (len(each) == 1)} in rows:"):
-                        self._row_body(emit or Emitter(code, "now", guarded=False), hoisted)
-                    source.line("break")
-                with source.block("except Exception as failure:"):
-                    source.line("failed(failure)")
-                    if emit is not None:
-                        emit.failed()
-                if hoisted or code.own_timer:
-                    with source.block("finally:"):
-                        if hoisted:
-                            code.aggregates.store("A")
-                        if code.own_timer:
-                            source.line("W.armed = W.due")
-                            source.line("rearm(W.due, S, W)")
+                emit.begin(loop=loop)
+                rows = emit.kept(rows)
+            if loop:
+                source.line(f"rows = {rows}")
+                self._loop([*names, *locals_], emit, hoisted)
             if emit is not None:
                 emit.end()
             self.body.ahead_no_more()
             code.in_run = False
 
-    def _row_body(self, emit: Emitter, hoisted: bool) -> None:
+    def _loop(self, each: Sequence[str], emit: PlainEmitter | None, hoisted: bool) -> None:
+        """The loop over ``rows``, which have values for the names `each`; after a failure it goes on."""
+        source, code = self.source, self.code
+        with source.block("while True:"):
+            if code.own_timer:
+                source.line("due = W.due")
+            self.body.ahead()  # what fails here is no event's fault and would fail again
+            with source.block("try:"):
+                with source.block(f"for {', '.join(each)}{',' * (len(each) == 1)} in rows:"):
+                    self._row_body(emit, hoisted)
+                source.line("break")
+            with source.block("except Exception as failure:"):
+                source.line("failed(failure)")
+                if emit is not None:
+                    emit.failed()
+            if hoisted or code.own_timer:
+                with source.block("finally:"):
+                    if hoisted:
+                        code.aggregates.store("A")
+                    if code.own_timer:
+                        source.line("W.armed = W.due")
+                        source.line("rearm(W.due, S, W)")
+
+    def _row_body(self, plain: PlainEmitter | None, hoisted: bool) -> None:
         source, steps, code = self.source, self.steps, self.code
+        emit = plain or Emitter(code, "now", guarded=False)
         if code.own_timer:
             with source.block("if now >= due:"):
                 if hoisted:
@@ -337,7 +345,7 @@ class _Writer:
                 source.line("continue")
             source.line("S = P.states[slot]")
         condition = steps.source.filter
-        if condition is None:
+        if condition is None or plain is not None:
             self._row_arrival(emit, hoisted)
             return
         with source.block(f"if {lower.truth(code.arriving('now'), condition)}:", condition.span):

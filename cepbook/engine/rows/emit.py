@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import compress
 from operator import length_hint
 
 from cepbook.engine.rows import expr as lower
@@ -68,16 +70,20 @@ class Emitter:
 
 
 class PlainEmitter(Emitter):
-    """Writes into `run` where each event is a delivery of one insert row: columns are collected, and no records made.
+    """Writes into `run` where each event that passes the filter is a delivery of one insert row: columns are collected,
+    and no records made.
 
     Columns of the slice are handed on as they are; only the values of others are appended to lists, ``y0`` and so on.
-    ``run`` then returns the places of events that failed, and the columns; those of the slice have these events, too.
+    ``run`` then returns which events gave a row (None: all), and the columns; those of the slice have all events.
+    The filter, which cannot fail, is asked for all events before the first is taken.
     """
 
-    def __init__(self, code: Code, scope: Scope, count: int) -> None:
-        """`scope` is that of the arriving event, of which `count` properties are read."""
+    def __init__(self, code: Code, scope: Scope, names: Sequence[str]) -> None:
+        """`scope` is that of the arriving event, whose properties `names` are read."""
         super().__init__(code, "now", guarded=False)
-        self._given = {f"p{i}": f"c{i}_" for i in range(count)}
+        self._scope = scope
+        self._names = names
+        self._given = {f"p{i}": f"c{i}_" for i in range(len(names))}
         self._values = [column.value for column in code.steps.projection.columns]
         found = [self._of_slice(scope, e) for e in self._values]
         self._columns = [name or f"y{i}" for i, name in enumerate(found)]
@@ -88,14 +94,39 @@ class PlainEmitter(Emitter):
             e = self._code.steps.keys[e.index]
         return self._given.get(lower.value(scope, e)) if isinstance(e, x.Prop) else None
 
-    def begin(self) -> None:
-        """Before the loop."""
-        source = self._code.source
+    def begin(self, *, loop: bool) -> None:
+        """Before the loop, if there is one."""
+        source, condition = self._code.source, self._code.steps.source.filter
+        if condition is None:
+            source.line("kept = None")
+        else:
+            self._filter(condition)
+        if not loop:
+            return
         source.bind("_length_hint", length_hint)
         source.line("times = iter(times)")
-        source.line("count, missed = _length_hint(times), []")
+        source.line("count = _length_hint(times)")
         for name in self._made:
             source.line(f"{name} = []")
+
+    def _filter(self, condition: x.Expr) -> None:
+        """Write ``kept``: of each event whether it passes."""
+        names = [f"p{self._names.index(name)}" for name in lower.properties(condition)]
+        given = [self._given[name] for name in names]
+        of = given[0] if len(given) == 1 else f"zip({', '.join(given)})"
+        truth = lower.truth(self._scope, condition)
+        self._code.source.line(f"kept = [{truth} for {', '.join(names)} in {of}]", condition.span)
+
+    def kept(self, rows: str) -> str:
+        """Code of those of `rows`, of which there is one for each event, that pass the filter."""
+        if self._code.steps.source.filter is None:
+            return rows
+        return f"{self._code.source.bind('_compress', compress)}({rows}, kept)"
+
+    @property
+    def needs_loop(self) -> bool:
+        """Whether rows have values that are no columns of the slice."""
+        return bool(self._made)
 
     def row(self, scope: Scope) -> None:
         for name, e in zip(self._columns, self._values, strict=True):
@@ -105,13 +136,15 @@ class PlainEmitter(Emitter):
     def failed(self) -> None:
         """The event that failed gives no row; some of its values may be there."""
         source = self._code.source
-        source.line("missed.append(count - _length_hint(times) - 1)")
+        source.line("at = count - _length_hint(times) - 1")
+        source.line("kept = kept or [True] * count")
+        source.line("kept[at] = False")
         for name in self._made:
-            source.line(f"del {name}[missed[-1] + 1 - len(missed) :]")
+            source.line(f"del {name}[sum(kept[:at]) :]")
 
     def end(self) -> None:
         """Behind the loop."""
-        self._code.source.line(f"return missed, ({', '.join(self._columns)}{',' * (len(self._columns) == 1)})")
+        self._code.source.line(f"return kept, ({', '.join(self._columns)}{',' * (len(self._columns) == 1)})")
 
 
 def _or_none(code: str | None) -> str:

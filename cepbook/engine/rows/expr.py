@@ -460,6 +460,17 @@ def _fails(e: x.Expr) -> bool:
     return isinstance(e, (x.UserCall, x.SubqueryRef))
 
 
+def of_columns(condition: x.Expr | None) -> bool:
+    """Whether a condition can be asked for many events at once, ahead of what each of them does: properties decide, and
+    it does not fail.
+    """
+    if condition is None:
+        return True
+    apart = (x.CurrentTimestamp, x.EventOf, x.Prior, x.Prev)
+    alone = not any(isinstance(part, apart) for part in x.walk(condition))
+    return alone and bool(properties(condition)) and not may_fail(condition)
+
+
 def reads_event(*exprs: x.Expr | None, at: int = 0) -> bool:
     """Whether an expression needs the whole event of the input `at`."""
     parts = (part for e in exprs if e is not None for part in x.walk(e))

@@ -277,6 +277,11 @@ class Pipeline:
         return len(self.steps.stages) == 1 and not self.steps.stages[0].windows and not self.steps.gathers
 
     @property
+    def passes(self) -> bool:
+        """Whether nothing of an arrival is kept."""
+        return self._passes_by and not self._remembers_last and self._priors is None
+
+    @property
     def reads_now(self) -> bool:
         """Whether the code of arrivals needs engine time in the local ``now``."""
         if self._passes_by:

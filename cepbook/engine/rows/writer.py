@@ -114,10 +114,19 @@ class StatementCode(ChangeCode):
         return self._previous[e]
 
     @property
+    def passes(self) -> bool:
+        """Whether nothing of an arrival is kept: it is its row, and no more."""
+        return self.pipeline.passes and self.steps.aggregation is None
+
+    @property
     def plain(self) -> bool:
-        """Whether in `run` each arrival is a delivery of one insert row, whatever it is, and nothing else is one."""
+        """Whether in `run` each arrival that passes the filter is a delivery of one insert row, whatever it is, and
+        nothing else is one.
+        """
         steps, code = self.steps, self.code
-        conditions = steps.source.filter, steps.where, steps.having, steps.output, steps.context
+        if not lower.of_columns(steps.source.filter):
+            return False
+        conditions = steps.where, steps.having, steps.output, steps.context
         if steps.row is None or any(each is not None for each in conditions) or steps.delivers != "istream":
             return False
         if steps.projection.wildcard or code.arranged or code.risky or steps.lookup is not None:
