@@ -51,6 +51,11 @@ RUN_CELL = """i => {
 COUNT = "() => { window.drawn = 0; const f = () => { window.drawn++; requestAnimationFrame(f); }; f(); }"
 
 
+def size_of(message: dict[str, Any]) -> int:
+    """The bytes of a message of a web socket, which are told of in base 64 if they are no text."""
+    return len(message["payloadData"]) * 3 // 4 if message["opcode"] == 2 else len(message["payloadData"])
+
+
 def measure(server: lab.LabServer, browser: Any, what: str, events: int) -> dict[str, float]:
     """One replay in a fresh kernel, with what is open."""
     cells = [SETUP.format(events=events), EPL, VIEWS[what], "await measured()"]
@@ -69,7 +74,7 @@ def measure(server: lab.LabServer, browser: Any, what: str, events: int) -> dict
         session = page.context.new_cdp_session(page)
         session.send("Network.enable")
         sizes = [0]
-        session.on("Network.webSocketFrameReceived", lambda e: sizes.append(len(e["response"]["payloadData"])))
+        session.on("Network.webSocketFrameReceived", lambda e: sizes.append(size_of(e["response"])))
         page.evaluate(COUNT)
         page.evaluate(RUN_CELL, 3)
         assert notebook.errors() == []

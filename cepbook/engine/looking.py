@@ -46,27 +46,68 @@ class _Tail:
         return getattr(self._view, name)
 
 
-def latest(statement: Statement, most: int, wanted: Ids | None = None) -> Latest:
-    """The last `most` rows of the iterator, of all context partitions by id or of those `wanted`.
+def latest(statement: Statement, most: int, wanted: Ids | None = None, shown: range | None = None) -> Latest:
+    """The last `most` rows of the iterator, of all context partitions by id or of those `wanted`; of these the rows
+    with the places `shown`, None: all.
 
     Where each event of the window is a row, no others are made. Errors: StatementError when an expression fails.
     """
     now, fresh = statement.now, statement.outlet.layout.fresh
     try:
+        if _one_each(statement):
+            ids = [id_ for id_, _ in statement.states() if wanted is None or id_ in wanted]
+            places = _places(len(ids), most, shown)
+            only = frozenset(ids[len(ids) - each] for each in places)
+            rows = [row for _, found in statement.iterated(now, only) for row in found] if only else []
+            return Latest(len(ids), [fresh(row) for row in rows])
         if not _row_by_row(statement):
             rows = [row for _, found in statement.iterated(now, wanted) for row in found]
-            return Latest(len(rows), [fresh(row) for row in rows[-most:]])
-        total = 0
+            return Latest(len(rows), [fresh(rows[len(rows) - each]) for each in _places(len(rows), most, shown)])
+        views = _views(statement, now, wanted)
+        total = sum(len(items) for _, items in views)
         parts: list[list[Any]] = []
-        for state, items in reversed(_views(statement, now, wanted)):
-            room = most - sum(len(part) for part in parts)
-            total += len(items)
-            if room > 0:
-                tail = _last(items, room)
-                parts.append(statement.program["rows"]([state[0], _Tail(state[1], tail), *state[2:]], now))
-        return Latest(total, [fresh(row) for part in reversed(parts) for row in part])
+        for (state, _), tail in _tails(views, _places(total, most, shown)):
+            parts.append(statement.program["rows"]([state[0], _Tail(state[1], tail), *state[2:]], now))
+        return Latest(total, [fresh(row) for part in parts for row in part])
     except Exception as failure:
         raise statement.error(failure) from failure
+
+
+def _places(total: int, most: int, shown: range | None) -> range:
+    """Where the rows `shown` of the last `most` of `total` are, counted from the end: the last is at 1."""
+    first = min(total, most)
+    return range(first, 0, -1) if shown is None else range(first, 0, -1)[shown.start : shown.stop]
+
+
+def _tails(
+    views: Sequence[tuple[Any, Sequence[Any]]], places: range
+) -> list[tuple[tuple[Any, Sequence[Any]], list[Any]]]:
+    """Of the views that hold the items at `places`, counted from the end of the last view, the items."""
+    if not places:
+        return []
+    behind, wanted = places[-1] - 1, len(places)
+    found = []
+    for each in reversed(views):
+        if behind >= len(each[1]):
+            behind -= len(each[1])
+            continue
+        tail = list(islice(reversed(each[1]), behind, behind + wanted))[::-1]
+        found.append((each, tail))
+        behind, wanted = 0, wanted - len(tail)
+        if not wanted:
+            break
+    return found[::-1]
+
+
+def _one_each(statement: Statement) -> bool:
+    """Whether the iterator shows one row for each context partition, whatever it holds."""
+    steps = statement.steps
+    if statement.context is None or steps.row is None or steps.kind != "fully_aggregated":
+        return False
+    if steps.having is not None or steps.selects is not None:
+        return False
+    projection = steps.row.projection
+    return not (projection.distinct or projection.limit or projection.offset) and steps.recognize is None
 
 
 def _row_by_row(statement: Statement) -> bool:
@@ -91,10 +132,6 @@ def _views(statement: Statement, now: int, wanted: Ids | None) -> list[tuple[Any
     return found
 
 
-def _last(items: Sequence[Any], most: int) -> list[Any]:
-    return list(items) if len(items) <= most else list(islice(reversed(items), most))[::-1]
-
-
 def holds_events(statement: Statement) -> bool:
     """Whether `held` can tell the events of its window: those of one stream, which are not its rows."""
     steps, items = statement.steps, statement.program.items
@@ -103,20 +140,15 @@ def holds_events(statement: Statement) -> bool:
     return steps.kind != "unaggregated" and statement.owned is None
 
 
-def held(statement: Statement, most: int, wanted: Ids | None = None) -> Held:
-    """The last `most` events of the statement's window, for a statement that `holds_events`."""
+def held(statement: Statement, most: int, wanted: Ids | None = None, shown: range | None = None) -> Held:
+    """The last `most` events of the statement's window (of these those at `shown`), for one that `holds_events`."""
     items = statement.program.items
     assert items is not None
     views = _views(statement, statement.now, wanted)
     if any(isinstance(state[1], Along) for state, _ in views):
         return Held(0, (), [])  # a batch of which only aggregates show keeps groups
-    total, parts = sum(len(each) for _, each in views), []
-    room = most
-    for _, each in reversed(views):
-        tail = _last(each, room) if room > 0 else []
-        room -= len(tail)
-        parts.append(tail)
-    kept = [item for tail in reversed(parts) for item in tail]
+    total = sum(len(each) for _, each in views)
+    kept = [item for _, tail in _tails(views, _places(total, most, shown)) for item in tail]
     if items.bare:
         kept = [(item,) for item in kept]
     if "e" in items.parts:

@@ -235,10 +235,10 @@ class Statement(Storing):
 
         The rows are the engine's own. Errors: whatever an expression of the statement raises.
         """
-        rows, found = self.program["rows"], self.states()
+        rows, found = self.program["rows"], self.states(wanted)
         if self.reads_tables_alone:
             found = [(id_, self.anew(state, now)) for id_, state in found]
-        return [(id_, rows(state, now)) for id_, state in found if wanted is None or id_ in wanted]
+        return [(id_, rows(state, now)) for id_, state in found]
 
     # -------------------------------------------------------------- who is told
     def add_listener(self, listener: Listener) -> None:
@@ -341,31 +341,31 @@ class Statement(Storing):
 
     def pulse(self) -> tuple[int, int]:
         """A value that changes when partial matches come or go, and costs less than to look at them."""
-        matchers: list[Any] = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
-        if self.steps.recognize is not None:
+        matchers: list[Any] = []
+        if self._matchings:
+            matchers = [each.matcher(state) for _, state in self.states() for each in self._matchings.values()]
+        elif self.steps.recognize is not None:
             matchers = [state[1].then for _, state in self.states()]
         return sum(matcher.serial for matcher in matchers), sum(matcher.size for matcher in matchers)
 
     def inspect(self, now: int, partitions: Container[int] | None, partials: int) -> list[dict[str, Any]]:
         """Plain data about states, of `partitions` or all: retained events, groups, next timer, `partials` at most."""
-        found: list[dict[str, Any]] = []
-        for id_, state in self.states():
-            if partitions is not None and id_ not in partitions:
-                continue
-            self.program["settle"](state, now)
-            due = min((due for _, due in self.timed.dues(state)), default=NEVER)
-            found.append(
-                {
-                    "partition": id_,
-                    "retained": self.inner.retained(state),
-                    "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
-                    "next_timer": due if due < NEVER else None,
-                }
-            )
-            if self._matchings:
-                found[-1]["partials"] = inspected([m.inspect(state, partials) for m in self._matchings.values()])
-            elif self.steps.recognize is not None:
-                found[-1]["partials"] = state[1].then.inspect(partials)
+        return [self.inspected(id_, state, now, partials) for id_, state in self.states(partitions)]
+
+    def inspected(self, id_: int | None, state: Any, now: int, partials: int) -> dict[str, Any]:
+        """As `inspect`, of the state of one partition."""
+        self.program["settle"](state, now)
+        due = min((due for _, due in self.timed.dues(state)), default=NEVER)
+        found: dict[str, Any] = {
+            "partition": id_,
+            "retained": self.inner.retained(state),
+            "groups": len(state[2]) if self.steps.grouped and state[2] is not None else None,
+            "next_timer": due if due < NEVER else None,
+        }
+        if self._matchings:
+            found["partials"] = inspected([m.inspect(state, partials) for m in self._matchings.values()])
+        elif self.steps.recognize is not None:
+            found["partials"] = state[1].then.inspect(partials)
         return found
 
     # -------------------------------------------------------------- events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -47,12 +47,13 @@ class Storing:
         """The state in a partition, or the one state."""
         return self.state if partition is None else partition.states[self.program.namespace["slot"]]
 
-    def states(self) -> list[tuple[int | None, Any]]:
-        """(partition id, state) of every live partition, by id; id None without a context."""
+    def states(self, wanted: Container[int | None] | None = None) -> list[tuple[int | None, Any]]:
+        """(partition id, state) of every live partition, or of those `wanted`, by id; id None without a context."""
         if self.context is None:
-            return [(None, self.state)]
+            return [(None, self.state)] if wanted is None or None in wanted else []
         slot = self.program.namespace["slot"]
-        return [(p.id, p.states[slot]) for p in self.context.partitions.values()]
+        found = self.context.partitions.values()
+        return [(p.id, p.states[slot]) for p in found if wanted is None or p.id in wanted]
 
     def look_into_stores(self) -> None:
         """From now on the stores have what it looks into."""

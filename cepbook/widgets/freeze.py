@@ -81,7 +81,7 @@ def _sections(
 
 
 def _partitions_section(partitions: Listed, levels: tuple[str, ...]) -> tuple[str, str, Table | None]:
-    total, rows = partitions
+    total, rows, _ = partitions
     if not rows:
         return "Partitions", "empty", None
     columns, note = partition_columns(rows), counted(total, "partition")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -90,14 +91,23 @@ class LiveWidget(anywidget.AnyWidget):
 
     snapshot = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, *, rate: float, now: Callable[[], float] = time.monotonic, **traits: object) -> None:
+    def __init__(
+        self,
+        *,
+        rate: float,
+        now: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
+        **traits: object,
+    ) -> None:
         self._handles: deque[DisplayHandle] = deque(maxlen=8)
         self._now = now
         self._clients: set[object] = set()
         self._saved: object = None
+        self._pictured: Frozen | None = None
         self._replay: Controllable | None = None
         self._unfollow: Callable[[], None] | None = None
-        self._pump = Pump(self._build, rate=rate, now=now)
+        self._spent = spent
+        self._pump = Pump(self._build, rate=rate, now=now, spent=spent)
         super().__init__(**traits)
         self.on_msg(self._on_message)
 
@@ -138,8 +148,9 @@ class LiveWidget(anywidget.AnyWidget):
         """Bring the browser up to date, and the last state into the saved notebook where `show` displayed it."""
         self.flush(urgent=True)
         self._saved = self._mark()
-        self.snapshot = self.freeze().html
-        data, _ = self._repr_mimebundle_()
+        with self._one_picture() as frozen:
+            self.snapshot = frozen.html
+            data, _ = self._repr_mimebundle_()
         for handle in self._handles:
             handle.update(data, raw=True)
 
@@ -175,12 +186,24 @@ class LiveWidget(anywidget.AnyWidget):
         super().close()
 
     def __repr__(self) -> str:
-        return self.freeze().text
+        return self._frozen().text
+
+    def _frozen(self) -> Frozen:
+        return self._pictured if self._pictured is not None else self.freeze()
+
+    @contextmanager
+    def _one_picture(self) -> Iterator[Frozen]:
+        """Within, the picture is made once, although snapshot, bundle and repr all show it."""
+        outer, self._pictured = self._pictured, self._frozen()
+        try:
+            yield self._pictured
+        finally:
+            self._pictured = outer
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        frozen = self.freeze()
-        static = {"text/plain": frozen.text, "text/html": frozen.html}
-        bundle = super()._repr_mimebundle_(**kwargs)
+        with self._one_picture() as frozen:
+            static = {"text/plain": frozen.text, "text/html": frozen.html}
+            bundle = super()._repr_mimebundle_(**kwargs)
         data, metadata = bundle if bundle is not None else ({}, {})  # None: closed, only the picture is left
         return {**data, **static}, metadata
 

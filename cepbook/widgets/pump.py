@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 RESEND_AFTER = 1.0  # seconds without an acknowledgement
 GIVE_UP_AFTER = 30  # frames in a row without an acknowledgement: the page was closed
-SHARE = 10  # a frame that took t seconds to build is followed by a rest of at least SHARE * t
+SHARE = 16  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
+AROUND = 0.0015  # seconds that the kernel spends on sending a frame and on its acknowledgement, besides building it
 
 
 class Pump:
@@ -22,15 +23,22 @@ class Pump:
     `build` makes and sends one frame of the newest state, or returns False when there is nothing to say. `rate` is
     the most frames per second. `touch` says that there is something new, `open` that a browser is listening,
     `ack(number)` that it has drawn a frame. `ack`, `open` and `touch` may be called from any thread and only set
-    flags; `build` runs on the loop, or inside `flush`.
+    flags; `build` runs on the loop, or inside `flush`. What a frame costs is the processor time `spent` by the thread,
+    which a busy machine does not lengthen.
     """
 
     def __init__(
-        self, build: Callable[[int], bool], *, rate: float = 20.0, now: Callable[[], float] = time.monotonic
+        self,
+        build: Callable[[int], bool],
+        *,
+        rate: float = 20.0,
+        now: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._build = build
         self._interval = 1.0 / rate
         self._now = now
+        self._spent = spent
         self._is_open = False
         self._dirty = False
         self._number = 0
@@ -112,11 +120,12 @@ class Pump:
                 return False
         self._dirty = False
         self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
+        before = self._spent()
         if not self._build(self._number):
             self._number -= 1
             return False
         self._sent_at = self._now()
-        self._earliest = self._sent_at + max(self._interval, SHARE * (self._sent_at - now))
+        self._earliest = self._sent_at + max(self._interval, SHARE * (self._spent() - before + AROUND))
         return True
 
     def _find_loop(self) -> bool:

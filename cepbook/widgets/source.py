@@ -16,6 +16,7 @@ from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import described, key_names, levels_of
 from cepbook.session.selectors import ById
 from cepbook.session.stores import users_of
+from cepbook.widgets.choose import Choice
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
 from cepbook.widgets.why import shown as answer
@@ -25,17 +26,20 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Mapping[str, object]]
 
+ALL = Choice()
 NO_ROWS = "keeps no rows: no data window"
 SIZES = ("events", "groups", "waiting")
 SEEN = ("last event", "arrived", "per second")
+_TIMES = ("startTime", "endTime")
 _RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
 class Listed(NamedTuple):
-    """`rows` are some of `total` context partitions."""
+    """`rows` are some of `total` context partitions, of which `found` are those that were asked for."""
 
     total: int
     rows: Rows
+    found: int
 
 
 class ViewSource(Protocol):
@@ -71,6 +75,9 @@ class ViewSource(Protocol):
     def ms(self, time: int) -> int:
         """A time of a delivery, which is in units of the clock, in ms."""
 
+    def all_ms(self, times: Sequence[int]) -> Sequence[int]:
+        """Times of deliveries in ms."""
+
     @property
     def results(self) -> str | None:
         """What the rows of the iterator are called where they are not the events of the window; None: they are."""
@@ -78,11 +85,12 @@ class ViewSource(Protocol):
     def rows(self, partition: int | None = None) -> Rows:
         """What the statement's iterator shows now, of one context partition or of all."""
 
-    def latest(self, most: int, partition: int | None = None) -> Latest:
-        """The last `most` of these rows, at a cost that does not depend on how many there are."""
+    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> Latest:
+        """Of the last `most` of these rows those with the places `shown` (None: all), at a cost that does not depend
+        on how many there are."""
 
-    def events(self, most: int, partition: int | None = None) -> Held:
-        """The last `most` events of the window, where `results` are not these."""
+    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> Held:
+        """Likewise of the events of the window, where `results` are not these."""
 
     @property
     def levels(self) -> Sequence[str]:
@@ -100,10 +108,11 @@ class ViewSource(Protocol):
     def partitioned(self) -> bool:
         """Whether the statement has a context."""
 
-    def partitions(self, most: int | None = None) -> Listed:
-        """The first `most` context partitions by id (None: all): ``id``, properties (of a level as ``PerDay.symbol``),
-        `SEEN` while events are counted, and of `SIZES` those that it has: ``events`` of windows, ``groups``, of a
-        pattern ``waiting`` (partial matches). Keys have the names of their properties."""
+    def partitions(self, most: int | None = None, choice: Choice = ALL, shown: range | None = None) -> Listed:
+        """Of the first `most` context partitions (None: all) that were asked for, in that order or by id, those with
+        the places `shown`: ``id``, properties (of a level as ``PerDay.symbol``), `SEEN` while events are counted, and
+        of `SIZES` those that it has: ``events`` of windows, ``groups``, of a pattern ``waiting`` (partial matches).
+        Keys have the names of their properties."""
 
     def count(self, looking: bool) -> None:
         """Begin to count the events of context partitions, or end it: then it costs nothing."""
@@ -199,6 +208,10 @@ class WorkbenchSource:
     def ms(self, time: int) -> int:
         return time * 1000 // int(self._runtime.config.second)
 
+    def all_ms(self, times: Sequence[int]) -> Sequence[int]:
+        second = int(self._runtime.config.second)
+        return times if second == 1000 else [time * 1000 // second for time in times]
+
     def rows(self, partition: int | None = None) -> Rows:
         if partition is None:
             return list(self._runtime.iterate(self._statement))
@@ -210,11 +223,13 @@ class WorkbenchSource:
         statement = self._runtime.statement(self._statement)
         return _RESULTS.get(statement.steps.kind, "Rows") if holds_events(statement) else None
 
-    def latest(self, most: int, partition: int | None = None) -> Latest:
-        return latest(self._runtime.statement(self._statement), most, None if partition is None else (partition,))
+    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> Latest:
+        wanted = None if partition is None else (partition,)
+        return latest(self._runtime.statement(self._statement), most, wanted, shown)
 
-    def events(self, most: int, partition: int | None = None) -> Held:
-        return held(self._runtime.statement(self._statement), most, None if partition is None else (partition,))
+    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> Held:
+        wanted = None if partition is None else (partition,)
+        return held(self._runtime.statement(self._statement), most, wanted, shown)
 
     @property
     def _context(self) -> str | None:
@@ -237,43 +252,55 @@ class WorkbenchSource:
     def partitioned(self) -> bool:
         return self._context is not None
 
-    def partitions(self, most: int | None = None) -> Listed:
+    def partitions(self, most: int | None = None, choice: Choice = ALL, shown: range | None = None) -> Listed:
         context = self._context
         if context is None:
-            return Listed(0, [])
+            return Listed(0, [], 0)
         running = self._runtime.context(context)
-        shown = list(islice(running.identities(), most))
-        ids = None if most is None else {partition.id for partition in shown}
+        total = len(running.partitions)
         names = key_names(self._runtime, context)
-        sizes = self._sizes(ids)
         seen = self._seen(running)
-        rows = [{"id": p.id, **_named(described(p), names), **seen(p.id), **sizes[p.id]} for p in shown]
-        return Listed(len(running.partitions), rows)
+        live = zip(running.identities(), running.partitions.values(), strict=True)  # both by id
+        if choice:
+            more = seen if choice.by in SEEN else self._sizes() if choice.by in SIZES else None
+            everything = [_chosen_by(choice, identity, each, names, more) for identity, each in live]
+            asked = choice.found(everything, ("id", " text"))
+            kept: list[Any] = list(choice.first(asked, total if most is None else most))
+            pairs = [row[" partition"] for row in (kept if shown is None else kept[shown.start : shown.stop])]
+            found = len(asked)
+        else:
+            bounds = range(total)[:most] if shown is None else range(total)[:most][shown.start : shown.stop]
+            found, pairs = total, list(islice(live, bounds.start, bounds.stop))
+        sizes = self._sizes()
+        rows = [{"id": p.id, **_named(described(p), names), **seen(each), **sizes(each)} for p, each in pairs]
+        return Listed(total, rows, found)
 
-    def _sizes(self, ids: set[int] | None) -> dict[int, dict[str, int]]:
-        """By partition id: events of windows where there are any, groups, partial matches."""
-        statement, found = self._runtime.statement(self._statement), {}
+    def _sizes(self) -> Callable[[Any], dict[str, int]]:
+        """What tells of a partition: events of windows where there are any, groups, partial matches."""
+        statement, now = self._runtime.statement(self._statement), self._runtime.now
         windows = bool(statement.steps.windows or statement.steps.inputs)
-        for state in self._runtime.state(self._statement, ids, partials=0):
-            sizes = found[state["partition"]] = {"events": state["retained"]} if windows else {}
-            if state["groups"] is not None:
-                sizes["groups"] = state["groups"]
-            if "partials" in state:
-                sizes["waiting"] = state["partials"]["total"]
-        return found
 
-    def _seen(self, running: Any) -> Callable[[int], dict[str, object]]:
+        def sizes(partition: Any) -> dict[str, int]:
+            state = statement.inspected(partition.id, statement.state_of(partition), now, 0)
+            found = {"events": state["retained"]} if windows else {}
+            if state["groups"] is not None:
+                found["groups"] = state["groups"]
+            if "partials" in state:
+                found["waiting"] = state["partials"]["total"]
+            return found
+
+        return sizes
+
+    def _seen(self, running: Any) -> Callable[[Any], dict[str, object]]:
         """What is known of the events of a partition, since they are counted."""
         if self._tally is None or self._tally[0] is not running:
             return lambda _: {}  # of the past only what is held is known
         tally = self._tally[1]
-        tally.forget_ended()
-        counts = {p.id: n for p, n in tally.counts.items() if p is not None}
-        last = {p.id: time for p, time in tally.last.items() if p is not None}
+        tally.forget_ended(len(running.partitions))
         seconds = (self._runtime.now - tally.since) / self._runtime.config.second
 
-        def seen(id_: int) -> dict[str, object]:
-            arrived, time = counts.get(id_, 0), last.get(id_)
+        def seen(partition: Any) -> dict[str, object]:
+            arrived, time = tally.of(partition)
             rate = arrived / seconds if seconds > 0 else None
             return dict(zip(SEEN, (None if time is None else self.ms(time), arrived, rate), strict=True))
 
@@ -325,6 +352,23 @@ class WorkbenchSource:
 
     def replay(self) -> Controllable | None:
         return self._workbench.replaying
+
+
+def _chosen_by(
+    choice: Choice,
+    identity: Any,
+    partition: Any,
+    names: Mapping[str, str],
+    more: Callable[[Any], Mapping[str, Any]] | None,
+) -> dict[str, Any]:
+    """What a choice looks at of a partition."""
+    row: dict[str, Any] = {"id": identity.id, " partition": (identity, partition)}
+    if choice.words or choice.by not in ("id", *SEEN, *SIZES):
+        properties = _named(described(identity), names)
+        row |= properties
+        told = (v for n, v in properties.items() if n.rpartition(".")[2] not in _TIMES and v is not None)
+        row[" text"] = "\x01".join(str(value) for value in told if not isinstance(value, float | bool))
+    return row if more is None else {**row, **more(partition)}
 
 
 def _named(properties: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 WINDOW_ROWS = 1_000
 PARTITION_ROWS = 500
+LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
 ASKED = 50  # deliveries whose matches a page waits for
-WINDOW_INTERVAL = 0.2  # seconds between two reads of the window contents, at least
-WINDOW_SHARE = 20  # and a read that took t seconds is followed by a rest of WINDOW_SHARE * t
+WINDOW_SHARE = 20  # a read of windows or partitions that cost t seconds is followed by a rest of WINDOW_SHARE * t
+ROWS_SHOWN = 300  # most rows of a window or of a list of partitions in one message
 REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
 
 Pane = Literal["stream", "window", "events", "partitions", "waiting"]
@@ -70,6 +71,7 @@ class StatementView(LiveWidget):
         keep: int = 2_000,
         rate: float = 20.0,
         now: Callable[[], float] = time.monotonic,
+        spent: Callable[[], float] = time.thread_time,
     ) -> None:
         self._source = source
         self._keep = keep
@@ -82,16 +84,18 @@ class StatementView(LiveWidget):
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
         self._choice = Choice()  # of the rows of the pane that is shown
+        self._places = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
         self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
         self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
         self._watching = False
         self._next = 0
+        self._cut = False  # whether the page lacks rows that it could keep
         self._window_due = 0.0
         self._clock = source.clock()
         self._picture: Frozen | None = None
-        super().__init__(rate=rate, now=now, info=self._describe())
+        super().__init__(rate=rate, now=now, spent=spent, info=self._describe())
         if keep < 1:
             raise UsageError(f"a view needs to keep at least 1 row, not {keep}")
         self._follow_source()
@@ -254,6 +258,7 @@ class StatementView(LiveWidget):
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._choice = Choice.of(content)
+                self._places = _places(content.get("first"), content.get("rows"))
                 self._window_due = 0.0
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
@@ -279,7 +284,12 @@ class StatementView(LiveWidget):
             frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
             self._explained = self._why, number
         if feed is not None:
-            frame["stream"] = self._stream(feed, number, buffers)
+            if not self._shown or "stream" in self._shown.values():
+                frame["stream"] = self._stream(feed, number, buffers)
+            else:  # it tells again when it was read
+                feed.since(feed.deliveries)
+            # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
+            frame["counts"] = {"inserted": feed.total_insert, "removed": feed.total_remove}
             if self._asked:
                 frame["matches"] = [self._matches(feed, delivery) for delivery in self._asked]
                 self._asked = {delivery: told or number for delivery, told in self._asked.items()}
@@ -294,20 +304,26 @@ class StatementView(LiveWidget):
         panes = set(self._shown.values()) - {"stream"}
         if panes and self._state != "dropped":
             if now >= self._window_due:
+                before = self._spent()
                 try:
                     self._contents(frame, panes, buffers)
                 except CepbookError as error:
                     frame["problem"] = str(error)
-                done = self._now()
-                self._window_due = done + max(WINDOW_INTERVAL, WINDOW_SHARE * (done - now))
+                self._window_due = self._now() + WINDOW_SHARE * (self._spent() - before)
             else:
                 self._pump.remind(self._window_due - now)
         self.send(frame, buffers.parts)
         return True
 
     def _stream(self, feed: Feed, number: int, buffers: Buffers) -> dict[str, object]:
-        # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
-        found = feed.columns(max(self._next, feed.deliveries - self._keep), self._keep)
+        """The rows that the page lacks: while a replay runs as many as somebody may see pass, at rest all it keeps."""
+        live = self._replay is not None and self._replay.progress.state == "running"
+        most = min(self._keep, LIVE_ROWS) if live else self._keep
+        if self._cut and not live:
+            self._next, self._cut = 0, False
+        first = max(self._next, feed.deliveries - most)
+        found = feed.columns(first, most)
+        self._cut = self._cut or (live and first > self._next)
         numbers, cursor = found.numbers, found.cursor
         self._sent = {n: end for n, end in self._sent.items() if n > self._pump.acked}
         self._sent[number] = cursor
@@ -317,9 +333,7 @@ class StatementView(LiveWidget):
             "from": numbers[0] if numbers else cursor,
             "to": cursor,
             "count": len(numbers),
-            "inserted": feed.total_insert,
-            "removed": feed.total_remove,
-            "time": encode_values([self._source.ms(time) for time in found.times], buffers),
+            "time": encode_values(self._source.all_ms(found.times), buffers),
             "insert": encode_values(found.inserts, buffers),
             "delivery": encode_values(numbers, buffers),
             "columns": [encode_values(found.column(column.name), buffers) for column in self._columns],
@@ -364,9 +378,9 @@ class StatementView(LiveWidget):
             frame["events"] = self._held(buffers)
 
     def _rows(self, columns: tuple[Column, ...], buffers: Buffers) -> dict[str, object]:
-        """The rows of the iterator: the newest, or those that the reader asked for."""
+        """The rows of the iterator that are in sight: of the newest, or of those that the reader asked for."""
         if not self._choice:
-            total, kept = self._source.latest(WINDOW_ROWS, self._partition)
+            total, kept = self._source.latest(WINDOW_ROWS, self._partition, self._places)
             return self._part(total, None, kept, columns, buffers)
         rows = self._source.rows(self._partition)
         found, chosen = self._chosen(rows, columns)
@@ -374,45 +388,54 @@ class StatementView(LiveWidget):
 
     def _held(self, buffers: Buffers) -> dict[str, object]:
         """The events of the window, likewise."""
-        total, names, rows = self._source.events(sys.maxsize if self._choice else WINDOW_ROWS, self._partition)
+        every = bool(self._choice)
+        most, places = (sys.maxsize, None) if every else (WINDOW_ROWS, self._places)
+        total, names, rows = self._source.events(most, self._partition, places)
         columns = columns_of(names, rows)
-        found, kept = self._chosen(rows, columns) if self._choice else (None, rows)
+        found, kept = self._chosen(rows, columns) if every else (None, rows)
         return {"names": [c.describe() for c in columns], **self._part(total, found, kept, columns, buffers)}
 
     def _chosen(self, rows: Rows, columns: Sequence[Column]) -> tuple[int, Rows]:
         found = self._choice.found(rows, [column.name for column in columns])
-        if self._choice.by is None:
-            return len(found), found[-WINDOW_ROWS:]
-        return len(found), self._choice.first(found, WINDOW_ROWS)
+        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(found, WINDOW_ROWS)
+        return len(found), kept[self._places.start : self._places.stop]
 
     def _part(
         self, total: int, found: int | None, kept: Rows, columns: Sequence[Column], buffers: Buffers
     ) -> dict[str, object]:
+        """`count` rows are in the table, of which those from `first` on are sent."""
         return {
             "total": total,
             **({} if found is None else {"found": found}),
-            "count": len(kept),
+            "count": min(total if found is None else found, WINDOW_ROWS),
+            "first": self._places.start,
             "partition": self._partition,
             "columns": encode_rows(kept, columns, buffers),
         }
 
     def _listed(self, buffers: Buffers) -> dict[str, object]:
         self._source.count(True)
-        choice = self._choice
-        total, rows = self._source.partitions(None if choice else PARTITION_ROWS)
+        choice, tree = self._choice, bool(self._source.levels)
+        total, rows, found = self._source.partitions(PARTITION_ROWS, choice, None if tree else self._places)
         columns = partition_columns(rows)
-        found = choice.found(rows, [c.name for c in columns if c.kind == "text" or c.name == "id"])
-        kept = choice.first(found, PARTITION_ROWS)
         return {
             "total": total,
-            **({"found": len(found)} if choice.words else {}),
-            "count": len(kept),
+            **({"found": found} if choice.words else {}),
+            "count": min(found, PARTITION_ROWS),
+            "first": 0 if tree else self._places.start,
             "names": [c.describe() for c in columns],
             "levels": levels_of_columns(columns, self._source.levels),
             "sizes": sizes_among(columns),
             "bar": _bar(columns, choice.by),
-            "columns": encode_rows(kept, columns, buffers),
+            "columns": encode_rows(rows, columns, buffers),
         }
+
+
+def _places(first: object, rows: object) -> range:
+    """Which rows of a table a page can show, as it says; the first, if it says nothing."""
+    if not (isinstance(first, int) and isinstance(rows, int)):
+        return range(ROWS_SHOWN)
+    return range(max(0, first), max(0, first) + max(1, min(rows, ROWS_SHOWN)))
 
 
 def _bar(columns: Sequence[Column], by: str | None) -> int | None:

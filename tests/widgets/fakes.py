@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cepbook.engine.looking import Held, Latest
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made
 from cepbook.session.partials import Partial, Partials
 from cepbook.widgets import StatementView
+from cepbook.widgets.choose import Choice
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import LiveWidget
-from cepbook.widgets.source import Listed
+from cepbook.widgets.source import ALL, Listed
 
 Row = dict[str, Any]
 
@@ -84,18 +87,21 @@ class FakeStatement:
     def ms(self, time: int) -> int:
         return time
 
+    def all_ms(self, times: Sequence[int]) -> Sequence[int]:
+        return times
+
     def rows(self, partition: int | None = None) -> Sequence[Row]:
         self.reads += 1
         if self.dropped:
             raise UsageError("no statement out")
         return self.contents if partition is None else (self.parts or {}).get(partition, [])
 
-    def latest(self, most: int, partition: int | None = None) -> Latest:
+    def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> Latest:
         rows = list(self.rows(partition))
-        return Latest(len(rows), rows[-most:])
+        return Latest(len(rows), rows[-most:][_slice(shown)])
 
-    def events(self, most: int, partition: int | None = None) -> Held:
-        return Held(len(self.held), tuple(self.held[0]) if self.held else (), self.held[-most:])
+    def events(self, most: int, partition: int | None = None, shown: range | None = None) -> Held:
+        return Held(len(self.held), tuple(self.held[0]) if self.held else (), self.held[-most:][_slice(shown)])
 
     def count(self, looking: bool) -> None:
         self.counted = looking
@@ -104,17 +110,23 @@ class FakeStatement:
     def partitioned(self) -> bool:
         return self.parts is not None or self.nested is not None
 
-    def partitions(self, most: int | None = None) -> Listed:
+    def partitions(self, most: int | None = None, choice: Choice = ALL, shown: range | None = None) -> Listed:
         found = self.nested
         if found is None:
             parts = self.parts or {}
             found = [{"id": i, "symbol": rows[0]["symbol"], "events": len(rows)} for i, rows in parts.items()]
-        return Listed(len(found), found[:most])
+        asked = choice.found(found, ("id", "symbol"))
+        kept = choice.first(asked, len(found) if most is None else most)
+        return Listed(len(found), kept[_slice(shown)], len(asked))
 
     def tick(self, n: int = 1) -> None:
         for _ in range(n):
             self.now += 1000
             self.feed.push(self.now, [{"symbol": "A", "price": self.now / 1000}], None)
+
+
+def _slice(shown: range | None) -> slice:
+    return slice(None) if shown is None else slice(shown.start, shown.stop)
 
 
 @dataclass
@@ -217,10 +229,26 @@ class FakeHandle:
         return [bundle["text/plain"].splitlines()[0] for bundle in self.shown]
 
 
+def decoded(column: dict[str, Any], parts: Sequence[bytes]) -> list[Any]:
+    """What table.js makes of a column."""
+    kind = column["k"]
+    widths: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+    dtype = widths[column["w"]] if "w" in column else {"num": np.float64, "bool": np.uint8}[kind]
+    raw = np.frombuffer(parts[column["b"]], dtype=dtype).tolist()
+    if kind == "text":
+        return [column["d"][code - 1] if code else None for code in raw]
+    values: list[Any] = [v == 1 for v in raw] if kind == "bool" else [v + column.get("o", 0) for v in raw]
+    if "n" not in column:
+        return values
+    nulls = np.frombuffer(parts[column["n"]], dtype=np.uint8)
+    return [None if null else value for value, null in zip(values, nulls, strict=True)]
+
+
 def opened(source: FakeStatement | None = None, **options: Any) -> tuple[FakeStatement, StatementView, FakeBrowser]:
     """A statement, its view and a browser that has said hello; time stands still unless `now` is given."""
     source = source or FakeStatement()
-    view = StatementView(source, **{"now": FakeTime(), **options})
+    now = options.pop("now", None) or FakeTime()
+    view = StatementView(source, **{"now": now, "spent": now, **options})
     browser = FakeBrowser(view)
     browser.hello()
     return source, view, browser

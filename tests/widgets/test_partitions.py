@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from cepbook.session import Workbench
 from cepbook.session.matches import Made
 from cepbook.session.partials import Partial
 from cepbook.widgets import StatementView, view
 from cepbook.widgets.encode import Column
 from cepbook.widgets.partitions import event_lines, partition_columns
-from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeStatement, FakeTime, opened
+from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeStatement, FakeTime, decoded, opened
 
 DAY = 86_400_000
 NESTED: list[dict[str, Any]] = [
@@ -34,9 +32,7 @@ def pattern() -> FakeStatement:
 
 def texts(browser: FakeBrowser, part: dict[str, Any], column: int) -> list[str]:
     """A text column of a part of the last frame."""
-    found = part["columns"][column]
-    codes: list[int] = np.frombuffer(browser.buffers[-1][found["b"]], dtype=np.int32).tolist()
-    return [found["d"][code] for code in codes]
+    return decoded(part["columns"][column], browser.buffers[-1])
 
 
 # ---------------------------------------------------------------- the tree

@@ -18,7 +18,7 @@ def pump_of(now: FakeTime) -> tuple[Pump, list[int]]:
         sent.append(number)
         return True
 
-    return Pump(build, rate=20, now=now), sent
+    return Pump(build, rate=20, now=now, spent=now), sent
 
 
 def test_nothing_is_sent_before_a_browser_listens() -> None:
@@ -94,7 +94,7 @@ def test_a_frame_that_was_slow_to_build_is_followed_by_a_rest() -> None:
         now.value += 0.1
         return True
 
-    pump = Pump(slow, rate=20, now=now)
+    pump = Pump(slow, rate=20, now=now, spent=now)
     pump.open()
     for _ in range(300):
         pump.touch()

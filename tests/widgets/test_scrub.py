@@ -64,7 +64,7 @@ def test_views_show_a_past_instant_and_the_run_stays_as_it_is() -> None:
     for name, page in pages.items():
         frame = page.frames[-1]
         assert (frame["state"], frame["clock"]) == ("past", "00:00:04.050")
-        assert frame["stream"]["inserted"] == sum(time <= 4050 for time in cep.feed(name).columns().times)
+        assert frame["counts"]["inserted"] == sum(time <= 4050 for time in cep.feed(name).columns().times)
     assert pages["rise"].frames[-1]["waiting"]["total"] == 15
     assert (cep.runtime.now, cep.iterate("sums")) == (now, before)
     replay.step(1)

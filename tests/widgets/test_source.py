@@ -7,6 +7,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView, WorkbenchSource, view
+from cepbook.widgets.choose import Choice
 from cepbook.widgets.encode import Column
 
 MODULE = """
@@ -36,8 +37,12 @@ def test_what_a_view_reads() -> None:
     assert source.rows(99) == []
     assert source.keeps_rows and source.partitioned
     listed = [{"id": i, "symbol": s, "events": n} for i, (s, n) in enumerate({"A": 2, "B": 2, "C": 1}.items())]
-    assert source.partitions() == (3, listed)
-    assert source.partitions(1) == (3, listed[:1])
+    assert source.partitions() == (3, listed, 3)
+    assert source.partitions(1) == (3, listed[:1], 3)
+    assert source.partitions(2, shown=range(1, 9)) == (3, listed[1:2], 3)
+    assert source.partitions(2, Choice(by="symbol", down=True)) == (3, listed[:0:-1], 3)
+    assert source.partitions(choice=Choice(by="events"), shown=range(1)) == (3, listed[2:], 3)
+    assert source.partitions(choice=Choice(("b",))) == (3, listed[1:2], 1)
 
 
 def test_the_last_rows_are_those_of_all_partitions_by_id() -> None:
@@ -45,13 +50,17 @@ def test_the_last_rows_are_those_of_all_partitions_by_id() -> None:
     rows = list(source.rows())
     for most in range(1, 7):
         assert source.latest(most) == (5, rows[-most:])
+        assert source.latest(most, shown=range(1, 3)) == (5, rows[-most:][1:3])
     assert source.latest(1, 0) == (2, [{"symbol": "A", "price": 4.0}])
 
 
 def test_rows_of_aggregates_and_the_events_behind_them() -> None:
     source = WorkbenchSource(workbench(), "mean")
     assert source.results == "Result"
-    assert source.latest(10) == (3, [{"mean": 2.0}, {"mean": 2.0}, {"mean": 2.0}])
+    means = [{"mean": 2.0}, {"mean": 2.0}, {"mean": 2.0}]
+    assert source.latest(10) == (3, means)
+    assert source.latest(2, shown=range(1, 2)) == (3, means[:1])
+    assert source.events(4, shown=range(1, 3)) == (5, ("price",), [{"price": 1.0}, {"price": 3.0}])
     assert source.events(10, 0) == (2, ("price",), [{"price": 0.0}, {"price": 4.0}])
     assert source.events(2) == (5, ("price",), [{"price": 3.0}, {"price": 2.0}])
 

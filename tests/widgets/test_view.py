@@ -1,25 +1,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-import numpy as np
 import pytest
 
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
 from cepbook.widgets import StatementView
 from cepbook.widgets.encode import Column
+from cepbook.widgets.source import Rows
 from tests.waiting import until
-from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeStatement, FakeTime, opened
+from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeStatement, FakeTime, decoded, opened
 
 
 def prices(browser: FakeBrowser, at: int = -1) -> list[float]:
     """The column `price` of the stream part of a frame."""
-    column = browser.frames[at]["stream"]["columns"][1]
-    kind: Any = np.float64 if column["k"] == "num" else np.int32
-    values: list[float] = np.frombuffer(browser.buffers[at][column["b"]], dtype=kind).tolist()
-    return values
+    return decoded(browser.frames[at]["stream"]["columns"][1], browser.buffers[at])
 
 
 def test_the_first_frame_has_what_was_delivered_before_the_page_opened() -> None:
@@ -29,7 +25,8 @@ def test_the_first_frame_has_what_was_delivered_before_the_page_opened() -> None
     assert view.flush()
     stream = browser.frames[0]["stream"]
     assert prices(browser) == [1.0, 2.0, 3.0]
-    assert (stream["full"], stream["from"], stream["to"], stream["inserted"], stream["removed"]) == (True, 0, 3, 3, 0)
+    assert (stream["full"], stream["from"], stream["to"]) == (True, 0, 3)
+    assert browser.frames[0]["counts"] == {"inserted": 3, "removed": 0}
     assert browser.frames[0]["clock"] == "00:00:03.000"
 
 
@@ -64,7 +61,7 @@ def test_a_frame_has_at_most_keep_rows_and_they_are_the_newest() -> None:
     source.tick(500)
     view.flush()
     assert prices(browser) == [float(i) for i in range(491, 501)]
-    assert browser.frames[0]["stream"]["inserted"] == 500
+    assert browser.frames[0]["counts"]["inserted"] == 500
 
 
 def test_one_huge_delivery_is_cut_from_the_front() -> None:
@@ -80,8 +77,8 @@ def test_insert_and_remove_rows_of_one_delivery_share_its_number() -> None:
     source.feed.push(5, None, [{"symbol": "C", "price": 3.0}])
     view.flush()
     stream, buffers = browser.frames[0]["stream"], browser.buffers[0]
-    assert np.frombuffer(buffers[stream["delivery"]["b"]], dtype=np.float64).tolist() == [0, 0, 1]
-    assert np.frombuffer(buffers[stream["insert"]["b"]], dtype=np.uint8).tolist() == [1, 0, 0]
+    assert decoded(stream["delivery"], buffers) == [0, 0, 1]
+    assert decoded(stream["insert"], buffers) == [True, False, False]
 
 
 def test_a_page_that_opens_later_gets_everything_again() -> None:
@@ -103,8 +100,8 @@ def test_a_cleared_feed_says_which_rows_are_gone() -> None:
     source.feed.clear()
     source.tick(1)
     view.flush(urgent=True)
-    stream = browser.frames[-1]["stream"]
-    assert (stream["first"], stream["inserted"]) == (2, 1)
+    frame = browser.frames[-1]
+    assert (frame["stream"]["first"], frame["counts"]["inserted"]) == (2, 1)
 
 
 def test_the_window_is_read_only_while_it_is_shown() -> None:
@@ -118,11 +115,57 @@ def test_the_window_is_read_only_while_it_is_shown() -> None:
     view.flush(urgent=True)
     window = browser.frames[-1]["window"]
     assert (window["total"], window["count"], window["partition"]) == (1, 1, None)
+    assert "stream" not in browser.frames[-1], "rows that nobody sees are not sent"
+
+
+def test_reading_contents_takes_a_twentieth_of_the_time_at_most() -> None:
+    now = FakeTime()
+
+    class Slow(FakeStatement):
+        def rows(self, partition: int | None = None) -> Rows:
+            now.value += 0.02
+            return super().rows(partition)
+
+    source, view, browser = opened(Slow(), now=now)
+    browser.show("window")
+    began = now.value
+    while now.value < began + 10:
+        source.tick()
+        if view.flush():
+            browser.ack()
+        now.value += 0.001
+    assert source.reads + 1 >= 10 / 0.45 and source.reads * 0.02 <= 10 / 20
+
+
+def test_only_the_rows_in_sight_are_sent() -> None:
+    held = [{"symbol": "A", "price": float(i)} for i in range(1500)]
+    _, view, browser = opened(FakeStatement(contents=held))
+    browser.say(kind="show", client="c", pane="window", partition=None, first=100, rows=40)
+    view.flush(urgent=True)
+    window = browser.frames[-1]["window"]
+    assert (window["total"], window["count"], window["first"]) == (1500, 1000, 100)
+    assert decoded(window["columns"][1], browser.buffers[-1]) == [600.0 + i for i in range(40)]
     browser.ack()
-    source.tick()
-    now.value += 0.1
-    view.flush()
-    assert "window" not in browser.frames[-1], "the contents are read at most five times per second"
+    browser.say(kind="show", client="c", pane="window", partition=None, first=2, rows=3, by="price", down=True)
+    view.flush(urgent=True)
+    assert decoded(browser.frames[-1]["window"]["columns"][1], browser.buffers[-1]) == [1497.0, 1496.0, 1495.0]
+
+
+def test_while_a_replay_runs_the_newest_rows_are_sent_and_at_rest_all_that_a_page_keeps() -> None:
+    replay = FakeReplay()
+    source, view, browser = opened(FakeStatement(replaying=replay))
+    replay.slice(1)
+    browser.ack()
+    source.tick(1500)
+    view.flush(urgent=True)
+    assert prices(browser) == [float(i) for i in range(1001, 1501)]
+    browser.ack()
+    source.tick(1)
+    view.flush(urgent=True)
+    assert prices(browser) == [1501.0]
+    browser.ack()
+    replay.slice(1, "finished")
+    assert prices(browser) == [float(i) for i in range(502, 1502)], "what the feed has"
 
 
 def test_a_large_window_is_cut_but_counted() -> None:
@@ -174,6 +217,9 @@ def test_a_failing_read_is_shown_and_does_not_stop_the_stream() -> None:
     browser.show("window")
     view.flush(urgent=True)
     assert browser.frames[-1]["problem"] == "no statement out"
+    browser.ack()
+    browser.show("stream")
+    view.flush(urgent=True)
     assert prices(browser) == [1.0]
 
 

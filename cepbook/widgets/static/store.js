@@ -2,6 +2,7 @@
 // Python puts this text before view.js.
 
 const ACK_AT_LATEST = 200; // ms; a hidden page draws nothing but must not stall the stream
+const AHEAD = 40; // rows above and below those in sight that are there as well
 const MANY = 200; // a tree of more partitions is closed at first
 
 class Store {
@@ -83,7 +84,21 @@ class Store {
   }
   show() {
     const { pane, partition, filter, sort } = this.ui;
-    this.send({ kind: "show", client: this.client, pane, partition, filter, ...sort[pane] });
+    this.send({ kind: "show", client: this.client, pane, partition, filter, ...this.places(pane), ...sort[pane] });
+  }
+  // Which rows of a table can be seen now, or soon: only these are read and sent.
+  places(pane) {
+    const spans = [...this.panels].map((panel) => panel.visible(pane));
+    if (!spans.length) return {};
+    const first = Math.max(0, Math.min(...spans.map((span) => span.first)) - AHEAD);
+    return { first, rows: Math.max(...spans.map((span) => span.first + span.rows)) + AHEAD - first };
+  }
+  // Rows are in sight that were not sent: they are asked for, at most once until an answer comes.
+  look(pane, first) {
+    const wanted = `${pane} ${first}`;
+    if (this.looking === wanted) return;
+    this.looking = wanted;
+    setTimeout(() => this.show(), 50);
   }
   // Once up, once down, then as it comes.
   sortBy(by) {
@@ -114,6 +129,8 @@ class Store {
     this.replaying = frame.replaying === true;
     this.problem = frame.problem ?? "";
     if (frame.stream) this.stream(frame.stream, buffers);
+    if (frame.counts) this.counted(frame.counts);
+    if (frame.window || frame.events || frame.partitions) this.looking = null;
     if (frame.window) this.window = this.contents(frame.window, this.window, this.columns, buffers);
     if (frame.events) this.events = this.contents(frame.events, this.events, columnsOf(frame.events.names, this.events?.shown), buffers);
     if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
@@ -155,9 +172,10 @@ class Store {
       for (const part of ["time", "insert", "delivery"]) rows[part] = rows[part].slice(excess);
       rows.cells = rows.cells.map((kept) => kept.slice(excess));
     }
-    this.measure(stream.inserted + stream.removed - this.inserted - this.removed);
-    this.inserted = stream.inserted;
-    this.removed = stream.removed;
+  }
+  counted({ inserted, removed }) {
+    this.measure(inserted + removed - this.inserted - this.removed);
+    Object.assign(this, { inserted, removed });
   }
   measure(news) {
     const now = performance.now();
@@ -179,8 +197,9 @@ class Store {
   contents(window, former, columns, buffers) {
     const cells = window.columns.map((column) => decode(column, buffers));
     columns.forEach((column, i) => column.learn(cells[i]));
-    const before = former?.partition === window.partition ? former.keys : null;
-    const keys = Array.from({ length: window.count }, (_, r) => cells.map((values) => values[r]).join("\u0001"));
+    const sent = cells[0]?.length ?? 0; // the rows from window.first on
+    const before = former?.partition === window.partition && former.first === window.first ? former.keys : null;
+    const keys = Array.from({ length: sent }, (_, r) => cells.map((values) => values[r]).join("\u0001"));
     const seen = new Map();
     for (const key of before ?? []) seen.set(key, (seen.get(key) ?? 0) + 1);
     const entered = new Set();
@@ -192,17 +211,18 @@ class Store {
       });
     }
     // When most rows are new, a flash says nothing and only disturbs.
-    if (entered.size > Math.max(3, window.count / 2)) entered.clear();
+    if (entered.size > Math.max(3, sent / 2)) entered.clear();
     this.generation += 1;
-    return { ...window, shown: columns, cells, keys, entered, generation: this.generation, at: performance.now() };
+    return { ...window, sent, shown: columns, cells, keys, entered, generation: this.generation, at: performance.now() };
   }
   listed(partitions, buffers) {
     if (!partitions) return void (this.partitions = null);
     const columns = columnsOf(partitions.names, this.partitions?.columns);
     const cells = partitions.columns.map((column) => decode(column, buffers));
     columns.forEach((column, i) => column.learn(cells[i]));
-    const most = Math.max(1, ...(partitions.bar === null ? [] : cells[partitions.bar]));
-    this.partitions = { ...partitions, columns, cells, most };
+    const former = this.partitions?.bar === partitions.bar ? this.partitions.most : 1; // of rows that are out of sight
+    const most = Math.max(former, ...(partitions.bar === null ? [] : cells[partitions.bar]));
+    this.partitions = { ...partitions, sent: cells[0]?.length ?? 0, columns, cells, most };
     this.tree = partitions.levels.length ? new PartitionTree(this.partitions) : null;
     if (this.tree && !this.ui.closed && partitions.count > MANY) this.ui.closed = new Set(this.tree.branches());
   }

@@ -47,7 +47,9 @@ function typed(view, Type) {
 
 function decode(column, buffers) {
   const nulls = column.n === undefined ? null : typed(buffers[column.n], Uint8Array);
-  if (column.k === "text") return Array.from(typed(buffers[column.b], Int32Array), (c) => (c < 0 ? null : column.d[c]));
+  const narrow = () => typed(buffers[column.b], { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array }[column.w]);
+  if (column.k === "text") return Array.from(narrow(), (c) => (c ? column.d[c - 1] : null));
+  if (column.k === "int") return Array.from(narrow(), (n) => n + column.o);
   const values = Array.from(typed(buffers[column.b], column.k === "bool" ? Uint8Array : Float64Array));
   const made = column.k === "bool" ? values.map((v) => v === 1) : values;
   return nulls ? made.map((v, i) => (nulls[i] ? null : v)) : made;

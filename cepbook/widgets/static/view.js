@@ -135,7 +135,7 @@ class Panel {
     this.set({ filter: this.filter.value });
     clearTimeout(this.seeking);
     const shown = this.store[this.store.ui.pane];
-    if (shown && (this.store.ui.pane === "partitions" || shown.total > shown.count || shown.found !== undefined)) {
+    if (shown && (this.store.ui.pane === "partitions" || shown.total > shown.sent || shown.found !== undefined)) {
       this.seeking = setTimeout(() => this.store.show(), 250);
     }
   }
@@ -152,6 +152,7 @@ class Panel {
   }
   choose(id) {
     const { ui, info } = this.store;
+    ui.named = this.partitionName(id);
     const own = info.waits && !info.keeps ? "waiting" : "window";
     const pane = ["window", "events", "waiting"].includes(ui.pane) ? ui.pane : own;
     this.open(pane);
@@ -165,7 +166,7 @@ class Panel {
     if (pane === "stream" && entry?.line === undefined) this.explain(index);
     if (pane === "partitions") {
       if (entry?.children.length) this.toggle(entry);
-      else if (entry) this.choose(this.store.partitions.cells[0][entry.row]);
+      else if (entry && entry.row >= 0 && entry.row < this.store.partitions.sent) this.choose(this.store.partitions.cells[0][entry.row]);
     } else if (entry && entry.key !== undefined) {
       const { opened } = this.store.ui;
       if (!opened.delete(entry.key)) {
@@ -239,6 +240,17 @@ class Panel {
       else if (!ui.follow && atBottom) this.set({ follow: true });
     }
     this.schedule();
+  }
+  // The rows of a table that are in sight.
+  visible(pane) {
+    const { node } = this.tables[pane];
+    return { first: Math.max(0, Math.floor(node.scrollTop / ROW)), rows: Math.ceil(node.clientHeight / ROW) + 1 };
+  }
+  need(pane) {
+    const part = this.store[pane];
+    const { first, rows } = this.visible(pane);
+    const last = Math.min(part.count, first + rows);
+    if (first < last && (first < part.first || last > part.first + part.sent)) this.store.look(pane, first);
   }
   // While the reader looks at older rows, what they look at stands still; the counters go on.
   hold() {
@@ -317,7 +329,7 @@ class Panel {
   partitionName(id) {
     const { partitions } = this.store;
     const at = partitions ? partitions.cells[0].indexOf(id) : -1;
-    if (at < 0) return `partition ${id}`;
+    if (at < 0) return this.store.ui.partition === id && this.store.ui.named ? this.store.ui.named : `partition ${id}`;
     if (this.store.tree) return `${partitions.levels.at(-1).name} ${this.store.tree.text(partitions.levels.length - 1, at)}`;
     const named = partitions.columns.slice(1, partitions.columns.length - partitions.sizes);
     return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
@@ -437,18 +449,20 @@ class Panel {
   drawRows(pane, shown, empty) {
     const { store } = this;
     const window = store[pane];
-    const passing = window && window.found === undefined ? this.passing(window.count, window.cells, null, shown) : null;
+    const passing = window && window.found === undefined ? this.passing(window.sent, window.cells, null, shown) : null;
     const count = window ? (passing ? passing.length : window.count) : 0;
     const columns = shown.map((c, i) => ({ ...c, sorted: this.sorting(pane, c.name), extra: 4 + (i === 0 ? 1 : 0) }));
     const flash = window && performance.now() - window.at < FLASH;
     const fill = (i, row, cells) => {
-      const r = passing ? passing[i] : i;
+      const r = passing ? passing[i] : i - window.first;
       setClass(row, flash && window.entered.has(r) ? `cv-row cv-flash-${window.generation % 2}` : "cv-row");
-      shown.forEach((column, c) => fillCell(cells[c], column, window.cells[c][r]));
+      const there = r >= 0 && r < window.sent;
+      shown.forEach((column, c) => fillCell(cells[c], there ? column : PLAIN, there ? window.cells[c][r] : ""));
     };
     const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : empty;
     this.tables[pane].draw(columns, count, fill, nothing);
     if (!window) return "";
+    if (!passing) this.need(pane);
     const [noun, sorted] = [pane === "events" ? "event" : "row", Boolean(store.ui.sort[pane])];
     const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, noun)}` : plural(window.total, noun)];
     const found = window.found ?? window.total;
@@ -485,7 +499,7 @@ class Panel {
     const draw = store.tree ? () => this.drawTree() : () => this.drawFlat();
     const entries = (this.entries.partitions = store.tree
       ? store.tree.visible(store.ui.closed ?? new Set())
-      : Array.from({ length: partitions.count }, (_, row) => ({ row, children: [] })));
+      : Array.from({ length: partitions.count }, (_, i) => ({ row: i - partitions.first, children: [] })));
     this.cursors.partitions = Math.min(this.cursors.partitions, Math.max(0, entries.length - 1));
     draw();
     if (entries.length) setAttribute(node, "aria-activedescendant", `${this.id}-p${this.cursors.partitions}`);
@@ -499,14 +513,18 @@ class Panel {
     const { partitions } = this.store;
     const columns = partitions.columns.map((c, i) => this.partitionColumn(c, i));
     const fill = (i, row, cells) => {
-      this.choice(i, row, partitions.cells[0][i]);
+      const r = i - partitions.first;
+      const there = r >= 0 && r < partitions.sent;
+      this.choice(i, row, partitions.cells[0][r]);
       partitions.columns.forEach((column, c) => {
-        const none = c >= partitions.columns.length - partitions.sizes && partitions.cells[c][i] === null;
-        fillCell(cells[c], none ? PLAIN : column, none ? "" : partitions.cells[c][i]);
-        this.share(cells[c], c === partitions.bar ? partitions.cells[c][i] : null, partitions.most);
+        const value = there ? partitions.cells[c][r] : null;
+        const none = !there || (c >= partitions.columns.length - partitions.sizes && value === null);
+        fillCell(cells[c], none ? PLAIN : column, none ? "" : value);
+        this.share(cells[c], c === partitions.bar && there ? value : null, partitions.most);
       });
     };
     this.tables.partitions.draw(columns, partitions.count, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
+    this.need("partitions");
   }
   partitionColumn(c, i) {
     const title = RISING[c.name];
