@@ -8,7 +8,8 @@ shows the offending line with a caret; in a notebook they show no Python traceba
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Self
@@ -192,3 +193,17 @@ class StatementError(CepbookError):
         self.span = span
         self.cause = cause
         super().__init__(message)
+
+
+@contextmanager
+def not_too_deep() -> Iterator[None]:
+    """UsageError for expressions that are nested deeper than Python's stack, or the parser of its source, goes."""
+    try:
+        yield
+    except (RecursionError, SyntaxError) as error:  # a SyntaxError of generated code: too many nested parentheses
+        if isinstance(error, SyntaxError) and "nested" not in str(error):
+            raise
+        raise UsageError(
+            "an expression is nested too deeply\n"
+            "  hint: compute parts of it in a statement of its own, with `insert into`, or in a Python function"
+        ) from error

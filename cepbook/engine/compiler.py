@@ -25,7 +25,7 @@ from cepbook.engine.split import compile_split
 from cepbook.engine.table import compile_create_table
 from cepbook.engine.update import compile_update
 from cepbook.engine.variables import ContextVariable, Variable, Variables, initial_value
-from cepbook.errors import BindError, Diagnostic, Refusal, cause_text
+from cepbook.errors import BindError, Diagnostic, Refusal, cause_text, not_too_deep
 from cepbook.lang.bind import Options
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.plan import (
@@ -77,11 +77,13 @@ def options_of(config: Config) -> Options:
     )
 
 
+@not_too_deep()
 def bind_text(epl: str, catalog: Catalog, config: Config, names: Collection[str]) -> ModulePlan:
     """Parse, bind and rewrite `epl`, which may be of another dialect (`lang.text`). Errors: ParseError, BindError."""
     return rewrite(translated(epl, catalog, names, options_of(config)))
 
 
+@not_too_deep()
 def compile_plan(
     plan: ModulePlan,
     catalog: Catalog,

@@ -23,7 +23,7 @@ from cepbook.engine.relations.store import Store, replaced
 from cepbook.engine.rows.picking import Picking
 from cepbook.engine.statement import Statement
 from cepbook.engine.variables import Variable
-from cepbook.errors import BindError, Span, UsageError
+from cepbook.errors import BindError, Span, UsageError, not_too_deep
 from cepbook.lang import ast
 from cepbook.lang import types as t
 from cepbook.lang.ast.node import mapped
@@ -140,6 +140,7 @@ class Query:
             return _Ready(plain, None, {})
         return _Ready(*self._compile(plan, {cell.name: cell for cell in cells.values()}, catalog), cells)
 
+    @not_too_deep()
     def _bound(self, given: Mapping[Span, ast.Expr], catalog: Catalog | None = None) -> ModulePlan:
         config: Config = self._runtime.config
         tree = mapped(self._tree, lambda node: given[node.span] if isinstance(node, ast.Parameter) else node)

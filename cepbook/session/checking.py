@@ -8,13 +8,12 @@ from typing import Any
 from cepbook.engine.compiler import bind_text
 from cepbook.engine.deployments import dependants, without
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import CompileError, Diagnostic, UsageError
+from cepbook.errors import CompileError, Diagnostic, UsageError, not_too_deep
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.dialects import declared
 from cepbook.lang.text import EPL
 from cepbook.session.modules import Owned, target_of
 from cepbook.session.parameters import with_settings
-from cepbook.session.stages import not_too_deep
 
 _UNKNOWN_TYPE = "unknown-type"
 

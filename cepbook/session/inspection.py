@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cepbook.errors import Diagnostic, StatementError
+from cepbook.errors import Diagnostic, StatementError, not_too_deep
 from cepbook.feeds import Feed
 from cepbook.session.checking import problems
 from cepbook.session.graph import Graph, graph_of
@@ -20,7 +20,7 @@ from cepbook.session.partials import partials_frame
 from cepbook.session.partitions import partitions_of
 from cepbook.session.selectors import Selector, rows_of, selected
 from cepbook.session.stage import Stage
-from cepbook.session.stages import explain, not_too_deep
+from cepbook.session.stages import explain
 from cepbook.session.stores import stores_of
 from cepbook.session.tables import changes_of
 from cepbook.session.timeline import Timeline, timeline_of

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 from cepbook.engine.clock import Clock
@@ -13,7 +11,6 @@ from cepbook.engine.deployments import without
 from cepbook.engine.rows.compile import Program
 from cepbook.engine.rows.describe import describe
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError
 from cepbook.lang import explain as stages
 from cepbook.lang.explain_plan import reading
 from cepbook.lang.plan import CycleStatement, ModulePlan, SelectStatement
@@ -23,20 +20,6 @@ from cepbook.spark.placement import place
 
 _LOCALS = re.compile(r"\b[pqab]\d+(?:_\d+)?\b")
 _NUMBERED = re.compile(r"[cn]\d+")
-
-
-@contextmanager
-def not_too_deep() -> Iterator[None]:
-    """UsageError for expressions that are nested deeper than Python's stack, or the parser of its source, goes."""
-    try:
-        yield
-    except (RecursionError, SyntaxError) as error:  # a SyntaxError of generated code: too many nested parentheses
-        if isinstance(error, SyntaxError) and "nested" not in str(error):
-            raise
-        raise UsageError(
-            "an expression is nested too deeply\n"
-            "  hint: compute parts of it in a statement of its own, with `insert into`, or in a Python function"
-        ) from error
 
 
 def explain(runtime: Runtime, name_or_epl: str, stage: str) -> str:

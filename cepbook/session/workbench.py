@@ -37,7 +37,6 @@ from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector
 from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
-from cepbook.session.stages import not_too_deep
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
 from cepbook.session.travel import Travel
 from cepbook.session.validate import EventCheck, find_type
@@ -100,7 +99,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
         if dialect != "epl" or settings:
             epl = with_settings(epl, dialect, settings, self._config.second)
-        with self._lock, not_too_deep(), self._stage.undisturbed():
+        with self._lock, self._stage.undisturbed():
             names = declared(epl)
             target = target_of(names, epl, cell, self._owned)
             before = dict(self.runtime.statements)
@@ -389,15 +388,14 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """Answer a query over named windows and tables, or over the current rows of statements, once (``select * from
         Delays where minutes > 60``). ``insert``, ``update`` and ``delete`` change named windows and tables, and give
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
-        with self._lock, not_too_deep(), self._stage.raising():
+        with self._lock, self._stage.raising():
             stage = self._stage
             return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=stage.act)
 
     def prepare(self, epl: str) -> Prepared:
         """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
         ``late.run(least=60)``. Raises ParseError; what it reads need not be there yet."""
-        with not_too_deep():
-            return Prepared(epl, self.query)
+        return Prepared(epl, self.query)
 
     # ---- context partitions
 

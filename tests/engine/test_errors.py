@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.delta import Delta
+from cepbook.engine.queries import Query
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import EventError, StatementError, UsageError
 from tests.engine.histories import Event, Recorder, slices
@@ -237,3 +238,14 @@ def test_messages_of_user_code_are_cut(error: Exception, told: str) -> None:
     runtime.send("E", {"a": 1})
     assert told in str(reported[0]) and len(str(reported[0])) < 2000
     assert reported[0].cause is error
+
+
+@pytest.mark.parametrize("times", [200, 3000])
+def test_what_is_nested_too_deeply_is_refused_by_the_engine_itself(times: int) -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema T(a int); create window W#keepall as T")
+    deep = "Math.abs(" * times + "a" + ")" * times
+    for refused in (runtime.deploy, runtime.compile, lambda epl: Query(runtime, epl).ask()):
+        with pytest.raises(UsageError, match="nested too deeply"):
+            refused(f"select {deep} as x from W")
+    assert list(runtime.statements) == ["W"]

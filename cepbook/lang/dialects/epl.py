@@ -12,7 +12,7 @@ from typing import Any
 from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
-from cepbook.errors import Diagnostic, ParseError, Span
+from cepbook.errors import Diagnostic, ParseError, Span, not_too_deep
 from cepbook.lang import ast
 from cepbook.lang.dialects.epl_errors import explain
 from cepbook.lang.dialects.epl_expr import Misplaced
@@ -29,10 +29,11 @@ def _parser() -> Any:
     return parser_for("epl", GRAMMAR, EplLexer)
 
 
+@not_too_deep()
 def parse(text: str) -> ast.Module:
     """The statements of `text`, which are separated by ``;``. Spans count characters of `text`.
 
-    Raises `ParseError` with the first error of every statement that is not EPL.
+    Raises `ParseError` with the first error of every statement that is not EPL, UsageError where one is too deep.
     """
     pieces, unreadable = scan(text)
     diagnostics = list(unreadable)
