@@ -128,7 +128,8 @@ def _add(
     match reaction:
         case Delivery(name) | Failure(name):
             lines = enumerate(cell.splitlines(), 1)
-            line = next(n for n, text in lines if n > above and _WHOSE.sub("", text).startswith(name))
+            whole = re.compile(re.escape(name) + r"(?!\w)")
+            line = next(n for n, text in lines if n > above and whole.match(_WHOSE.sub("", text)))
             if isinstance(reaction, Failure) and time is not None:
                 raise _wrong(cell, line, "expect-syntax", "at what time a statement failed is not known", "no `@TIME`")
             expected.setdefault((name, time), _Expected(name, time, line)).reactions.append(reaction)

@@ -147,3 +147,9 @@ def test_an_empty_expectation_and_rows_that_are_gone(trades: Notebook) -> None:
     trades.run("for i in range(5000): cep.send('Trade', symbol='A')")
     result, _ = trades.try_run('%%expect\nall + symbol="A"')
     assert isinstance(result.error_in_exec, UsageError) and "are not kept any more" in str(result.error_in_exec)
+
+
+def test_a_reaction_is_found_by_the_whole_name(trades: Notebook) -> None:
+    trades.run("%%epl\n@name('all2') select * from Trade")
+    result, _ = trades.try_run('%%expect\n@5\nall2 + symbol="A"\n! all')
+    assert "expect:3:1" in str(result.error_in_exec) and "! all" in str(result.error_in_exec)
