@@ -188,7 +188,7 @@ class Replay:
         instant at which it was not, and for events that can be read only once.
         """
         if self._travel is None:
-            raise UsageError('this replay keeps no snapshots\n  hint: replay(…, keep=10_000), or keep="1 day"')
+            raise UsageError('this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"')
         with self._stage.lock:
             self._travel.catch_up(self._taken, self._events, self._stage.now)
             time, kept = self._travel.before(t)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time as wall
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cepbook.errors import UsageError
 from cepbook.session.clock import Moment, duration, show
@@ -14,7 +15,11 @@ from cepbook.session.stage import Stage
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
 
-MOST = 32  # snapshots; beyond that every second one is dropped, and they are taken half as often
+MOST = 256  # snapshots, and bytes of them; beyond that every second one is dropped, and they are taken half as often
+BYTES = 2**26
+FEWEST = 32  # so many are kept however large they are
+APART = 0.1  # seconds of processor time between two snapshots of a replay that keeps them by cost, at least
+SHARE = 20  # and a snapshot that cost t seconds is followed by the next after SHARE * t
 
 
 class Kept(NamedTuple):
@@ -31,16 +36,18 @@ class Kept(NamedTuple):
 
 
 class Travel:
-    """The snapshots of one replay: one at its start, then every so many events or every period of event time.
+    """The snapshots of one replay: one at its start, then every so many events, every period of event time, or by cost.
 
-    After what was done by hand one more is taken before the next event, and stays. `open_sources` opens the sources
-    afresh, up to an instant; `save` and `load` are those of the workbench; `moment` reads what the user gives as time;
-    `acts` counts what was done by hand. Errors: UsageError for a `keep` that is neither.
+    By cost: so often that they take at most a twentieth of the time, and that going on from one to any instant before
+    the next takes about `APART` seconds. After what was done by hand one more is taken before the next event, and
+    stays. `open_sources` opens the sources afresh, up to an instant; `save` and `load` are those of the workbench;
+    `moment` reads what the user gives as time; `acts` counts what was done by hand. Errors: UsageError for a `keep`
+    that is neither.
     """
 
     def __init__(
         self,
-        keep: int | str | timedelta,
+        keep: int | str | timedelta | Literal[True],
         open_sources: Callable[[int], Sequence[Source]],
         save: Callable[[], bytes],
         load: Callable[[bytes], tuple[Workbench, Stage]],
@@ -48,8 +55,10 @@ class Travel:
         second: int,
         acts: Callable[[], int],
     ) -> None:
+        self._by_cost = keep is True
         self._events = isinstance(keep, int) and not isinstance(keep, bool)
         self._every = keep if isinstance(keep, int) else duration(keep, second)
+        self._apart, self._due = APART, 0.0
         if self._every < 1:
             raise UsageError(f"a replay keeps a snapshot every so many events or every period, not every {keep!r}")
         self.open_sources = open_sources
@@ -71,7 +80,11 @@ class Travel:
         self._reached = now
         if self._kept:
             last = self._kept[-1]
-            if (taken - last.taken if self._events else now - last.time) < self._every:
+            if taken == last.taken and now == last.time:
+                return
+            if self._by_cost and wall.thread_time() < self._due:
+                return
+            if not self._by_cost and (taken - last.taken if self._events else now - last.time) < self._every:
                 return
         self._keep(taken, events, now, by_hand=False)
 
@@ -83,12 +96,16 @@ class Travel:
 
     def _keep(self, taken: int, events: int, now: int, *, by_hand: bool) -> None:
         self._acted = self._acts()
+        began = wall.thread_time()
         self._kept.append(Kept(taken, events, now, self._save(), by_hand))
+        done = wall.thread_time()
         regular = [kept for kept in self._kept if not kept.by_hand]
-        if len(regular) > MOST:
+        if len(regular) > MOST or (len(regular) > FEWEST and sum(len(kept.data) for kept in regular) > BYTES):
             gone = set(map(id, regular[1::2]))
             self._kept = [kept for kept in self._kept if id(kept) not in gone]
             self._every *= 2
+            self._apart *= 2
+        self._due = done + max(self._apart, SHARE * (done - began))
 
     @property
     def span(self) -> tuple[int, int]:

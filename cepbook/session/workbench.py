@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -318,7 +318,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         late: Late = "error",
         paused: bool = False,
         stepping: bool = False,
-        keep: int | str | timedelta | None = None,
+        keep: int | str | timedelta | Literal[True] | None = None,
     ) -> Replay:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
@@ -332,8 +332,10 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
         in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
         leaves out what goes back in time. `paused` waits for `step` or `resume`. With `keep` it keeps snapshots on its
-        way, every so many events or every period, for `Replay.at`. Raises EventError for unknown types, lacking
-        columns, values that do not fit, before any event was sent; iterables are checked as their events come.
+        way for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth.
+
+        Raises EventError for unknown types, lacking columns, values that do not fit, before any event was sent;
+        iterables are checked as their events come.
         """
         if late not in ("error", "drop"):
             raise UsageError(f'late is "error" or "drop", not {late!r}')

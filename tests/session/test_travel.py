@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -56,9 +57,10 @@ def go_on(cep: Workbench) -> Any:
 
 
 @pytest.mark.histories
-@pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour"])
+@pytest.mark.parametrize("keep", [1, 37, "5 sec", "1 hour", True])
 @pytest.mark.parametrize("stepping", [False, True])
-def test_as_it_was_at_any_instant(keep: int | str, stepping: bool) -> None:
+def test_as_it_was_at_any_instant(keep: int | str, stepping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepbook.session.travel.APART", 0.01)
     frames = history(1, 250)
     cep = bench(frames)
     replay = cep.replay(frames, keep=keep, stepping=stepping)
@@ -114,6 +116,7 @@ def test_what_was_done_by_hand_stays_done() -> None:
 
 
 def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepbook.session.travel.MOST", 32)
     frames = history(4)
     cep = bench(frames)
     replay = cep.replay(frames, keep=1)
@@ -121,6 +124,26 @@ def test_snapshots_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     travel = replay._travel
     assert travel is not None and len(travel._kept) <= 33 and travel._kept[0].taken == 0
     assert travel._kept[-1].taken > 350
+
+
+def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = history(4)
+    monkeypatch.setattr("cepbook.session.travel.BYTES", 1)
+    replay = bench(frames).replay(frames, keep=1)
+    replay.run()
+    assert replay._travel is not None and len(replay._travel._kept) <= 33
+
+
+def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = history(4)
+    spent = iter(range(10_000))
+    monkeypatch.setattr("cepbook.session.travel.wall.thread_time", lambda: next(spent))
+    monkeypatch.setattr("cepbook.session.travel.SHARE", 3)
+    replay = bench(frames).replay(frames, keep=True, stepping=True)
+    replay.run()
+    kept = replay._travel._kept if replay._travel is not None else []
+    asked = [later.taken - earlier.taken for earlier, later in pairwise(kept)]
+    assert len(kept) > 10 and set(asked[:-1]) == {3}, "one event a look, and each look asks the time once"
 
 
 def test_what_cannot_be() -> None:
