@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cepbook.engine.relations.relation import HashIndex, SortedIndex
+from cepbook.engine.relations.relation import CompositeIndex, HashIndex, SortedIndex
 from cepbook.engine.relations.store import Store
 from cepbook.engine.runtime import Runtime
 from cepbook.lang.expr import TableRead
@@ -18,11 +18,12 @@ from cepbook.session.results import columns_text
 from cepbook.session.tables import frame_of
 
 KINDS = {"window": "named window", "table": "table"}
+_KINDS = {HashIndex: "hash", SortedIndex: "sorted", CompositeIndex: "composite"}
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
-    """An index of a store: of `kind` hash or sorted, over `columns`; `keys` is the number of its keys.
+    """An index of a store: of `kind` hash, sorted or composite, over `columns`; `keys` is the number of its keys.
 
     `declared` are the names of ``create index`` that it is for; others are made for the statements that read by it.
     """
@@ -87,10 +88,7 @@ def _held(store: Store, state: Any) -> Iterator[tuple[str, tuple[str, ...], int]
     """The indexes behind the contents in one state: kind, columns, number of keys."""
     for index in () if state[2] is None else state[2].indexes:
         columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
-        if isinstance(index, HashIndex):
-            yield "hash", columns, len(index.table)
-        elif isinstance(index, SortedIndex):
-            yield "sorted", columns, len(index.keys)
+        yield _KINDS[type(index)], columns, len(index.table)
 
 
 def describe_store(runtime: Runtime, store: Store) -> str:

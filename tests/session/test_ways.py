@@ -19,7 +19,10 @@ SHARED = "of window W, shared by its readers"
     [
         (
             "select w.i from B as e unidirectional, W as w where w.k = e.k and w.x > e.x",
-            [f"w found by a hash index {SHARED}: w.k = e.k", "w then tested: w.x > e.x"],
+            [
+                f"w found by a composite index {SHARED}: w.k = e.k; of many of one key those with w.x: > e.x",
+                "w then tested: w.x > e.x",
+            ],
         ),
         (
             "select w.i from B#length(3) as e, W(x > 0) as w where w.x != e.x or w.k = e.k",

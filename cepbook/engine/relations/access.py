@@ -152,7 +152,7 @@ def of_store(
         used = [e for e, _ in primary]
         return Access(target, tuple(key for _, key in primary), None, _without(conditions, used), unique=True)
     usable = [e for e in lasting if _on_columns(access([e], target, known))]
-    found = replace(access(usable, target, known), band=None)  # stores have no composite indexes
+    found = access(usable, target, known)
     if found.scans:
         usable, found = lasting, replace(access(lasting, target, known), band=None)
     rest = tuple(e for e in conditions if e in found.rest or e not in usable)

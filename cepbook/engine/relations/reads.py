@@ -83,7 +83,7 @@ class Reads:
             found = look(partition)
             if moved:
                 missed = missing.of(partition)
-                return as_told(found, key, missed, want.kind) if missed else found
+                return as_told(found, want, key, missed) if missed else found
             return found
 
         return told

@@ -11,7 +11,7 @@ the functions that give keys are parts of the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -81,38 +81,48 @@ class HashIndex(Index):
             super().replace(old, new)
 
 
-class SortedIndex(Index):
-    """Items by an ordered key, for ranges; those with a null key, or NaN, are in no range and are left out."""
+class SortedIndex(HashIndex):
+    """Items by an ordered key, for ranges; those with a null key, or NaN, are in no range and are left out.
 
-    __slots__ = ("items", "keys")
+    `keys` has each key once, so that keys are compared and not pairs of them with ordinals.
+    """
+
+    __slots__ = ("keys",)
 
     def __init__(self, key: Key) -> None:
         super().__init__(key)
-        self.keys: Any = SortedList()  # (key, ordinal)
-        self.items: dict[int, tuple[Any, Item]] = {}  # by ordinal: (key, item)
+        self.keys: Any = SortedList()
 
     def enter(self, item: Item) -> None:
         key = self.key(item)
-        if key is not None and key == key:
-            self.keys.add((key, item[0]))
-            self.items[item[0]] = key, item
+        if key is None or key != key:
+            return
+        found = self.table.get(key)
+        if found is None:
+            self.table[key] = {item[0]: item}
+            self.keys.add(key)
+            return
+        late = item[0] < next(reversed(found))
+        found[item[0]] = item
+        if late:  # it took another key
+            self.table[key] = dict(sorted(found.items()))
 
     def leave(self, item: Item) -> None:
-        found = self.items.pop(item[0], None)
-        if found is not None:
-            self.keys.remove((found[0], item[0]))
+        key = self.key(item)
+        found = None if key is None else self.table.get(key)
+        if found is not None and found.pop(item[0], None) is not None and not found:
+            del self.table[key]
+            self.keys.remove(key)
 
-    def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterator[Item]:
+    def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterable[Item]:
         """The items whose keys lie between `low` and `high`, None: no bound, by key and then by arrival.
 
         A bound itself is in the range only with `with_low`, `with_high`. A reversed range holds nothing.
         """
         if low is not None and high is not None and not low <= high:
-            return
-        first = None if low is None else (low,) if with_low else (low, inf)
-        last = None if high is None else (high, inf) if with_high else (high,)
-        for _, ordinal in self.keys.irange(first, last):
-            yield self.items[ordinal][1]
+            return ()
+        table = self.table
+        return [item for key in self.keys.irange(low, high, (with_low, with_high)) for item in table[key].values()]
 
 
 class CompositeIndex(HashIndex):

@@ -12,7 +12,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from cepbook.engine.relations.relation import HashIndex, Index, Item, Key, Relation, SortedIndex
+from cepbook.engine.relations.relation import CompositeIndex, HashIndex, Index, Item, Key, Relation, SortedIndex
 from cepbook.engine.rows.frozen import one_nan
 from cepbook.engine.state import State
 
@@ -23,7 +23,7 @@ _ordinal = itemgetter(0)
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a reader looks into: a ``hash`` or ``sorted`` index, ``rows``, or a table by its primary ``key``.
+    """What a reader looks into: a ``hash``, ``sorted`` or ``composite`` index, ``rows``, or a table by its ``key``.
 
     The index is on `columns`, or on what the reader's own `function` gives of an item.
     """
@@ -35,6 +35,11 @@ class Want:
     def name(self, reader: str) -> Name:
         """What readers share that want the same; `reader` identifies the one whose function it is."""
         return (self.kind, "", reader, self.function) if self.function else (self.kind, *self.columns)
+
+    @property
+    def by_keys(self) -> Want:
+        """Instead of a composite index: a hash index on its keys alone."""
+        return Want("hash", self.columns[:-1])
 
 
 class ColumnKey(State):
@@ -63,7 +68,7 @@ class Wanted:
         return _KINDS[self.kind](self.key) if self.kind in _KINDS else None
 
 
-_KINDS: dict[str, type[Index]] = {"hash": HashIndex, "sorted": SortedIndex}
+_KINDS: dict[str, type[Index]] = {"hash": HashIndex, "sorted": SortedIndex, "composite": CompositeIndex}
 
 
 class Shared(Relation):
@@ -140,8 +145,24 @@ class Picked:
         return index.within(low, high, with_low, with_high)
 
 
-def as_told(looked: Any, key: Key, missed: Sequence[Missed], kind: str) -> Picked:
+class Banded:
+    """What is looked into by keys alone as a composite index, which need not tell items of one key apart."""
+
+    def __init__(self, looked: Any) -> None:
+        self.table = looked
+
+    def within(self, key: Any, low: Any, high: Any) -> Collection[Item]:
+        """The items of `key`, whatever lies between `low` and `high`."""
+        found: Collection[Item] = self.table.get(key, _NOTHING).values()
+        return found
+
+
+def as_told(looked: Any, want: Want, key: Key, missed: Sequence[Missed]) -> Picked | Banded:
     """What is `looked` into as it was before the changes that its reader has not been told of."""
+    if want.kind == "composite":
+        by_keys = as_told(looked.table, want.by_keys, ColumnKey(want.columns[:-1]), missed)
+        return Banded(by_keys)
+    kind = want.kind
     since: set[int] = set()
     former: dict[int, Item] = {}
     for _, entered, left in missed:
@@ -156,7 +177,7 @@ def as_told(looked: Any, key: Key, missed: Sequence[Missed], kind: str) -> Picke
 
     if kind == "hash":
         return Picked(lambda: (), key, of_key)
-    rows = looked.values() if kind == "rows" else (item for _, item in looked.items.values())
+    rows = looked.values() if kind == "rows" else (i for same in looked.table.values() for i in same.values())
     found = before(rows, former.values())
     return Picked(lambda: found, key)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from cepbook.engine.delta import Row
 from cepbook.engine.relations.relation import HashIndex, Key
-from cepbook.engine.relations.shared import ColumnKey, Name, Picked, Shared, Want, Wanted
+from cepbook.engine.relations.shared import Banded, ColumnKey, Name, Picked, Shared, Want, Wanted
 from cepbook.engine.rows.frozen import is_hashable
 from cepbook.lang.catalog import EventType, IndexType, StoreType
 
@@ -173,6 +173,12 @@ class Store:
         Without the index, as for a query, which does not last, it is one over part of the key, or the rows one by one.
         """
         wanted = name in self.wanted and not self.unseen
+        if want.kind == "composite":
+            if wanted:
+                return lambda state: state[2].named[name]
+            by_keys = want.by_keys
+            look = self.looking(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
+            return lambda state: Banded(look(state))
         if want.kind == "hash":
             if wanted:
                 return lambda state: state[2].named[name].table
@@ -187,6 +193,8 @@ class Store:
         """Whether there is an index for what is wanted on columns, or for a part of them."""
         if self.unseen:
             return False
+        if want.kind == "composite":
+            return want.name("") in self.wanted or self.serves(want.by_keys)
         parts = (name[1:] for name, each in self.wanted.items() if each.kind == "hash" and name[1])
         return want.name("") in self.wanted or (want.kind == "hash" and any({*p} <= {*want.columns} for p in parts))
 

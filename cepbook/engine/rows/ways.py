@@ -18,7 +18,7 @@ def show_way(path: Access, store: StoreType | None) -> Iterator[str]:
         pairs = ", ".join(_pair(equal.own, equal) for equal in path.keys)
         if path.band is not None:
             among = f"of many of one key those with {show_expr(path.band.own)}{_bounds(path.band)}"
-            yield f"found by a composite index: {pairs}; {among}"
+            yield f"found by a composite index{shared}: {pairs}; {among}"
         else:
             yield f"found {kind}: {pairs}"
     elif path.range is not None:

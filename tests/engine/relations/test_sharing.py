@@ -301,3 +301,50 @@ def test_who_follows_a_table_parts_with_its_statement() -> None:
     assert table.followed
     runtime.undeploy("reader")
     assert not table.followed
+
+
+BANDED = """create schema L(g int, v int, d boolean); create schema E(g int, low int, high int);
+create window W#length(60) as L; insert into W select * from L(d = false);
+on L(d = true) as l update W as w set v = l.v where w.g = l.g and w.v < 3;
+@name('s') select (select count(*) from W as w where w.g = e.g and w.v between e.low and e.high) as n,
+    (select window(v) from W as w where w.g = e.g and w.v > e.low and w.v <= e.high) as vs from E as e;
+@name('j') select w.v as v from E as e unidirectional, W as w where w.g = e.g and w.v >= e.low and w.v < e.high;
+@name('o') on E as e select w.v as v from W as w where w.g = e.g and w.v < e.low;"""
+
+
+def test_equality_and_range_over_a_named_window_share_a_composite_index() -> None:
+    runtime, found, draw = Runtime(), dict[str, list[Any]](), Random(11)
+
+    def listen() -> None:
+        for name in "sjo":
+            runtime.statement(name).add_listener(
+                lambda delta, name=name: found.setdefault(name, []).extend(delta.insert)
+            )
+
+    runtime.deploy(BANDED)
+    listen()
+    names = set(runtime.stores["W"].wanted)
+    assert ("composite", "g", "v") in names
+    held: list[tuple[int, int]] = []
+    for step in range(200):
+        event = {"g": draw.choice((1, 1, 1, 2)), "v": draw.randrange(20), "d": draw.random() < 0.1}
+        runtime.send("L", event)
+        if event["d"]:
+            changed = [(g, v) for g, v in held if g == event["g"] and v < 3]
+            held = [each for each in held if each not in changed] + [(g, event["v"]) for g, _ in changed]
+        else:
+            held = [*held, (event["g"], event["v"])][-60:]
+        if step == 120:
+            runtime = Runtime.restored(runtime.snapshot(), {})
+            listen()
+        found.clear()
+        low, high, group = draw.randrange(20), draw.randrange(20), draw.choice((1, 2))
+        runtime.send("E", {"g": group, "low": low, "high": high})
+        own = [v for g, v in held if g == group]
+        between = [v for v in own if min(low, high) <= v <= max(low, high)]
+        assert found["s"][0]["n"] == len(between)
+        assert (found["s"][0]["vs"] or []) == [v for v in own if low < v <= high]
+        assert [row["v"] for row in found.get("j", [])] == [v for v in own if low <= v < high]
+        assert [row["v"] for row in found.get("o", [])] == [v for v in own if v < low]
+        query = f"select v from W where g = {group} and v > {low} and v < {high}"
+        assert [row["v"] for row in runtime.query(query)] == [v for v in own if low < v < high]
