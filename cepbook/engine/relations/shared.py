@@ -6,7 +6,7 @@ changes later than these happen (joins) see the contents as they were told of, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
@@ -135,7 +135,7 @@ class Picked:
         """All items."""
         return self._items()
 
-    def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterator[Item]:
+    def within(self, low: Any, high: Any, with_low: bool, with_high: bool) -> Iterable[Item]:
         """As `SortedIndex.within`."""
         index = SortedIndex(self._key)
         for item in self._items():
