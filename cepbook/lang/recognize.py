@@ -182,6 +182,11 @@ def _then(first: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
     return _in_order(first[:at], behind, first[at + 1 :])
 
 
+def _or(first: Sequence[int], behind: Sequence[int], enters: bool) -> tuple[int, ...]:
+    """`first` or else `behind`, or the other way round; what may be empty lets `behind` in where it takes nothing."""
+    return _in_order(_then(first, behind), behind) if enters else _in_order(behind, _some(first))
+
+
 def _some(first: Sequence[int]) -> tuple[int, ...]:
     return tuple(each for each in first if each != _NOTHING)
 
@@ -251,8 +256,7 @@ class _Loop(_Part):
         self.begin = part.begin
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
-        again = _some(self.part.first)
-        self.part.lead(_in_order(again, behind) if self.stays else _in_order(behind, again), built)
+        self.part.lead(_or(self.part.first, behind, self.stays), built)
 
 
 class _Upto(_Part):
@@ -261,13 +265,11 @@ class _Upto(_Part):
     def __init__(self, parts: Sequence[_Part], enters: bool, at_once: bool) -> None:
         self.parts = parts
         self.enters = enters
-        some, begin = _some(parts[0].first), _some(parts[0].begin)
-        self.first = (*some, _NOTHING) if enters else (_NOTHING, *some)
-        self.begin = (*begin, _NOTHING) if at_once else (_NOTHING, *begin)
+        self.first = _or(parts[0].first, (_NOTHING,), enters)
+        self.begin = _or(parts[0].begin, (_NOTHING,), at_once)
 
     def lead(self, behind: tuple[int, ...], built: _Built) -> None:
         then = behind
         for part in reversed(self.parts):
             part.lead(then, built)
-            some = _some(part.first)
-            then = _in_order(some, behind) if self.enters else _in_order(behind, some)
+            then = _or(part.first, behind, self.enters)

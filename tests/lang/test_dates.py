@@ -109,6 +109,8 @@ def test_a_begin_that_clocks_pass_over_is_where_they_go_on(
     of = Numbers(1000, zone=zone)
     found = fields.floor(millis(moment.replace(tzinfo=ZoneInfo(zone))), of, field)
     assert shown(found, zone).replace(tzinfo=None) == begin
+    if field == "day":
+        assert fields.ceiling(found - HOUR, of, field) == found
 
 
 @pytest.mark.parametrize("zone", ZONES)

@@ -243,7 +243,7 @@ def ceiling(value: Any, of: Chronology, field: str) -> Any:
     if field == "msec":
         return floor(value, of, field)
     if field in _DAYS:
-        return of.at(_moved(of, _first_day(of.wall(value)[0], of, field), field, 1), 0, value)
+        return _begin(of, _moved(of, _first_day(of.wall(value)[0], of, field), field, 1), 0, value)
     begin = floor(_added(floor(value, of, field), of, field, 1), of, field)
     if of.moment(begin) > of.moment(value):
         return begin

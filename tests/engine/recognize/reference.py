@@ -111,7 +111,7 @@ class Clause:
             def again(way: Way, done: int, before: int) -> Iterator[Way]:
                 """`done` times so far, the last one with as many rows as came since `before`."""
                 must = done < low
-                if not must and done and len(way) == before:
+                if done > low and len(way) == before:
                     yield from then(way)  # it was empty: more of it is nothing new
                     return
 
