@@ -16,6 +16,8 @@ from functools import lru_cache
 from re import _parser
 from typing import Any
 
+from cepbook.lang.classes import of_java
+
 STEPS = 5_000_000  # that Python's matcher may take
 LONGEST = 10_000_000  # text that Python's matcher is given
 STATES = 20_000  # that an automaton may have
@@ -68,8 +70,8 @@ class Regular:
 
 @lru_cache(maxsize=512)
 def regular(pattern: str, flags: int = 0) -> Regular:
-    """The pattern, made ready once."""
-    return Regular(pattern, flags)
+    """The pattern, made ready once; with the character classes of Java. Errors: re.error, `classes.Unknown`."""
+    return Regular(of_java(pattern), flags)
 
 
 # ------------------------------------------------------------------ what it may cost

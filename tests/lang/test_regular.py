@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from cepbook.lang.regular import STEPS, Regular, TooLong, _Automaton
+from cepbook.lang.classes import Unknown
+from cepbook.lang.regular import STEPS, Regular, TooLong, _Automaton, regular
 
 
 def pattern(chance: random.Random, depth: int) -> str:
@@ -73,3 +74,32 @@ def test_what_no_automaton_can_do_is_an_error_where_it_would_take_too_long() -> 
         found.matches("a" * 40)
     with pytest.raises(TooLong, match="too large"):
         Regular("((a{1,100}){1,100}){1,100}b").matches("a" * 40)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"\p{Alpha}+", "abZ", "ä"),
+        (r"\p{Upper}\p{Lower}*", "Abc", "abc"),
+        (r"\P{Digit}+", "aä-", "1"),
+        (r"[\p{Punct}x]+", "!/x~", "y"),
+        (r"[^\p{Space}]+", "ab", "a b"),
+        (r"\p{L}+", "aäЖ漢", "1"),
+        (r"\pL\p{Nd}", "ж٣", "3a"),
+        (r"[\P{Lu}]", "a", "Ä"),
+        (r"\p{IsAlphabetic}\p{IsL}", "üb", "1b"),
+        (r"\\p\{x\}", r"\p{x}", "x"),
+        (r"a&&b", "a&&b", "ab"),
+        (r"[a&]&&", "&&&", "&"),
+        (r"(\p{XDigit}{2})+", "0aFF", "0g"),
+    ],
+)
+def test_classes_of_java(pattern: str, yes: str, no: str) -> None:
+    assert regular(pattern).matches(yes)
+    assert not regular(pattern).matches(no)
+
+
+@pytest.mark.parametrize("pattern", [r"\p{Nonsense}", "[a-z&&[^b]]", r"\p{Xx}", r"\pX"])
+def test_classes_that_there_are_not_are_told(pattern: str) -> None:
+    with pytest.raises(Unknown, match="in a regular expression"):
+        regular(pattern)

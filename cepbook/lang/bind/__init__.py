@@ -99,7 +99,7 @@ def _bind_statement(
         fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
         state.problems.add("wrong-query", fact, node.span, hint)
         return None
-    _refuse(node, _UNSUPPORTED.get(type(node), "this statement"), state)
+    _refuse(node, *_UNSUPPORTED.get(type(node), ("this statement", None)), state)
     return None
 
 
@@ -112,9 +112,9 @@ def _with_subqueries(bound: plan.StatementPlan, state: Module) -> plan.Statement
     return replace(bound, subqueries=tuple(state.subqueries))
 
 
-def _refuse(node: ast.Statement, what: str, state: Module) -> None:
+def _refuse(node: ast.Statement, what: str, hint: str | None, state: Module) -> None:
     """What is parsed and not executed yet; the names that it would declare are not reported again."""
-    state.problems.unsupported(what, node.span)
+    state.problems.unsupported(what, node.span, hint)
     for attribute in ("name", "declaration"):
         declared = getattr(node, attribute, None)
         if declared is not None:
@@ -166,7 +166,7 @@ def _on_trigger(node: ast.OnTrigger, name: str, heading: Heading, state: Module)
     rule = _TRIGGERED.get(type(node.action))
     if rule is not None:
         return rule(node, name, heading, state)
-    _refuse(node, "on-triggers", state)
+    _refuse(node, "on-triggers", None, state)
     return None
 
 
@@ -199,6 +199,10 @@ _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.
     ast.OnUpdate: bind_merge,
 }
 
-_UNSUPPORTED: dict[type[ast.Statement], str] = {
-    ast.CreateDataflow: "data flows",
+# What is parsed and does not run, and what there is instead
+_UNSUPPORTED: dict[type[ast.Statement], tuple[str, str]] = {
+    ast.CreateDataflow: (
+        "data flows",
+        "statements that insert into streams do it, with sources and sinks in Python",
+    ),
 }

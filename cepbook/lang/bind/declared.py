@@ -55,7 +55,7 @@ def declare(nodes: Sequence[ast.ExpressionDecl], module: Module) -> None:
 
 def _declaration(node: ast.ExpressionDecl, module: Module) -> DeclaredExpression | None:
     if node.language is not None or isinstance(node.body, str):
-        hint = "register a Python function: Workbench.register_function"
+        hint = "register a Python function: @cep.function"
         module.problems.unsupported("scripts", node.span, hint)
         return None
     for number, name in enumerate(node.params):

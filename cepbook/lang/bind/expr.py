@@ -19,12 +19,11 @@ from cepbook.lang.bind.cast import bind_cast, bind_type_name
 from cepbook.lang.bind.names import ERROR, Refused, Scope, describe, error_at, simple_type
 from cepbook.lang.bind.period import bind_period
 from cepbook.lang.bind.typing import LOOSE, TEXTUAL, alike, coerce, common, comparable, ordered
+from cepbook.lang.classes import Unknown, of_java
 from cepbook.lang.methods import enumerates
 from cepbook.lang.plan import SubqueryForm
 from cepbook.lang.rewrite.expressions import fold_node
 from cepbook.lang.types import Type
-
-_JAVA_ONLY = re.compile(r"\\[pP]\{\w+\}|&&")
 
 
 def bind_expr(node: ast.Expr, scope: Scope) -> x.Expr:
@@ -253,13 +252,11 @@ def _like(node: ast.Like, scope: Scope) -> x.Expr:
 
 
 def _check_regexp(pattern: str, span: Span, scope: Scope) -> None:
-    """Refuses a constant pattern here rather than at every event; Java's `\\p` and `&&` differ in Python."""
-    foreign = _JAVA_ONLY.search(pattern)
-    if foreign is not None:
-        scope.problems.unsupported(f"`{foreign[0]}` in a regular expression", span)
-        return
+    """Refuses a constant pattern here rather than at every event."""
     try:
-        re.compile(pattern)
+        re.compile(of_java(pattern))
+    except Unknown as unknown:
+        scope.problems.unsupported(str(unknown), span)
     except re.error as error:
         scope.problems.add("wrong-parameter", f"`{pattern}` is not a regular expression: {error}", span)
 

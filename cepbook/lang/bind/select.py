@@ -121,6 +121,13 @@ def _parcels(node: ast.Delivery, output: EventType, module: Module) -> tuple[x.E
     return tuple(fold(bind_expr(each, scope)) for each in node.keys)
 
 
+# What there is in place of streams that EPL gets from elsewhere
+_INSTEAD = {
+    "method": "register a Python function that returns a list of rows: from E[select … from f(x)@type(Row)]",
+    "sql": "read the rows into a named window or a table, or register a Python function that asks for them",
+}
+
+
 def _refuse_clauses(node: ast.Select, module: Module) -> None:
     """Everything that is parsed and not executed yet."""
     problems = module.problems
@@ -128,7 +135,7 @@ def _refuse_clauses(node: ast.Select, module: Module) -> None:
         _check_sourceless(node, module)
     for source in node.sources:
         if isinstance(source.stream, ast.ExternalStream):
-            problems.unsupported(f"{source.stream.kind} streams", source.stream.span)
+            problems.unsupported(f"{source.stream.kind} streams", source.stream.span, _INSTEAD[source.stream.kind])
         elif isinstance(source.stream, ast.FilterStream) and source.stream.contained and is_derived(source.windows):
             problems.unsupported("a derived-value window over contained events", source.windows[-1].span)
 
