@@ -99,7 +99,8 @@ def _bind_statement(
         fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
         state.problems.add("wrong-query", fact, node.span, hint)
         return None
-    _refuse(node, *_UNSUPPORTED.get(type(node), ("this statement", None)), state)
+    what, hint = _UNSUPPORTED.get(type(node), ("this statement", None))
+    _refuse(node, what, hint, state)
     return None
 
 
@@ -200,7 +201,7 @@ _TRIGGERED: dict[type[ast.OnAction], Callable[[Any, str, Heading, Module], plan.
 }
 
 # What is parsed and does not run, and what there is instead
-_UNSUPPORTED: dict[type[ast.Statement], tuple[str, str]] = {
+_UNSUPPORTED: dict[type[ast.Statement], tuple[str, str | None]] = {
     ast.CreateDataflow: (
         "data flows",
         "statements that insert into streams do it, with sources and sinks in Python",
