@@ -99,8 +99,8 @@ def _bind_statement(
         fact, hint = "this is asked once, of what is held now", "ask it as a query, or write an on-trigger"
         state.problems.add("wrong-query", fact, node.span, hint)
         return None
-    what, hint = _UNSUPPORTED.get(type(node), ("this statement", None))
-    _refuse(node, what, hint, state)
+    what, instead = _UNSUPPORTED.get(type(node), ("this statement", None))
+    _refuse(node, what, instead, state)
     return None
 
 
