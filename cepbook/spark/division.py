@@ -15,7 +15,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
 from cepbook.lang.windows import WINDOWS
 from cepbook.spark.carried import ANYWHERE, Need, Way, aggregation_of, tag_property
-from cepbook.spark.pipeline import KEY_TYPES, Context, Pipeline, is_timed, recognize_of, sources_of
+from cepbook.spark.pipeline import KEY_TYPES, Context, Pipeline, follows_clock, is_timed, recognize_of, sources_of
 
 _A_ROW_EACH = "it has a row for each context partition, in order of their beginning"
 
@@ -48,7 +48,7 @@ def need_of(statement: plan.Reader, line: Pipeline, catalog: Catalog) -> Need | 
 def _need_of_statement(statement: plan.Reader, line: Pipeline) -> Need | str:
     if isinstance(statement, plan.MergeStatement):
         if statement.source.pattern is not None:
-            return "its pattern follows the events and the clock of the whole stream"
+            return _whole_pattern(statement)
         sides = (statement.target.name, statement.source.event_type)
         ways = _ways_of_equality(expr.conjuncts(statement.predicate), sides)
         return (ways,) if ways else f"its condition does not look up rows of {statement.target.name} by a key"
@@ -58,7 +58,7 @@ def _need_of_statement(statement: plan.Reader, line: Pipeline) -> Need | str:
         return _need_of_look_up(statement)
     patterned = [source for source in statement.sources if source.pattern is not None]
     if statement.output is not None:
-        return "its output clause follows the events and the clock of the whole stream"
+        return _whole_output(statement.output)
     if patterned:
         return _need_of_pattern(statement)
     if is_arranged(statement.root) and is_timed(statement):
@@ -125,9 +125,9 @@ def _ways_of_equality(parts: Iterable[expr.Expr], types: Sequence[str]) -> tuple
 def _need_of_look_up(statement: plan.OnSelectStatement) -> Need | str:
     """Of ``on … select``: nothing is kept of it, and each event looks at rows of its own key."""
     if any(source.pattern is not None for source in statement.sources):
-        return "its pattern follows the events and the clock of the whole stream"
+        return _whole_pattern(statement)
     if statement.output is not None:
-        return "its output clause follows the events and the clock of the whole stream"
+        return _whole_output(statement.output)
     parts = [p for node in plan.chain(statement.root) if isinstance(node, plan.Selection) for p in (node.predicate,)]
     ways = _ways_of_equality(
         [each for part in parts for each in expr.conjuncts(part)], [s.event_type for s in statement.sources]
@@ -224,9 +224,21 @@ def _correlated(part: expr.Expr) -> tuple[expr.Prop, int] | None:
 # ---- patterns
 
 
+def _whole_pattern(statement: plan.Reader) -> str:
+    found = (source.pattern for source in sources_of(statement))
+    timed = any(follows_clock(pattern) for pattern in found if isinstance(pattern, patterns.Pattern))
+    return f"its pattern follows the events {'and the clock ' if timed else ''}of the whole stream"
+
+
+def _whole_output(output: plan.Output) -> str:
+    counted = output.kind in (None, "events") and not isinstance(output.after, expr.Period)
+    what = "counts the events" if counted else "follows the events and the clock"
+    return f"its output clause {what} of the whole stream"
+
+
 def _need_of_pattern(statement: plan.SelectStatement) -> Need | str:
     """Of ``every a=A -> …`` whose later events have a property that is equal to one of the first."""
-    refusal = "its pattern follows the events and the clock of the whole stream"
+    refusal = _whole_pattern(statement)
     aggregated = statement.kind != "unaggregated" or statement.join is not None or statement.windows
     pattern = statement.source.pattern
     if pattern is None or aggregated or pattern.suppress_overlapping or pattern.discard_partials:

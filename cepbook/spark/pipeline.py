@@ -99,7 +99,7 @@ def is_timed(statement: plan.Reader) -> bool:
     """Whether times alone may make a statement deliver events, or forget some that anybody could miss."""
     if isinstance(statement, plan.CycleStatement):
         return True
-    if any(map(_follows_clock, (_pattern_of(source) for source in sources_of(statement)))):
+    if any(map(follows_clock, (_pattern_of(source) for source in sources_of(statement)))):
         return True
     if not isinstance(statement, plan.SelectStatement):
         return False
@@ -120,7 +120,7 @@ def _pattern_of(source: plan.Source) -> Pattern | None:
     return source.pattern if isinstance(source.pattern, Pattern) else None
 
 
-def _follows_clock(pattern: Pattern | None) -> bool:
+def follows_clock(pattern: Pattern | None) -> bool:
     """Whether a pattern waits for points in time, or gives up at some."""
     nodes = [] if pattern is None else walk(pattern.root)
     timers = any(isinstance(node, Interval | At | Schedule | Within) for node in nodes)

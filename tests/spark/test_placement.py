@@ -254,10 +254,11 @@ def test_output_clauses_run_in_order_and_may_assign_variables() -> None:
     assert (found.path, found.ticks) == ("ordered", True)
     assert found.reason == "it reads variables that a assigns event by event"
     found = place(pipeline("every", plans, runtime.catalog, GIVEN), runtime.catalog)
-    assert (found.path, found.reason) == (
-        "ordered",
-        "its output clause follows the events and the clock of the whole stream",
-    )
+    assert (found.path, found.reason) == ("ordered", "its output clause counts the events of the whole stream")
+    runtime.deploy("@name('rises') select b.price as p from pattern [every a=Tick -> b=Tick(price > a.price)]")
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    rises = place(pipeline("rises", plans, runtime.catalog, GIVEN), runtime.catalog)
+    assert rises.reason.startswith("its pattern follows the events of the whole stream; events that equal `a` in a key")
 
 
 def test_patterns_and_spans_run_with_all_that_they_read() -> None:
