@@ -8,8 +8,10 @@ of the last replay of a type lives until the next one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
@@ -102,6 +104,7 @@ class Arrivals:
         self._assigned: deque[Happening] = deque(maxlen=KEPT)
         self._born: dict[str, Born] = {}
         self._forgotten: Place | None = None
+        self._read: dict[frozenset[str], list[Happening]] | None = None  # while it is read several times
         self.counts: Counter[str] = Counter()  # of all events by type, kept or not
 
     # ---- writing
@@ -178,8 +181,25 @@ class Arrivals:
         """What was given to variables from outside, from the beginning on."""
         return tuple(self._assigned)
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Within, nothing is written: what is read twice is put together once."""
+        self._read = {}
+        try:
+            yield
+        finally:
+            self._read = None
+
     def since(self, start: Place, types: Collection[str], known: Mapping[str, EventType]) -> list[Happening]:
         """What happened from `start` on, in order: events of `types`, and of all others the times."""
+        if self._read is None:
+            return self._since(start, types, known)
+        key = frozenset(types)
+        if key not in self._read:
+            self._read[key] = self._since((0, 0), types, known)
+        return self._read[key][bisect_left(self._read[key], start, key=_place) :]
+
+    def _since(self, start: Place, types: Collection[str], known: Mapping[str, EventType]) -> list[Happening]:
         found = [Happening((number, 0), time, stepping=stepping) for number, time, stepping in self._stops]
         for name, sent in self._sent.items():
             if name in types:

@@ -29,7 +29,8 @@ from cepbook.session.watched import EVENT, PARTITION, Watched, functions_of, lea
 from cepbook.session.why import Piece, called, described_partition, stream_name, written
 
 TRIED = 500  # events of another window that a condition of a join is tried on
-AGAIN = 30  # statements that run again for one question
+AGAIN = 30  # statements that run again for one question,
+HAPPENING = 30_000  # and what happens to them all together
 ROWS = 20  # delivered rows that are told
 
 
@@ -86,13 +87,18 @@ def why_not(
 ) -> Judged:
     """What became of an event at each of the statements `names`."""
     found: list[Course] = []
-    again = 0
-    for name in names:
-        course = _at_once(runtime, name, event)
-        if course is None:
-            again += 1
-            course = _course(runtime, record, name, event, supposed, calls, again=again <= AGAIN)
-        found.append(course)
+    again, happened = 0, 0
+    updates = [s.plan for s in runtime.statements.values() if isinstance(s.plan, plan.UpdateStatement)]
+    changed = any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in updates)
+    with record.unchanged():
+        for name in names:
+            course = None if changed else _at_once(runtime, name, event)
+            if course is None:
+                again += 1
+                more = again <= AGAIN and happened < HAPPENING
+                course, size = _course(runtime, record, name, event, supposed, calls, again=more)
+                happened += size
+            found.append(course)
     piece = Piece("", copied(event.event), event.time, event.type_name)
     return Judged(piece, tuple(found), supposed, runtime.config.second)
 
@@ -107,11 +113,8 @@ def _at_once(runtime: Runtime, name: str, event: Happening) -> Course | None:
     target = runtime.statement(name).plan
     if not isinstance(target, plan.SelectStatement) or target.join is not None or target.context is not None:
         return None
-    changed = (s.plan for s in runtime.statements.values() if isinstance(s.plan, plan.UpdateStatement))
     parts = [part for each in x.conjuncts(target.source.filter) for part in x.walk(each)]
     if target.source.pattern is not None or any(isinstance(each, x.Variable | x.CurrentTimestamp) for each in parts):
-        return None
-    if any(runtime.catalog.is_a(event.type_name or "", each.source.event_type) for each in changed):
         return None
     stages = tuple(_Judge(runtime, name, event, None, [event], False).filters())
     return Course(name, "fell out", stages) if stages and stages[-1].passed is False else None
@@ -119,12 +122,13 @@ def _at_once(runtime: Runtime, name: str, event: Happening) -> Course | None:
 
 def _course(
     runtime: Runtime, record: Arrivals, name: str, event: Happening, supposed: bool, calls: bool, *, again: bool
-) -> Course:
+) -> tuple[Course, int]:
+    """The course, and how much happened again for it."""
     target = runtime.statement(name).plan
     notes: list[str] = []
     run: Watched | None = None
     if not again:
-        notes.append(f"not run again: at most {AGAIN} statements are; ask for this one by its name")
+        notes.append(f"not run again: at most {AGAIN} statements are, fewer of much; ask for this one by its name")
     elif isinstance(target, plan.SelectStatement):
         run = Watched(runtime, record, target, shadows=True)
         if run.calls and not calls:
@@ -145,7 +149,7 @@ def _course(
     rows = tuple(judge.rows()) if run is not None else ()
     if run is None:
         stages = (*stages, Stage("state", None, "", note="what its windows and patterns held then is not known"))
-    return Course(name, _outcome(stages, judge, run), stages, rows, tuple(notes))
+    return Course(name, _outcome(stages, judge, run), stages, rows, tuple(notes)), 0 if run is None else run.size
 
 
 def _come_to(run: Watched, event: Happening, supposed: bool) -> list[Happening] | None:
@@ -153,7 +157,7 @@ def _come_to(run: Watched, event: Happening, supposed: bool) -> list[Happening] 
     for happenings in run.stimuli():
         if not supposed and any(each.place == event.place for each in happenings):
             return happenings if run.target.name in run.runtime.statements else None
-        run.let(happenings)
+        run.pass_by(happenings)
     if supposed:
         run.catch_up()
     return [event] if supposed else None

@@ -23,7 +23,7 @@ from cepbook.spark.pipeline import Pipeline, pipeline
 class Relived:
     """One statement with all that feeds it, in a runtime of its own.
 
-    `lost`: not all of its past is known; it begins at the time `begin` then with nothing.
+    `lost`: not all of its past is known; it begins at the time `begin` then with nothing. `size`: how much happens.
     """
 
     def __init__(self, runtime: Runtime, record: Arrivals, target: plan.SelectStatement) -> None:
@@ -40,6 +40,7 @@ class Relived:
         self.begin = first if self.lost else min(born.time for born, _ in self._born)
         if not self.lost:
             self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
+        self.size = len(self._happenings)
         self._fresh = self._engine()
 
     def _needed(self) -> Pipeline:
@@ -155,19 +156,36 @@ class Relived:
 
 
 class Tap:
-    """A sink that tells of deliveries with the engine's own events, not with copies: who is who shows by identity."""
+    """A sink that tells of deliveries with the engine's own events, not with copies: who is who shows by identity.
 
-    def __init__(self, layout: Layout, listener: Listener) -> None:
+    While it is `muted` nothing is made of rows, and only how many deliveries `passed` is told.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        listener: Listener,
+        muted: Callable[[], bool] = lambda: False,
+        passed: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self._layout = layout
         self._listener = listener
+        self._muted = muted
+        self._passed = passed
 
     def describe(self, columns: tuple[str, ...] | None, fresh: Callable[[Any], Row]) -> None:
         """The layout says it all."""
 
     def one(self, record: Record) -> None:
-        self.extend([*record])
+        if self._muted():
+            self._passed(1)
+        else:
+            self.extend([*record])
 
     def extend(self, flat: list[Any]) -> None:
+        if self._muted():
+            self._passed(sum(not mark % 2 for mark in flat[:: self._layout.width]))
+            return
         event = self._layout.event
         for delivery in deliveries(self._layout.records(flat)):
             insert, remove = self._layout.sides(delivery)

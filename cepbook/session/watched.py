@@ -72,6 +72,7 @@ class Watched(Relived):
         super().__init__(runtime, record, target)
         self.told = Told()
         self.count = 0  # deliveries so far
+        self._muted = False
         self.sent: dict[int, Sent] = {}
         self.unbound: list[Row] = []  # rows of the shadow of a stream without windows, all that came
         self.windows: dict[int, Shadow] = {}
@@ -95,6 +96,14 @@ class Watched(Relived):
         self.told = Told()
         super().let(happenings)
 
+    def pass_by(self, happenings: list[Happening]) -> None:
+        """Let it happen, and tell of nothing: most of what happens comes before what is asked about."""
+        self._muted = True
+        try:
+            super().let(happenings)
+        finally:
+            self._muted = False
+
     def catch_up(self) -> None:
         self.told = Told()
         super().catch_up()
@@ -116,9 +125,16 @@ class Watched(Relived):
             self._deploy_shadows()
         target = self._deploy(self.target)
         assert target is not None
-        target.add_sink(Tap(target.outlet.layout, self._delivered))
+        target.add_sink(Tap(target.outlet.layout, self._delivered, lambda: self._muted, self._passed))
         if target.steps.source.pattern is not None or target.steps.recognize is not None or target.steps.join:
-            target.add_match_listener(lambda match: self.told.matches.append(match))
+            target.add_match_listener(self._matched)
+
+    def _matched(self, match: Mapping[str, Any]) -> None:
+        if not self._muted:
+            self.told.matches.append(match)
+
+    def _passed(self, deliveries: int) -> None:
+        self.count += deliveries
 
     def _delivered(self, delta: Delta) -> None:
         self.count += 1
@@ -168,7 +184,7 @@ class Watched(Relived):
 
         for columns in ((event, *partition, *facts), (event, *partition)):
             shadow = self._like(plan.Projection(below, columns), selector="irstream")
-            statement = self._attach(f"window{number}", shadow, moved)
+            statement = self._attach(f"window{number}", shadow, moved, always=not held)
             if statement is not None:
                 if held:
                     self.windows[number] = statement, statement.outlet.layout.event
@@ -203,7 +219,9 @@ class Watched(Relived):
         )
         return replace(shadow, **changes)
 
-    def _attach(self, name: str, shadow: plan.SelectStatement, listener: Callable[[Delta], None]) -> Statement | None:
+    def _attach(
+        self, name: str, shadow: plan.SelectStatement, listener: Callable[[Delta], None], *, always: bool = False
+    ) -> Statement | None:
         """Deploy a shadow and listen to it; None where the engine refuses it."""
         names = {s.name for s in self._line.readers} | set(self._fresh.statements)
         try:
@@ -211,7 +229,7 @@ class Watched(Relived):
         except BindError:
             return None
         assert statement is not None
-        statement.add_sink(Tap(statement.outlet.layout, listener))
+        statement.add_sink(Tap(statement.outlet.layout, listener, lambda: self._muted and not always))
         return statement
 
     def _reached(self, delta: Delta) -> None:

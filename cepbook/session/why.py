@@ -163,7 +163,7 @@ def _again(
             before, partitions = _held(run), _partitions(run)
             run.let(happenings)
             break
-        run.let(happenings)
+        run.pass_by(happenings)
     else:
         before, partitions, cause = _held(run), _partitions(run), ()
         run.catch_up()
@@ -182,6 +182,9 @@ def _stimulus(run: Watched, at: Place) -> int | None:
     number = -1
     for number, happenings in enumerate(run.stimuli()):
         before = run.count
+        if not run.runtime.now <= at.time <= happenings[-1].time:  # no delivery of this can be of that time
+            run.pass_by(happenings)
+            continue
         run.let(happenings)
         if run.count > before and _delivery(run.told, before, at, by_number=not run.lost) is not None:
             fits.append(number)

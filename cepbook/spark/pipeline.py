@@ -55,10 +55,12 @@ def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Cat
     while waiting:
         reader = waiting.pop()
         context, touched = declared.get(reader.context or ""), stores_in(reader) | changed[reader.name]
+        types = set(types_read((reader, context)))
+        variables = {e.name for e in expressions((reader, context)) if isinstance(e, expr.Variable)}
         for other in readers:
             if other.name in needed:
                 continue
-            if touched & changed[other.name] or _feeds(other, reader, context, catalog):
+            if touched & changed[other.name] or _feeds(other, types, variables, catalog):
                 needed.add(other.name)
                 waiting.append(other)
     if any(s.drop for s in readers):  # such a statement decides what others see
@@ -84,15 +86,14 @@ def store_of(statement: plan.StatementPlan) -> str | None:
     return statement.index.store if isinstance(statement, plan.CreateIndexStatement) else None
 
 
-def _feeds(other: plan.Reader, reader: plan.Reader, context: Context | None, catalog: Catalog) -> bool:
-    """Whether `reader`, or its context, reads what `other` inserts or assigns."""
-    read = set(types_read((reader, context)))
+def _feeds(other: plan.Reader, read: set[str], variables: set[str], catalog: Catalog) -> bool:
+    """Whether `other` inserts or changes events of the types `read`, or assigns one of `variables`."""
     changed = {other.source.event_type} if isinstance(other, plan.UpdateStatement) else set[str]()
     if any(catalog.is_a(t, c) and catalog.is_a(t, name) for c in changed for t in catalog.event_types for name in read):
         return True
     if any(catalog.is_a(insert.target, name) for insert in other.inserts for name in read):
         return True
-    return any(isinstance(e, expr.Variable) and e.name in other.assigned for e in expressions((reader, context)))
+    return bool(variables & other.assigned)
 
 
 def is_timed(statement: plan.Reader) -> bool:

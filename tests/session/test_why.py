@@ -272,8 +272,16 @@ def test_many_statements_are_judged_by_their_filters_and_thirty_run_again() -> N
     found = bench(";".join(f"@name('s{i}') select * from Tick(price > {i})" for i in range(60)), (("A", 50),))
     courses = found.why(None, -1).courses
     assert [c.outcome for c in courses] == ["delivered"] * 30 + ["not known"] * 20 + ["fell out"] * 10
-    assert courses[40].notes == ("not run again: at most 30 statements are; ask for this one by its name",)
+    told = "not run again: at most 30 statements are, fewer of much; ask for this one by its name"
+    assert courses[40].notes == (told,)
     assert courses[59].fell_at is not None and courses[59].fell_at.values == (("price", 50.0),)
+
+
+def test_what_runs_again_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepbook.session.fallen.HAPPENING", 7)
+    found = bench(";".join(f"@name('s{i}') select * from Tick" for i in range(5)), (("A", 50), ("B", 60), ("A", 70)))
+    courses = found.why(None, -1).courses
+    assert [c.outcome for c in courses] == ["delivered"] * 2 + ["not known"] * 3
 
 
 def test_nothing_changes() -> None:
