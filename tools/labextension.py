@@ -27,13 +27,20 @@ def words() -> str:
     """The words that the tokenizer knows, from the grammars, the lexer and the type table; the magics of our cells."""
     from cepbook.lang.dialects import DIALECTS
     from cepbook.lang.dialects.epl_lexer import UNITS
+    from cepbook.lang.skeletons import SKELETONS
     from cepbook.lang.types import BY_NAME
     from cepbook.magics.scope import OF_EVENTS, keywords
 
     types = sorted(name for name in BY_NAME if "." not in name)
     others = {word for row in DIALECTS.values() for word in row.keywords if word.isalpha() and word.islower()}
     magics = [*(row.magic for row in DIALECTS.values()), "query", *OF_EVENTS]
-    found = {"keywords": sorted({*keywords(), *others}), "types": types, "units": sorted(UNITS), "magics": magics}
+    found = {
+        "keywords": sorted({*keywords(), *others}),
+        "types": types,
+        "units": sorted(UNITS),
+        "magics": magics,
+        "skeletons": [{"label": label, "text": text} for label, text in SKELETONS.items()],
+    }
     return json.dumps(found, indent=1) + "\n"
 
 

@@ -1,8 +1,9 @@
 """Errors and help as a cell is typed: a comm over which the editor asks what is wrong with a text and what a word is.
 
-The front end (`labextension/src/lint.js`) sends ``{id, kind, text, cell, alone}``, with ``kind: "hover"`` also ``at``.
-It gets ``{id, found}``: a list of ``{from, to, message, hint}``, or the text of the help. Offsets count UTF-16 units,
-as JavaScript does. Nothing is run and nothing changes.
+The front end (`labextension/src/ask.js`) sends ``{id, kind, text, cell, alone}``, with the kinds ``hover`` and
+``complete`` also ``at``. It gets ``{id, found}``: for ``lint`` a list of ``{from, to, message, hint}``, for ``hover``
+the text of the help, for ``complete`` ``{typed, items}`` (how much of a word is there, and pairs of text and kind), for
+``format`` ``{text}`` or ``{problem}``. Offsets count UTF-16 units, as JavaScript does. Nothing is run or changed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cepbook.errors import NOWHERE, Diagnostic, ParseError, Span, UsageError
+from cepbook.errors import NOWHERE, CompileError, Diagnostic, ParseError, Span, UsageError, printable
+from cepbook.lang.formatting import formatted
 from cepbook.magics import epl, query, written
+from cepbook.magics.complete import complete
 from cepbook.magics.host import Host
 from cepbook.magics.inspect import describe
 
@@ -40,13 +43,34 @@ def answer(host: Host, asked: Mapping[str, Any]) -> dict[str, Any]:
     except UsageError:
         return {"id": asked.get("id"), "found": None}
     text = str(asked.get("text", ""))
-    if asked.get("kind") == "hover":
-        alone = bool(asked.get("alone"))
-        head = "%%epl\n" if alone else ""  # a file is what stands below the first line of a cell
-        at = _index(text, int(asked.get("at", 0)))
-        return {"id": asked.get("id"), "found": describe(host, head + text, len(head) + at)}
-    found = problems(host, text, asked.get("cell"), alone=bool(asked.get("alone")))
-    return {"id": asked.get("id"), "found": [_shown(text, each) for each in found]}
+    alone = bool(asked.get("alone"))
+    head = "%%epl\n" if alone else ""  # a file is what stands below the first line of a cell
+    found: object
+    match asked.get("kind"):
+        case "hover":
+            found = describe(host, head + text, len(head) + _index(text, int(asked.get("at", 0))))
+        case "complete":
+            offered = complete(host, head + text, len(head) + _index(text, int(asked.get("at", 0))))
+            items = [(each.text, each.type) for each in offered["completions"] if each.type is not None]
+            found = {"typed": _units(offered["matched_fragment"]) if items else 0, "items": items}
+        case "format":
+            found = _formatted(text, alone=alone)
+        case _:
+            found = [_shown(text, each) for each in problems(host, text, asked.get("cell"), alone=alone)]
+    return {"id": asked.get("id"), "found": found}
+
+
+def _formatted(text: str, *, alone: bool) -> dict[str, str]:
+    """The text laid out anew, or why it cannot be."""
+    head = None if alone else _CELL.match(text)
+    if not alone and (head is None or head[1] != "epl"):
+        return {"problem": "only EPL is formatted: a cell that begins with %%epl, or an .epl file"}
+    above = "" if head is None else head.group().strip("\n") + "\n"
+    try:
+        below = formatted(text if head is None else text[head.end() :])
+    except CompileError as error:
+        return {"problem": printable(str(error.counted_from(1 if alone else 2, "file" if alone else "cell")))}
+    return {"text": below if alone else (above + below).rstrip("\n")}
 
 
 def problems(host: Host, text: str, cell: str | None, *, alone: bool = False) -> tuple[Diagnostic, ...]:

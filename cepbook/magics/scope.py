@@ -28,7 +28,7 @@ _SOURCE = re.compile(
     r"(?:\bfrom|\bjoin|,|\binto|\bon|\bupdate\s+istream)\s+(?P<type>[\w.$]+)"
     r"(?:\s*\((?:[^()]|\([^()]*\))*\))?"
     r"(?:\s*[#.][\w:]+(?:\((?:[^()]|\([^()]*\))*\))?)*"
-    r"(?:\s+(?:as\s+)?(?P<alias>[\w$]+))?",
+    r"(?:\s+(?:as\s+)?(?P<alias>(?!(?:from|join|into|on|update)\b)[\w$]+))?",  # not where another source begins
     re.IGNORECASE,
 )
 _TAG = re.compile(r"(?P<alias>[\w$]+)\s*=\s*(?P<type>[\w.$]+)")

@@ -13,7 +13,7 @@ import pandas as pd
 from cepbook.session.again import ForgottenWarning, Past, answer, past_of, relive, with_values
 from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
-from cepbook.session.sinks import FileSink, Stream, changed_columns, export
+from cepbook.session.sinks import FileSink, Stream, changed_columns, export, rows_of_feed
 from cepbook.session.stage import Stage
 from cepbook.session.tables import as_library, frame_of
 
@@ -127,9 +127,7 @@ class Outward:
             statement = self._stage.statement(name)
             types = dict(statement.output_type.properties)
             if changes:
-                found = self._stage.feed(name).columns()
-                kinds = ["insert" if insert else "remove" for insert in found.inserts]
-                columns = [found.times, found.numbers, kinds, *(found.column(each) for each in types)]
-                return export(list(zip(*columns, strict=True)), path, changed_columns(types), table or name)
+                found = rows_of_feed(self._stage.feed(name), types)
+                return export(found, path, changed_columns(types), table or name)
             rows = [[row.get(each) for each in types] for row in rows_of(self._stage.runtime, name, selector)]
             return export(rows, path, types, table or name)

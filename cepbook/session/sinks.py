@@ -228,6 +228,14 @@ class Stream(AsyncIterator[Delivery]):
         self._poke()
 
 
+def rows_of_feed(feed: Feed, properties: Mapping[str, Type]) -> list[tuple[Any, ...]]:
+    """The rows that a feed still holds, with the columns of `changed_columns`."""
+    found = feed.columns()
+    kinds = ["insert" if insert else "remove" for insert in found.inserts]
+    columns = [found.times, found.numbers, kinds, *(found.column(each) for each in properties)]
+    return list(zip(*columns, strict=True))
+
+
 def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: Mapping[str, Type], table: str) -> int:
     """Write rows of values of `types` as a file; how many rows."""
     writer = open_writer(path, types, table)
@@ -240,4 +248,4 @@ def export(rows: Sequence[Sequence[Any]], path: str | os.PathLike[str], types: M
     return len(rows)
 
 
-__all__ = ["FileSink", "SinkError", "Stream", "Tap", "changed_columns", "export"]
+__all__ = ["FileSink", "SinkError", "Stream", "Tap", "changed_columns", "export", "rows_of_feed"]

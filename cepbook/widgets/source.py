@@ -15,10 +15,12 @@ from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
 from cepbook.session.partitions import described, key_names, levels_of
 from cepbook.session.selectors import ById
+from cepbook.session.sinks import changed_columns, rows_of_feed
 from cepbook.session.stores import users_of
 from cepbook.widgets.choose import Choice
 from cepbook.widgets.encode import Column
 from cepbook.widgets.live import Controllable
+from cepbook.widgets.taken import Form, file_of
 from cepbook.widgets.why import shown as answer
 
 if TYPE_CHECKING:
@@ -131,6 +133,9 @@ class ViewSource(Protocol):
 
     def why(self, delivery: int, behind: int, insert: bool) -> str:
         """As HTML why a row was delivered: that of `delivery` behind which so many of its side follow there."""
+
+    def taken(self, form: Form, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        """The rows of the `stream` that are known, or those of the iterator, as a file; and how many rows it has."""
 
     def replay(self) -> Controllable | None:
         """The replay that is under way, which the view then follows to its end."""
@@ -349,6 +354,14 @@ class WorkbenchSource:
             return answer(self._workbench.why_row(self._statement, delivery, behind, insert=insert)).html
         except CepbookError as error:
             return f"<div>{escape(str(error))}</div>"
+
+    def taken(self, form: Form, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        types = dict(self._runtime.statement(self._statement).output_type.properties)
+        if stream:
+            changed = rows_of_feed(self.feed, types)
+            return len(changed), file_of(changed, changed_columns(types), form, self._statement)
+        rows = [[row.get(name) for name in types] for row in self.rows(partition)]
+        return len(rows), file_of(rows, types, form, self._statement)
 
     def replay(self) -> Controllable | None:
         return self._workbench.replaying

@@ -37,6 +37,7 @@ from cepbook.widgets.partitions import (
 )
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.source import NO_ROWS, SEEN, SIZES, Rows, ViewSource, WorkbenchSource
+from cepbook.widgets.taken import Order
 
 if TYPE_CHECKING:
     from cepbook.session import Workbench
@@ -60,7 +61,7 @@ class StatementView(LiveWidget):
     frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
     """
 
-    _esm = asset("table.js", "tree.js", "store.js", "view.js")
+    _esm = asset("table.js", "tree.js", "export.js", "store.js", "view.js")
     _css = asset("view.css")
     info = traitlets.Dict().tag(sync=True)
 
@@ -89,6 +90,7 @@ class StatementView(LiveWidget):
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
         self._why: tuple[int, int, bool] | None = None  # the row that a page asks about
         self._explained: tuple[object, int] = (None, 0)  # the last that was told of, in which frame
+        self._taken: Order | None = None  # rows that a page wants as a file
         self._watching = False
         self._next = 0
         self._cut = False  # whether the page lacks rows that it could keep
@@ -239,6 +241,8 @@ class StatementView(LiveWidget):
             case {"kind": "ack", "n": int(number)}:
                 self._next = max(self._next, self._sent.get(number, 0))
                 self._asked = {delivery: told for delivery, told in self._asked.items() if not 0 < told <= number}
+                if self._taken is not None and 0 < self._taken.told <= number:
+                    self._taken = None
                 if self._explained[0] == self._why and self._explained[1] <= number:
                     self._why = None
             case {"kind": "hello"}:
@@ -252,6 +256,9 @@ class StatementView(LiveWidget):
                 self._pump.touch()
             case {"kind": "why", "delivery": int(delivery), "behind": int(behind), "insert": bool(insert)}:
                 self._why = delivery, behind, insert
+                self._pump.touch()
+            case {"kind": "take"}:
+                self._taken = Order.of(content)
                 self._pump.touch()
             case {"kind": "show", "client": str(client), "pane": pane} if pane in _PANES:
                 self._shown[client] = _PANES[pane]
@@ -283,6 +290,9 @@ class StatementView(LiveWidget):
         if self._why is not None:
             frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
             self._explained = self._why, number
+        if self._taken is not None:
+            self._taken.told = number
+            frame["taken"] = self._taken.answer(self._source, buffers)
         if feed is not None:
             if not self._shown or "stream" in self._shown.values():
                 frame["stream"] = self._stream(feed, number, buffers)

@@ -25,6 +25,8 @@ CHROMIUM_FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+EXTENSION = Path(__file__).resolve().parents[2] / "cepbook" / "magics" / "labextension" / "static"
+EXTENSION_NAME = "cepbook-epl"
 LAB_FLAGS = [
     "--no-browser", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--expose-app-in-browser",
     "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -67,11 +69,15 @@ def lab_server(root: Path, home: Path, *, timeout: float = 90) -> Iterator[LabSe
         "JUPYTER_DATA_DIR": home / "data",
         "JUPYTER_RUNTIME_DIR": runtime,
         "IPYTHONDIR": home / "ipython",
+        "JUPYTER_PATH": home / "share",
     }
     command = [sys.executable, "-m", "jupyterlab", *LAB_FLAGS, f"--ServerApp.root_dir={root}"]
     if os.geteuid() == 0:
         command.append("--allow-root")
-    home.mkdir(parents=True, exist_ok=True)
+    extensions = home / "share" / "labextensions"
+    extensions.mkdir(parents=True, exist_ok=True)
+    if not (extensions / EXTENSION_NAME).exists():  # that of this tree, whatever is installed
+        (extensions / EXTENSION_NAME).symlink_to(EXTENSION, target_is_directory=True)
     log = home / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -114,3 +114,28 @@ def test_the_comm_answers_until_the_extension_goes(bare: Any) -> None:
     assert comm.sent[0]["id"] == 3 and comm.sent[0]["found"][0]["message"]
     bare.run_line_magic("unload_ext", "cepbook")
     assert targets == {}
+
+
+def test_cells_and_files_are_laid_out_anew(notebook: Notebook) -> None:
+    cell = (
+        "%%epl --quiet\nselect   symbol,price from Tick(price>3) where   symbol = 'x' and price < 100 group by symbol"
+    )
+    found = asked(notebook, cell, kind="format")["text"]
+    assert found.startswith("%%epl --quiet\nselect symbol, price\nfrom Tick(price > 3)\n")
+    assert asked(notebook, found, kind="format") == {"text": found}
+    assert asked(notebook, "select   1  as x from Tick", kind="format", alone=True) == {
+        "text": "select 1 as x from Tick\n"
+    }
+    problem = asked(notebook, "%%epl\n\nselect frm Tick frm", kind="format")["problem"]
+    assert "cell:3:" in problem and "^" in problem
+    for other in ("x = 1", "%%events\nTick = {}"):
+        assert "only EPL is formatted" in asked(notebook, other, kind="format")["problem"]
+
+
+def test_files_are_completed_with_the_names_of_the_kernel(notebook: Notebook) -> None:
+    notebook.run(SCHEMA)
+    text = "select '\U0001f600', pri from Tick"
+    found = asked(notebook, text, kind="complete", alone=True, at=len("select '..', pri"))
+    assert found["typed"] == 3 and ("price", "property") in found["items"]
+    nothing = asked(notebook, "select qqq", kind="complete", alone=True, at=10)
+    assert nothing == {"typed": 0, "items": []}

@@ -64,6 +64,12 @@ class FakeStatement:
         self.reads += 1
         return f"<p>{delivery} {behind} {insert}</p>"
 
+    def taken(self, form: str, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        self.reads += 1
+        if self.dropped:
+            raise UsageError("it is gone")
+        return len(self.contents), f"{form} {stream} {partition}".encode()
+
     past = False
 
     def on_glance(self, method: Callable[[], object]) -> None:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
 from cepbook.feeds import Feed
+from cepbook.session import Workbench
 from cepbook.widgets import StatementView
 from cepbook.widgets.encode import Column
-from cepbook.widgets.source import Rows
+from cepbook.widgets.source import Rows, WorkbenchSource
 from tests.waiting import until
 from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeStatement, FakeTime, decoded, opened
 
@@ -327,3 +331,38 @@ def test_a_view_that_is_no_longer_displayed_costs_no_frames() -> None:
     assert not view.flush(urgent=True)
     browser.hello()
     assert view.flush() and prices(browser) == [1.0, 2.0]
+
+
+def test_rows_are_taken_as_files() -> None:
+    cep = Workbench()
+    cep.run("create schema Tick(symbol string, price double); @name('out') select irstream * from Tick#length(2)")
+    for price in (1.0, 2.0, 3.0):
+        cep.send("Tick", symbol='A"\t', price=price)
+    shown = StatementView(WorkbenchSource(cep, "out"))
+    browser = FakeBrowser(shown)
+    browser.hello()
+    shown.flush(urgent=True)
+
+    def take(form: str, stream: bool) -> tuple[dict[str, Any], bytes]:
+        browser.ack()
+        browser.say(kind="take", client="c", id=form, form=form, stream=stream, partition=None)
+        shown.flush(urgent=True)
+        answer = browser.frames[-1]["taken"]
+        return answer, browser.buffers[-1][answer["buffer"]]
+
+    answer, made = take("csv", stream=True)
+    assert (answer["file"], answer["rows"]) == ("out.csv", 4)
+    assert made.decode().splitlines()[:2] == ["time,seq,kind,symbol,price", '0,0,insert,"A""\t",1.0']
+    answer, made = take("text", stream=False)
+    assert made.decode().splitlines() == ["symbol\tprice", '"A""\t"\t2.0', '"A""\t"\t3.0']
+    answer, made = take("parquet", stream=False)
+    assert pd.read_parquet(io.BytesIO(made))["price"].tolist() == [2.0, 3.0]
+    browser.ack()
+    browser.say(kind="show", client="c", pane="window", partition=None)
+    shown.flush(urgent=True)
+    assert "taken" not in browser.frames[-1], "a file is sent once"
+    browser.ack()
+    cep.drop("out")
+    browser.say(kind="take", client="c", id="4", form="csv", stream=False, partition=None)
+    shown.flush(urgent=True)
+    assert "out" in browser.frames[-1]["taken"]["problem"]

@@ -136,6 +136,7 @@ class Store {
     if (frame.partitions !== undefined) this.listed(frame.partitions, buffers);
     if (frame.waiting) this.awaited(frame.waiting, buffers);
     if (frame.why) this.explained = frame.why;
+    if (frame.taken) for (const panel of this.panels) void panel.exporter.take(frame.taken, buffers);
     for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
     this.asked.clear();
     this.changed();

@@ -99,7 +99,8 @@ class Panel {
     const close = make("button", { type: "button", class: "cv-close", title: "close", "aria-label": "close the explanation" }, "×");
     close.onclick = () => this.unexplain();
     this.why = make("div", { class: "cv-why", role: "region", "aria-label": "why this row was delivered", "aria-live": "polite" }, close, this.whyText);
-    root.append(this.footer, this.why, this.still);
+    this.exporter = new Exporter(this.store);
+    root.append(make("div", { class: "cv-below" }, this.footer, this.exporter.node), this.why, this.still);
     this.root = root;
     this.el.append(root);
   }
@@ -286,6 +287,7 @@ class Panel {
     if (hidden && !this.retried) setTimeout(() => this.schedule(), 100);
     this.retried = hidden;
     this.bringIntoSight();
+    this.exporter.draw();
     setText(this.footer, store.problem || note);
     this.why.hidden = !store.explained;
     const html = store.explained?.html ?? ""; // made and escaped by Python

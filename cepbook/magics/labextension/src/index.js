@@ -2,9 +2,13 @@
 // No cell API and no mime type is involved: the language of an editor is a CodeMirror facet, and ours takes precedence.
 import { Compartment, EditorState, Prec } from '@codemirror/state';
 import { ViewPlugin } from '@codemirror/view';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
+import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { providers } from './complete.js';
+import { addFormat } from './format.js';
 import { eplSupport } from './language.js';
 import { advice } from './lint.js';
 import { follow, renderer } from './saved.js';
@@ -105,4 +109,23 @@ const advised = {
   }
 };
 
-export default [cells, views, advised, sidebar];
+const completed = {
+  id: 'cepbook-epl:completion',
+  description: 'Skeletons of statements in cells and files, and names in .epl files.',
+  autoStart: true,
+  requires: [ICompletionProviderManager, INotebookTracker],
+  activate: (app, manager, notebooks) => {
+    for (const provider of providers(notebooks)) manager.registerProvider(provider);
+  }
+};
+
+const formats = {
+  id: 'cepbook-epl:format',
+  description: 'A command and buttons that lay EPL out anew.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ICommandPalette],
+  activate: addFormat
+};
+
+export default [cells, views, advised, completed, formats, sidebar];
