@@ -204,6 +204,13 @@ function fillCell(node, column, value) {
   else node.removeAttribute("title");
 }
 
+// A bar behind the number of a cell: its share of the most.
+function drawShare(cell, size, most) {
+  const share = `${((100 * (size ?? 0)) / most).toFixed(1)}%`;
+  if (cell.style.getPropertyValue("--cv-share") !== share) cell.style.setProperty("--cv-share", share);
+  cell.classList.toggle("cv-size", size !== null);
+}
+
 function setClass(row, name) {
   if (row.className !== name) row.className = name;
 }

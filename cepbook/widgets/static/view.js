@@ -522,7 +522,7 @@ class Panel {
         const value = there ? partitions.cells[c][r] : null;
         const none = !there || (c >= partitions.columns.length - partitions.sizes && value === null);
         fillCell(cells[c], none ? PLAIN : column, none ? "" : value);
-        this.share(cells[c], c === partitions.bar && there ? value : null, partitions.most);
+        drawShare(cells[c], c === partitions.bar && there ? value : null, partitions.most);
       });
     };
     this.tables.partitions.draw(columns, partitions.count, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
@@ -566,7 +566,7 @@ class Panel {
       fillCell(cells[2], PLAIN, branch ? numbers.format(node.leaves) : "");
       node.sizes.forEach((size, c) => {
         fillCell(cells[3 + c], size === null ? PLAIN : names[c], size ?? "");
-        this.share(cells[3 + c], c === bar ? size : null, most);
+        drawShare(cells[3 + c], c === bar ? size : null, most);
       });
     };
     this.tables.partitions.draw(columns, entries.length, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
@@ -576,11 +576,6 @@ class Panel {
     setClass(row, `cv-row cv-choice${i === this.cursors.partitions ? " cv-cursor" : ""}${chosen ? " cv-picked" : ""}`);
     setAttribute(row, "id", `${this.id}-p${i}`);
     setAttribute(row, "aria-selected", String(chosen));
-  }
-  share(cell, size, most) {
-    const share = `${((100 * (size ?? 0)) / most).toFixed(1)}%`;
-    if (cell.style.getPropertyValue("--cv-share") !== share) cell.style.setProperty("--cv-share", share);
-    cell.classList.toggle("cv-size", size !== null);
   }
   dispose() {
     this.observer.disconnect();
