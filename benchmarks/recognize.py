@@ -42,15 +42,16 @@ class Counter:
 
     def __init__(self) -> None:
         self.rows = 0
+        self.width = 3
 
     def describe(self, columns: Any, fresh: Any, /) -> None:
-        """Not needed."""
+        self.width = 2 + (1 if columns is None else len(columns))
 
     def one(self, record: Any, /) -> None:
         self.rows += 1
 
     def extend(self, flat: Any, /) -> None:
-        self.rows += 1
+        self.rows += len(flat) // self.width
 
 
 def started(epl: str) -> tuple[Runtime, Counter]:
