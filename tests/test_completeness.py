@@ -12,6 +12,7 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.clauses import OF_WORD
 from cepbook.lang.dialects import epl
 from cepbook.lang.functions import FUNCTIONS
 from cepbook.lang.methods import METHODS
@@ -121,3 +122,10 @@ def test_help_knows_the_row(row: Any) -> None:
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in METHODS.values()])
 def test_method_has_a_case(row: Any) -> None:
     assert re.search(rf"\.{row.short}\s*\(", corpus(), flags=re.IGNORECASE), f"no scenario uses {row.name}"
+
+
+def test_every_word_has_a_case() -> None:
+    """Scenarios have all keywords and calls, but for what is refused."""
+    text = corpus().lower()
+    missing = {word for word in OF_WORD if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)}
+    assert missing <= {"method", "sql", "metadatasql", "dataflow"}
