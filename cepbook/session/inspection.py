@@ -140,11 +140,12 @@ class Inspection:
             return timeline_of(self._stage.runtime, self._stage.lives.of(context), context, partitions)
 
     def metrics(self) -> pd.DataFrame:
-        """One line per statement: name, events, rows, state, cpu, errors.
+        """One line per statement: name, events, rows, state, cpu, latency, errors.
 
         ``events`` of the types that it reads, whatever its filters said; insert and remove ``rows`` delivered; how many
         events, groups and partial matches its ``state`` holds; seconds of ``cpu``, sampled every 10 ms while `sampler`
-        measures (a shown map or panel has it measure), null when nobody has; ``errors`` at run time.
+        measures (a shown map or panel has it measure), null when nobody has; the ``latency`` of an event, in
+        microseconds, from these samples and the events meanwhile; ``errors`` at run time.
         """
         with self._lock:
             stage = self._stage

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import pandas as pd
@@ -20,14 +21,20 @@ from cepbook.lang.types import DOUBLE, LONG, STRING
 from cepbook.session.tables import frame_of
 
 PERIOD = 0.01  # seconds between two samples
+RENEWED = 50  # samples after which it is looked up anew whose code is whose
 DEPTH = 60  # frames of a stack that are looked at
 
 
 class Sampler:
     """Counts for each statement how often its code was found running. `start` and `stop` nest."""
 
-    def __init__(self, statements: Callable[[], Mapping[str, Statement]]) -> None:
+    def __init__(
+        self, statements: Callable[[], Mapping[str, Statement]], counts: Callable[[], Mapping[str, int]]
+    ) -> None:
         self._statements = statements
+        self._counts = counts
+        self._since: Mapping[str, int] | None = None  # counts when somebody began to measure
+        self._passed: Counter[str] = Counter()
         self._users = 0
         self._end = threading.Event()
         self.samples: Counter[str] = Counter()
@@ -38,6 +45,7 @@ class Sampler:
         self._users += 1
         if self._users == 1:
             self.measured = True
+            self._since = dict(self._counts())
             self._end = threading.Event()
             threading.Thread(target=self._run, args=(self._end,), name="cepbook sampler", daemon=True).start()
 
@@ -47,11 +55,23 @@ class Sampler:
             self._users -= 1
             if not self._users:
                 self._end.set()
+                self._passed, self._since = self._events(), None
+
+    def _events(self) -> Counter[str]:
+        """Events by type that came while somebody measured."""
+        found = self._passed.copy()
+        if self._since is not None:
+            found.update({name: n - self._since.get(name, 0) for name, n in self._counts().items()})
+        return found
 
     def _run(self, end: threading.Event) -> None:
         own = threading.get_ident()
-        while not end.wait(PERIOD):
-            known = {id(each.program.namespace): name for name, each in list(self._statements().items())}
+        known: dict[int, str] = {}
+        for number in count():
+            if end.wait(PERIOD):
+                return
+            if number % RENEWED == 0 or len(known) != len(self._statements()):
+                known = {id(each.program.namespace): name for name, each in list(self._statements().items())}
             for thread, frame in sys._current_frames().items():
                 name = None if thread == own else _running(frame, known)
                 if name is not None:
@@ -60,6 +80,16 @@ class Sampler:
     def seconds(self, name: str) -> float | None:
         """How long the statement ran, about; None when nobody has measured."""
         return self.samples[name] * PERIOD if self.measured else None
+
+    def latency(self, runtime: Runtime, name: str) -> float | None:
+        """How long the statement took for an event while it was measured, about, in microseconds; None without any.
+
+        Its deliveries come within that time: an event has been through it when the next one comes.
+        """
+        if not self.measured:
+            return None
+        events = events_in(runtime, runtime.statement(name), self._events())
+        return self.samples[name] * PERIOD * 1e6 / events if events > 0 else None
 
 
 def _running(frame: Any, known: Mapping[int, str]) -> str | None:
@@ -93,7 +123,8 @@ def metrics_of(
     sampler: Sampler,
     errors: Mapping[str, int],
 ) -> pd.DataFrame:
-    """One line per statement: name, events (in), rows (out), state, cpu (seconds, null if not measured), errors."""
+    """One line per statement: name, events (in), rows (out), state, cpu (seconds, null if not measured), latency
+    (microseconds per event, likewise), errors."""
     lines = []
     for name, statement in runtime.statements.items():
         feed = feed_of(name)
@@ -104,7 +135,11 @@ def metrics_of(
                 "rows": feed.total_insert + feed.total_remove,
                 "state": held_by(runtime, name),
                 "cpu": sampler.seconds(name),
+                "latency": sampler.latency(runtime, name),
                 "errors": errors.get(name, 0),
             }
         )
-    return frame_of(lines, {"name": STRING, "events": LONG, "rows": LONG, "state": LONG, "cpu": DOUBLE, "errors": LONG})
+    return frame_of(
+        lines,
+        {"name": STRING, "events": LONG, "rows": LONG, "state": LONG, "cpu": DOUBLE, "latency": DOUBLE, "errors": LONG},
+    )

@@ -55,7 +55,7 @@ class Stage:
         self.failed: Counter[str] = Counter()
         self.arrivals = Arrivals()
         self.lives = Lives()
-        self.sampler = Sampler(lambda: self.runtime.statements)
+        self.sampler = Sampler(lambda: self.runtime.statements, self.event_counts)
         self._capacity = feed_capacity
         self._feeds: dict[str, tuple[Statement, Feed]] = {}
         self._listeners: dict[str, list[Listener]] = {}

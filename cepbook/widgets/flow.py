@@ -91,7 +91,7 @@ class FlowMap(LiveWidget):
         self._measure(True)
         graph = self._workbench.graph()
         figures = self._figures(graph)
-        sampler = self._workbench.sampler
+        sampler, runtime = self._workbench.sampler, self._workbench.runtime
         frame: dict[str, object] = {
             "kind": "frame",
             "n": number,
@@ -100,6 +100,7 @@ class FlowMap(LiveWidget):
                     "words": _words(node, figures[node.id]),
                     "count": self._rows(node) if node.kind == "statement" else figures[node.id][0],
                     "cpu": sampler.seconds(node.opens) if node.opens else None,
+                    "latency": sampler.latency(runtime, node.opens) if node.opens else None,
                     "failed": figures[node.id][2] > 0,
                 }
                 for node in graph.nodes

@@ -51,7 +51,19 @@ def test_metrics_as_a_frame() -> None:
     assert frame.loc["Latest", "state"] == 2 and frame["cpu"].isna().all()
     cep.sampler.start()
     cep.sampler.stop()
-    assert (cep.metrics()["cpu"] == 0).all()
+    assert (cep.metrics()["cpu"] == 0).all() and cep.metrics()["latency"].isna().all()  # no event came meanwhile
+
+
+def test_the_latency_is_that_of_the_events_that_came_while_somebody_measured() -> None:
+    cep = bench()
+    for came in (4, 6):
+        cep.sampler.start()
+        for _ in range(came):
+            cep.send("Tick", symbol="A", price=1.0)
+        cep.sampler.stop()
+        cep.send("Tick", symbol="A", price=1.0)
+    cep.sampler.samples["high"] = 2  # of 10 ms
+    assert cep.metrics().set_index("name").loc["high", "latency"] == 2_000.0
 
 
 def test_frames_carry_figures_and_the_picture_once() -> None:
