@@ -17,7 +17,7 @@ from tests.engine.recognize.test_reference import KINDS, SCHEMA, deployed, examp
 pytestmark = pytest.mark.histories
 
 SPAN = 2_000
-COUNT = 60
+COUNT = 40
 Told = list[tuple[int, list[Row]]]
 
 
@@ -39,6 +39,7 @@ class Search:
 
     clause: Clause
     terminated: bool
+    width: int | None = None  # of a length window
     told: Told = field(default_factory=list)
     partitions: dict[object, Partition] = field(default_factory=dict)
 
@@ -61,6 +62,9 @@ class Search:
 
     def row(self, row: Row, now: int) -> None:
         clause, key = self.clause, row["g"] if self.clause.partitioned else None
+        found: list[Row] = []
+        if self.width is not None:
+            self.leave(row["i"] - self.width, now, found)
         partition = self.partitions.setdefault(key, Partition())
         partition.rows.append(row)
         partition.times.append(now)
@@ -75,12 +79,25 @@ class Search:
                 partition.held[begin] = partition.held.get(begin, []) * clause.all_matches + made
                 partition.ends[begin] = end
         partition.begins = [*partition.open]
-        found: list[Row] = []
+        self.release(partition, now, found)
+        self.post(now, found)
+
+    def release(self, partition: Partition, now: int, found: list[Row]) -> None:
+        """What is due, or cannot get longer."""
         for begin in sorted(partition.held):
-            over = partition.times[begin] + SPAN <= now or (self.terminated and begin not in partition.open)
+            over = partition.times[begin] + SPAN <= now or (self.terminated and begin not in partition.begins)
             if over and begin in partition.held:
                 self.tell(partition, begin, found)
-        self.post(now, found)
+
+    def leave(self, number: int, now: int, found: list[Row]) -> None:
+        """The row of this number leaves the window, and takes the matches with it that it is in."""
+        for partition in self.partitions.values():
+            for at, row in enumerate(partition.rows):
+                if row["i"] == number:
+                    partition.begins = [begin for begin in partition.begins if begin > at]
+                    for begin in [begin for begin in partition.held if begin <= at <= partition.ends[begin]]:
+                        del partition.held[begin]
+                    self.release(partition, now, found)
 
     def tell(self, partition: Partition, begin: int, found: list[Row]) -> None:
         """What is held of a beginning, unless one before it may still take the rows."""
@@ -102,13 +119,14 @@ def partition_row(partition: Partition, begin: int) -> int:
     return number
 
 
+@pytest.mark.parametrize("width", [None, 4], ids=["all rows", "length window"])
 @pytest.mark.parametrize("terminated", [False, True], ids=["interval", "or terminated"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_held_until_it_is_due(kind: str, terminated: bool) -> None:
-    draw, told = Random(f"{kind} {terminated}"), 0
+def test_held_until_it_is_due(kind: str, terminated: bool, width: int | None) -> None:
+    draw, told = Random(f"{kind} {terminated} {width}"), 0
     for clause, rows in examples(kind, 30 + terminated, COUNT):
-        search = Search(clause, terminated)
-        text = clause.epl()
+        search = Search(clause, terminated, width)
+        text = clause.epl("" if width is None else f"#length({width})")
         cut = text.index(" define ") if " define " in text else len(text) - 1
         text = f"{text[:cut]} interval 2 seconds{' or terminated' * terminated}{text[cut:]}"
         runtime, made = deployed(f"{SCHEMA} @name('s') {text}")
@@ -127,4 +145,4 @@ def test_held_until_it_is_due(kind: str, terminated: bool) -> None:
         found: Told = [(time, list(insert)) for time, insert, _ in made if insert]
         assert found == search.told, (text, rows)
         told += sum(len(each) for _, each in search.told)
-    assert told > COUNT / 2
+    assert told > COUNT / 3
