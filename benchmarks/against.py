@@ -9,6 +9,9 @@ the collector of cycles count, too, and the median.
 
 Events go into a feed, with ``--nothing`` into a sink that forgets them. With ``--replay`` a turn is the replay of all
 events from a DataFrame into the feed of a new `Workbench`.
+
+``--only workloads,windows,contexts,patterns`` compares the rows of these benchmarks (`workloads.py` and so on, each
+checkout's own): windows of 100 events, 10 and 1,000 live partitions, 100 and 10,000 partial matches.
 """
 
 from __future__ import annotations
@@ -17,10 +20,14 @@ import argparse
 import gc
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -85,36 +92,130 @@ class Nothing:
     def extend(self, records: Any) -> None: ...
 
 
-def worker(name: str, events: int, nothing: bool) -> None:
-    """In a process of its own: one turn for each line of input, its CPU-seconds as output."""
-    from workloads import ticks
+Turn = Callable[[], float]  # takes `TURN` events; returns the CPU-seconds that they took
+
+
+def of_module(name: str, events: int, nothing: bool) -> Turn:
+    """Ticks for a module, through `Runtime.send`."""
+    from workloads import EPL, ticks
 
     from cepbook.engine.runtime import Runtime
     from cepbook.feeds import Feed
 
-    runtime, drawn, at = Runtime(), ticks(events, 1000 if name == "d" else 100), 0
-    module = MODULES[name]
+    module = MODULES.get(name) or EPL[name.removeprefix("workloads.")]
+    runtime, drawn = Runtime(), iter(ticks(events, 1000 if name in ("d", "workloads.d") else 100))
     named = module if "@name" in module else f"@name('out') {module}"
     statements = runtime.deploy(f"{SCHEMA}; {named}").statements
     statements[-1].add_sink(Nothing() if nothing else Feed(100_000))  # type: ignore[arg-type]
     send = runtime.send
-    for _ in sys.stdin:
-        turn, at = drawn[at : at + TURN], at + TURN
+
+    def turn() -> float:
+        given = list(islice(drawn, TURN))
         start = time.process_time()
-        for event in turn:
+        for event in given:
             send("Tick", event, event["ts"])
-        print(time.process_time() - start, flush=True)
+        return time.process_time() - start
+
+    return turn
+
+
+def of_window(name: str) -> Turn:
+    """A row of `windows.py`."""
+    from windows import CASES, Running
+
+    running = Running(next(case for each, case in CASES.items() if each.replace(",", "") == name), 100)
+    return partial(running.feed, TURN)
+
+
+def of_context(name: str) -> Turn:
+    """A row of `contexts.py`: so many live partitions."""
+    from contexts import KINDS, events, opened
+
+    found, _, size = name.partition(" / ")
+    count = int(size)
+    kind = next(each for each in KINDS if each.name.replace(",", "") == found)
+    runtime = opened(kind, count)
+    senders, draw = [runtime.sender(each) for each in kind.measured], random.Random(7)
+
+    def turn() -> float:
+        keys = draw.choices(range(count), k=TURN // len(senders))
+        given = list(zip(*(events(each, keys) for each in kind.measured), strict=True))
+        start = time.process_time()
+        for several in given:
+            for send, event in zip(senders, several, strict=True):
+                send(event)
+        return time.process_time() - start
+
+    return turn
+
+
+def of_pattern(name: str) -> Turn:
+    """A row of `patterns.py`: so many partial matches, of which each B closes one, before an A opens one."""
+    from patterns import CASES, senders
+
+    found, _, size = name.partition(" / ")
+    count = int(size)
+    pattern = next(pattern for each, pattern in CASES if each.replace(",", "") == found)
+    a, b, _ = senders(pattern)
+    for i in range(count):
+        a({"id": i, "x": i})
+    draw = random.Random(count)
+
+    def drawn() -> Iterator[tuple[int, int]]:
+        i = 0
+        while True:
+            number = i if ">=" in pattern else draw.randrange(count)
+            yield (number, count + i) if ">=" in pattern else (number, number)
+            i += 1
+
+    numbers = drawn()
+
+    def turn() -> float:
+        pairs = [({"id": i, "x": i}, {"id": j, "x": j}) for i, j in islice(numbers, TURN // 2)]
+        start = time.process_time()
+        for closes, opens in pairs:
+            b(closes)
+            a(opens)
+        return time.process_time() - start
+
+    return turn
+
+
+def rows_of(benchmark: str) -> list[str]:
+    """The names of all rows of a benchmark, or the one row that `benchmark` is."""
+    import contexts
+    import patterns
+    import windows
+    import workloads
+
+    names = {
+        "workloads": list(workloads.EPL),
+        "windows": [name for name, case in windows.CASES.items() if case.by_hand is None],
+        "contexts": [f"{kind.name} / {count}" for kind in contexts.KINDS for count in (10, 1000)],
+        "patterns": [f"{name} / {count}" for name, _ in patterns.CASES for count in (100, 10_000)],
+    }
+    return [f"{benchmark}.{name.replace(',', '')}" for name in names[benchmark]] if benchmark in names else [benchmark]
+
+
+def worker(name: str, events: int, nothing: bool) -> None:
+    """In a process of its own: one turn for each line of input, its CPU-seconds as output."""
+    where, _, row = name.partition(".")
+    kinds = {"windows": of_window, "contexts": of_context, "patterns": of_pattern}
+    turn = kinds[where](row) if where in kinds else of_module(name, events, nothing)
+    gc.collect()
+    for _ in sys.stdin:
+        print(turn(), flush=True)
 
 
 def replayer(name: str, events: int) -> None:
     """As `worker`; a turn replays all events."""
     import pandas as pd
-    from workloads import ticks
+    from workloads import EPL, ticks
 
     from cepbook import Workbench
 
-    frame = pd.DataFrame(ticks(events, 1000 if name == "d" else 100))
-    module = MODULES[name]
+    frame = pd.DataFrame(ticks(events, 1000 if name in ("d", "workloads.d") else 100))
+    module = MODULES.get(name) or EPL[name.removeprefix("workloads.")]
     named = module if "@name" in module else f"@name('out') {module}"
     for _ in sys.stdin:
         bench = Workbench()
@@ -162,6 +263,8 @@ def main() -> None:
     parser.add_argument("--replay", action="store_true", help="replays of a DataFrame, not single events")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.worker is not None:
+        sys.path.pop(0)  # the benchmarks beside this file: those of the checkout count
     if chosen.worker is not None and chosen.replay:
         replayer(chosen.worker, chosen.events)
         return
@@ -172,7 +275,7 @@ def main() -> None:
         parser.error("which other checkout?")
     how = ["--nothing"] * chosen.nothing + ["--replay"] * chosen.replay
     print("CPU ns per event, means (medians)\n| module | other | this | this / other |\n|---|--:|--:|--:|")
-    for name in chosen.only.split(","):
+    for name in (row for each in chosen.only.split(",") for row in rows_of(each)):
         other, this = turns(name, [chosen.other.resolve(), HERE], chosen.events, how)
         mean = statistics.fmean(other), statistics.fmean(this)
         middle = statistics.median(other), statistics.median(this)

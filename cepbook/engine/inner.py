@@ -269,7 +269,7 @@ def indexable(condition: x.Expr | None) -> x.Expr | None:
     return None if not kept else kept[0] if len(kept) == 1 else x.Logic(BOOLEAN, "and", tuple(kept))
 
 
-def ignoring_state(take: Callable[[Any], object]) -> Take:
+def ignoring_state(take: Callable[..., object]) -> Take:
     """A function that knows the one state there is, as one that is told it; `unwrapped` gives it back."""
 
     def taking(event: Any, _: Any) -> object:

@@ -407,7 +407,9 @@ class Statement(Storing):
                 on_event, on_match = ignoring_state(on_event), ignoring_state(on_match)
             return Reading(on_event, on_match, condition, drops, read, late)
         else:
-            take = self._matchings[0].taker(self._types(type_name))
+            take = self._matchings[0].taker(self._types(type_name), self.state)
+            if take is not None and self.context is None:
+                take = ignoring_state(take)
         return None if take is None else Reading(take, take, condition, drops, read, late)
 
     def subscribers(self, type_name: str) -> list[Subscriber]:

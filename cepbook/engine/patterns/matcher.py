@@ -34,9 +34,8 @@ class Group:
     pick: Callable[[Mapping[str, list[Any]]], list[Any]] | None
 
     def numbers(self, bits: int) -> tuple[int, ...]:
-        found = self.chosen.get(bits)
-        if found is None:
-            found = self.chosen[bits] = tuple(a.number for i, a in enumerate(self.atoms) if bits >> i & 1)
+        """The numbers of the atoms for a value that is not `chosen` yet."""
+        found = self.chosen[bits] = tuple(a.number for i, a in enumerate(self.atoms) if bits >> i & 1)
         return found
 
 
@@ -136,14 +135,13 @@ class Matcher(State):
         """The matches that `event` completes, in order. `route` is that of its type (`PatternProgram.route`)."""
         return self.fire(self.look(route, event, now), event)
 
-    def look(self, route: Sequence[Group], event: Any, now: int) -> list[Waiter]:
-        """The waiting atoms that `event` is for. Nothing changes."""
+    def look(self, route: Sequence[Group], event: Any, now: int, bits: int | None = None) -> list[Waiter]:
+        """The waiting atoms that `event` is for. Nothing changes. `bits`: what the one group of `route` selected."""
         self.now = now
-        hits: list[Waiter] = []
-        for group in route:
-            found = self._satisfied(group, event)
-            if found:
-                hits = hits + found if hits else found
+        if len(route) == 1:
+            hits = self._satisfied(route[0], event, bits)
+        else:
+            hits = [waiter for group in route for waiter in self._satisfied(group, event, bits)]
         if len(hits) > 1 and self.program.consumes:
             highest = max(waiter.home.spec.consume for waiter in hits)
             hits = [waiter for waiter in hits if waiter.home.spec.consume == highest]
@@ -204,16 +202,21 @@ class Matcher(State):
         return {**shown, "until": None if ends >= NEVER else ends, "events": events}
 
     # -------------------------------------------------------------- events
-    def _satisfied(self, group: Group, event: Any) -> list[Waiter]:
+    def _satisfied(self, group: Group, event: Any, bits: int | None) -> list[Waiter]:
         """The waiters of a type that the event satisfies, in order of start; atoms with a range in order of bounds."""
-        try:
-            bits = group.select(event, self.partition, self.now)
-        except Exception:  # noqa: BLE001 - reported below, if it is an atom that waits
-            bits = self._select_each(group, event)
+        if bits is None:
+            try:
+                bits = group.select(event, self.partition, self.now)
+            except Exception:  # noqa: BLE001 - reported below, if it is an atom that waits
+                bits = self._select_each(group, event)
         if not bits:
             return []
+        numbers = group.chosen.get(bits) or group.numbers(bits)
+        if len(numbers) == 1:
+            atoms = self.atoms[numbers[0]]
+            return atoms.find(event) if atoms.index else []
         found: list[list[Waiter]] = []
-        for number in group.numbers(bits):
+        for number in numbers:
             atoms = self.atoms[number]
             if atoms.index:
                 waiters = atoms.find(event)
@@ -276,13 +279,13 @@ class Matcher(State):
         self.serial += 1
         timer.serial, timer.due = self.serial, due
         if due < NEVER:
-            self.timers.arm(self.serial, due)
+            self.timers.add(self.serial, due)
             self.pending[self.serial] = timer
 
     def disarm(self, timer: Timer) -> None:
         """Do not call it."""
         if self.pending.pop(timer.serial, None) is not None:
-            self.timers.arm(timer.serial, NEVER)
+            self.timers.drop(timer.serial)
         timer.serial = 0
 
     # -------------------------------------------------------------- matches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -94,21 +94,26 @@ class FollowedBy(Started):
 # ---------------------------------------------------------------- and, or, not
 @dataclass(frozen=True, slots=True)
 class AndSpec:
-    """`tags` are the places in matches that each operand fills; `negated` tells which operands are a ``not``."""
+    """`tags` are the places in matches that each operand fills; `negated` tells which operands are a ``not``.
+
+    The nots start first: an event for both sides cancels (recorded: not_order_same_event); `order` is that of starting.
+    """
 
     operands: tuple[Spec, ...]
     tags: tuple[tuple[int, ...], ...]
     negated: tuple[bool, ...]
+    order: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        order = sorted(range(len(self.negated)), key=lambda place: not self.negated[place])
+        object.__setattr__(self, "order", tuple(order))
 
     def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
         return And(self, matcher, parent, place)
 
 
 class And(Started):
-    """True when all operands have been; a ``not`` is true from the beginning.
-
-    The nots start first: an event for both sides cancels (recorded: not_order_same_event).
-    """
+    """True when all operands have been; a ``not`` is true from the beginning."""
 
     __slots__ = ("children", "matches", "spec")
 
@@ -121,19 +126,19 @@ class And(Started):
     def start(self, match: Match) -> None:
         self.begin = match
         self.alive = True
-        negated = self.spec.negated
-        for place in sorted(range(len(negated)), key=lambda i: not negated[i]):
-            self.children[place] = self.spec.operands[place].new(self.matcher, self, place)
-        for child in sorted(filter(None, self.children), key=lambda each: not negated[each.place]):
+        children = [operand.new(self.matcher, self, place) for place, operand in enumerate(self.spec.operands)]
+        self.children = [*children]
+        for place in self.spec.order:
             if self.alive:
-                child.start(match)
+                children[place].start(match)
 
     def stop(self) -> None:
         if not self.alive:
             return
         self.alive = False
         for matches in self.matches:
-            self.matcher.size -= max(len(matches) - 1, 0)
+            if len(matches) > 1:
+                self.matcher.size -= len(matches) - 1
         self.matches = [[] for _ in self.matches]
         children, self.children = self.children, [None] * len(self.children)
         for child in children:
@@ -144,20 +149,21 @@ class And(Started):
         place, negated = child.place, self.spec.negated
         if ended:
             self.children[place] = None
-        others = [self.matches[i] if i != place else [match] for i in range(len(negated))]
-        complete = all(others)
+        for i, found in enumerate(self.matches):
+            if not found and i != place:  # another side needs it
+                self._keep(place, match)
+                return
         live = [i for i, each in enumerate(self.children) if each is not None and not negated[i]]
-        if not complete or any(i != place for i in live):  # another side needs it, or may again
+        if any(i != place for i in live):  # another side may need it again
             self._keep(place, match)
-        if not complete:
-            return
+        others = [matches if i != place else [match] for i, matches in enumerate(self.matches)]
         done = not live
-        combined = [self._combined(match, place, found) for found in product(*others)]
+        combined = [self._combined(match, place, each) for each in product(*others)]
         if done:
             self.stop()
-        for found in combined:
+        for each in combined:
             if self.alive or done:
-                self.parent.on_true(self, found, done)
+                self.parent.on_true(self, each, done)
 
     def _keep(self, place: int, match: Match) -> None:
         kept = self.matches[place]

@@ -97,25 +97,29 @@ class Matching:
         self.matcher(state).stop()
 
     # -------------------------------------------------------------- events
-    def taker(self, types: Sequence[str]) -> Take | None:
-        """What takes an event that is of all `types`, its own first; None if no atom is for it."""
+    def taker(self, types: Sequence[str], known: Any = None) -> Take | None:
+        """What takes an event that is of all `types`, its own first; None if no atom is for it.
+
+        A state that is `known` need not be told.
+        """
         route = self.program.route(types)
         if not route:
             return None
         clock, at = self._clock, self.at
         select = route[0].select if len(route) == 1 else None
 
-        def take(event: Any, state: Any) -> bool:
+        def take(event: Any, state: Any = known) -> bool:
             matcher: Matcher = state[-1] if at is None else state[1].states[at][-1]
+            bits = None
             if select is not None and matcher.looked is None and not matcher.found:
                 try:
-                    of_use = select(event, matcher.partition, clock.now)
+                    bits = select(event, matcher.partition, clock.now)
+                    if not bits:
+                        return False  # most events are for no atom
                 except Exception:  # noqa: BLE001 - `look` tells of it, if an atom waits
-                    of_use = 1
-                if not of_use:
-                    return False  # most events are for no atom
+                    pass
             looked, matcher.looked = matcher.looked, None
-            hits = matcher.look(route, event, clock.now) if looked is None else looked
+            hits = matcher.look(route, event, clock.now, bits) if looked is None else looked
             if not hits and not matcher.found:
                 return False
             matches = matcher.fire(hits, event)
