@@ -138,7 +138,7 @@ CASES = {
     "lastevent": Case("#lastevent"),
     "groupwin": Case("#groupwin(g)#length(10)"),
     "groupwin, time": Case("#groupwin(g)#time({n} msec)"),
-    "groupwin, merge": Case("#groupwin(g)#length(10)#merge(g)#length({n})"),
+    "groupwin, merge": Case("#groupwin(g)#length(10)#merge(g)"),
     "keepall": Case("#keepall", behaves="grows"),
     "firstlength": Case("#firstlength({n} * 2)", behaves="grows"),
     "firsttime": Case("#firsttime(1 hour)", behaves="grows"),

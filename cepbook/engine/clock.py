@@ -68,6 +68,15 @@ class Clock(Queue[Order]):
 
         What is armed meanwhile waits for the next advance, whatever its time.
         """
+        if len(self._heap) == 1 and self.due <= t:  # the commonest: nobody else has any timer
+            order = self._heap.pop()[1]
+            self._when.clear()
+            self.due = NEVER
+            timers = self._owners[order]
+            entries = Queue.take(timers, t)
+            if timers.due < NEVER:
+                self.arm(order, timers.due)
+            return [(timers, entries)]
         found: list[tuple[Timers, list[Entry]]] = []
         while self.due <= t:
             order = self.pop()

@@ -49,6 +49,7 @@ class Outlet:
         self.layout = layout
         self.failed = failed
         self.ports: Ports | None = None
+        self.push: Push | None = None  # where rows go; None while nobody listens
         self._host = host
         self._inserts = steps.apply.insert
         self._shown, self._fed = steps.shown, steps.fed
@@ -94,11 +95,6 @@ class Outlet:
         """Whether a sink wants to know what the deliveries of a slice are due to."""
         return any(isinstance(sink, TracingSink) for sink in self._sinks)
 
-    @property
-    def push(self) -> Push | None:
-        """Where rows go; None while nobody listens."""
-        return None if self.ports is None else self.ports.push
-
     def rewire(self) -> None:
         """Somebody came or went."""
         self._column_sinks = [sink.extend_columns for sink in self._sinks if isinstance(sink, ColumnSink)]
@@ -122,6 +118,7 @@ class Outlet:
 
     def _connect(self, ports: Ports | None) -> None:
         self.ports = ports
+        self.push = None if ports is None else ports.push
         self._wire(ports)
 
     @contextmanager

@@ -58,7 +58,8 @@ class Queue(State, Generic[P]):
             if due < NEVER:
                 self._heap.append((due, path))
                 self._when[path] = due
-                self.due = min(self.due, due)
+                if due < self.due:
+                    self.due = due
             return
         before = self._when.get(path, NEVER)
         if before == due:

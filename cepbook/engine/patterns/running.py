@@ -114,10 +114,10 @@ class Matching:
             if select is not None and matcher.looked is None and not matcher.found:
                 try:
                     bits = select(event, matcher.partition, clock.now)
-                    if not bits:
-                        return False  # most events are for no atom
                 except Exception:  # noqa: BLE001 - `look` tells of it, if an atom waits
-                    pass
+                    bits = None
+                if bits == 0:
+                    return False  # most events are for no atom
             looked, matcher.looked = matcher.looked, None
             hits = matcher.look(route, event, clock.now, bits) if looked is None else looked
             if not hits and not matcher.found:

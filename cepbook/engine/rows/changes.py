@@ -152,6 +152,11 @@ class ChangeCode:
         return self.leaves is None or self.leaves[0].startswith("if ")
 
     @property
+    def no_remove_row(self) -> bool:
+        """Whether an arrival makes no remove row: rows stand for events, and nothing leaves."""
+        return self.alone and self.leaves is None and not self.code.steps.fully
+
+    @property
     def one_group(self) -> bool:
         """Whether an arrival moves no other group than its own."""
         steps = self.code.steps
@@ -166,13 +171,13 @@ class ChangeCode:
         visited_again = self.code.risky or bool(self.code.local or steps.levels)
         if leaves is not None and leaves is not LEFT and visited_again:
             self._materialize(*leaves)
-        one_row = self.one_insert_row and not steps.wants_remove
+        one_row = self.one_insert_row and (self.no_remove_row or not steps.wants_remove)
         self.direct = emit if one_row and steps.wants_insert and not self.code.risky else None
         if self.direct is None:
             if steps.wants_insert:
                 source.line("ins = None" if self.one_insert_row else "ins = []")
             if steps.wants_remove:
-                source.line("rem = None" if self.one_remove_row else "rem = []")
+                source.line("rem = None" if self.one_remove_row or self.no_remove_row else "rem = []")
         self.change()
         if self.direct is None:
             emit("ins", "rem")

@@ -82,8 +82,18 @@ class Time(Queue):
         return (item,), ()
 
     def advance(self, now: int) -> Change | None:
-        left = self.pop_until(self.period.before(now), self.at)
-        self.due = self.look(self.items[0][self.at]) if self.items else NEVER
+        items, at, period = self.items, self.at, self.period
+        limit = period.before(now)
+        if self.gone:
+            left = self.pop_until(limit, at)
+        else:
+            left = []
+            while items and items[0][at] <= limit:
+                left.append(items.popleft())
+        if not items:
+            self.due = NEVER
+        else:
+            self.due = period.after(items[0][at]) + (period.length if self.lazy else 0)
         return ((), left) if left else None
 
 
