@@ -198,6 +198,11 @@ class Table(Store):
     def move(self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int) -> None:
         """Rows are taken out, changed, inserted; a changed row keeps its cells. Errors: as `inserted`, before all."""
         items = state[1].items
+        if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
+            row, key = new[0][0], self.key(new[0][0])
+            if key == self.key(old[0][-1]):
+                self._exchange(state, key, old[0], row)
+                return
         changed = {origin[0]: row for row, origin in new if origin is not None}
         gone = dict.fromkeys(self.key(item[-1]) for item in old)
         after: set[Any] = set()
@@ -207,7 +212,7 @@ class Table(Store):
                 raise ValueError(self._taken(row))
             after.add(key)
         if self.followed:
-            for key in (*gone, *(self.key(row) for row, _ in new)):
+            for key in gone:
                 self.touch(key)
         stays = {self.key(row) for row in changed.values()}  # in its place
         for item in old:
@@ -220,10 +225,16 @@ class Table(Store):
                 self._insert(state, row)
                 continue
             made = changed[origin[0]]
-            origin[1][-1] = made
-            item = items[self.key(made)] = (origin[0], origin[1], made)
-            if state[2] is not None:
-                state[2].replace(origin, item)
+            self._exchange(state, self.key(made), origin, made)
+
+    def _exchange(self, state: Any, key: Any, origin: Item, row: Row) -> None:
+        """Another row takes the place of `origin`, and has its cells."""
+        if self.followed:
+            self.touch(key)
+        origin[1][-1] = row
+        item = state[1].items[key] = (origin[0], origin[1], row)
+        if state[2] is not None:
+            state[2].replace(origin, item)
 
     # -------------------------------------------------------------- indexes
     def keeps(self, want: Want) -> bool:
