@@ -32,6 +32,12 @@ BUILT_IN = frozenset(
 # How hints name what a method is called on
 RECEIVERS = {"string": "text", "array": "events", "map": "map", "sorted": "sorted(key)"}
 
+# Functions of match_recognize in the SQL standard that EPL has not, and what to do instead
+ELSEWHERE = {
+    "classifier": "measures have a column for each variable: it is null where the variable took no row",
+    "match_number": "count the matches: select count(*) … in a statement that reads them",
+}
+
 SYNONYMS = {
     "average": "avg",
     "mean": "avg",
@@ -72,6 +78,7 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
     if step.name in scope.module.dropped:
         return error_at(step.span)
     hint = _hint(SYNONYMS.get(lower, lower), scope.module.catalog.functions)
+    hint = ELSEWHERE.get(lower, hint)
     if step.name in scope.module.catalog.variables:
         hint = f"it is a variable: write {step.name}"
     scope.problems.fail("unknown-function", f"no function `{step.name}`", step.span, hint)

@@ -173,6 +173,34 @@ def not_yet(stop: Stop) -> str | None:
     return None
 
 
+# What the SQL standard's clause has and this one has not, by the words at which the parser stops
+RECOGNIZE = {
+    ("one", "row"): "there is always one row for a match: leave it out",
+    ("all", "rows"): "there is always one row for a match: leave it out; take the rows of a variable with window(A.x)",
+    ("order", "by"): "rows count in the order in which they come: leave it out",
+    ("to", "first"): "the search goes on past last row, to next row or to current row",
+    ("to", "last"): "the search goes on past last row, to next row or to current row",
+    ("within", ""): "put a data window before it: Tick#time(1 hour) match_recognize (…)",
+    ("subset", ""): "write the measure for each of its variables",
+    ("^", ""): "a pattern has no anchors",
+}
+
+
+def recognize_of_sql(stop: Stop) -> str | None:
+    words = [token.text.lower() for token in stop.tokens[: stop.at]]
+    if "match_recognize" not in words:
+        return None
+    if "permute" in words and "pattern" in words and stop.text() in (",", ")"):
+        return "write match_recognize_permute(A, B)"
+    for (first, second), hint in RECOGNIZE.items():
+        at_first = stop.text() == first and second in ("", stop.text(1))
+        if at_first and first == "order" and "measures" in words:
+            return None  # behind the clause, of which a bracket is open
+        if at_first or (stop.text(-1), stop.text()) == (first, second):
+            return hint
+    return None
+
+
 def trailing_comma(stop: Stop) -> str | None:
     if stop.kind(-1) != ",":
         return None
@@ -440,6 +468,7 @@ def time_unit_as_name(stop: Stop) -> str | None:
 REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     comment,
     not_yet,
+    recognize_of_sql,
     foreign_operator,
     second_selector,
     trailing_comma,
