@@ -138,6 +138,7 @@ SOURCES: dict[str, tuple[str, str, bool, bool]] = {
     "named window": ("(select * from W)", "from P", False, True),
     "tags": ("e", f"from pattern [every [{COUNT}] e=E]", False, False),
     "until": ("e", "from pattern [every (e=E until P)]", False, True),
+    "match": ("A", "match_recognize", False, False),
 }
 
 
@@ -146,8 +147,11 @@ def test_methods_are_those_of_python(source: str) -> None:
     collection, clause, newest_first, asked = SOURCES[source]
     draw, runtime, rows = Random(source), Runtime(), list[Any]()
     columns = ", ".join(f"{collection}.{method} as c{number}" for number, method in enumerate(METHODS))
+    select = f"select {columns} {clause}"
+    if source == "match":
+        select = f"select * from E match_recognize (measures {columns} pattern (A{{{COUNT}}}))"
     runtime.deploy(f"{SCHEMA} create window W#length({COUNT}) as E; insert into W select * from E;"
-                   f"@name('s') select {columns} {clause}")  # fmt: skip
+                   f"@name('s') {select}")  # fmt: skip
     runtime.statement("s").add_listener(lambda delta: rows.extend(delta.insert or ()))
     for _ in range(ROUNDS):
         numbers = [*range(COUNT)]
