@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,6 +27,7 @@ from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
+from cepbook.spark.travelling import check_arrival, functions_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +126,7 @@ def planned(
         else:
             stream = _stream(tagged, program, placement, until, tasks, slices)
         jobs.append(Job(program, stream, placement))
+    check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
 
 
@@ -251,27 +251,10 @@ def _program(
     selects = [p for p in chosen if isinstance(p, Query)]
     outputs = tuple((p.name, p.output_type) for p in selects if p.name in targets)
     texts = [d.source for d in runtime.deployments.values() if any(p in chosen for p in d.plan.statements)]
-    functions = _functions(runtime, "\n".join(texts))
+    functions = functions_in(runtime, "\n".join(texts))
     nested: dict[str, EventType] = dict(known)
     variables = runtime.given_variables()
     return Program(steps, types, inputs, outputs, nested, runtime.config, start, functions, variables)
-
-
-def _functions(runtime: Runtime, text: str) -> dict[str, tuple[Callable[..., Any], Any]]:
-    """The registered functions that `text` may call. Errors: UsageError for one that cannot travel to the tasks."""
-    found: dict[str, tuple[Callable[..., Any], Any]] = {}
-    for name, function in runtime.functions.items():
-        if re.search(rf"\b{re.escape(name)}\b", text) is None:
-            continue
-        try:
-            cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-        except Exception as wrong:  # whatever the objects that it holds raise
-            raise UsageError(
-                f"the function `{name}` cannot be sent to Spark's workers: {wrong}\n"
-                "  hint: make what it needs (locks, connections, sessions) inside the function"
-            ) from wrong
-        found[name] = (function, runtime.catalog.functions[name])
-    return found
 
 
 def tasks_in(session: SparkSession) -> int:

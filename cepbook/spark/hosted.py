@@ -22,7 +22,7 @@ from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
 from cepbook.spark.delivered import CLOCK, EVENT, META, Collector, Order, Whole
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
-from cepbook.spark.schema import Shape, from_array, shape_of, to_array
+from cepbook.spark.schema import TEXTUAL, Shape, from_array, shape_of, to_array
 from cepbook.spark.stops import NONE, Stops
 
 
@@ -293,7 +293,7 @@ def plain(column: pa.Array, of: Type, types: Mapping[str, EventType]) -> list[An
     found = column.type
     if not column.null_count and (pa.types.is_integer(found) or pa.types.is_floating(found)):
         return list(column.to_numpy(zero_copy_only=False).tolist())
-    if pa.types.is_string(found) and len(column):
+    if pa.types.is_string(found) and len(column) and of.name not in TEXTUAL:
         coded = column.dictionary_encode()
         if 2 * len(coded.dictionary) < len(column):
             words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)

@@ -24,6 +24,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
@@ -136,7 +137,8 @@ def tag_frames(
     parts, orders = [], []
     for tag, (name, frame) in enumerate(opened.items()):
         if name in tables:
-            part = session.createDataFrame(tables[name])
+            kinds = from_arrow_schema(tables[name].schema, prefer_timestamp_ntz=True)  # those without a zone stay so
+            part = session.createDataFrame(tables[name], kinds)
             sequenced = F.col(SEQ) if whole or sequence is not None else F.col(SEQ) + F.lit(tag << _TYPE_BITS)
             values, clock = [F.col(_property(i)) for i in range(len(read[name]))], F.col(TIME)
         else:

@@ -14,6 +14,7 @@ import sys
 import time as wall
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -33,6 +34,7 @@ from cepbook.spark.session import local_session, quiet_pandas_warning
 
 FORMATS = ("parquet", "csv", "json", "orc")
 DONE, FAILED_SOME, WRONG, BROKEN, INTERRUPTED = 0, 1, 2, 3, 130
+_METRICS = "delivered"  # what a stream counts of its rows
 _EVERY = 1.0  # seconds between two looks at the progress
 
 
@@ -74,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--once", action="store_true", help="with --stream: end when all that is there has been taken")
     add("--checkpoint", metavar="DIR", help="of a stream: where its state is kept, from which it goes on")
     add("--delay", default="0 seconds", help="of a stream: how much out of order events may come, as '10 minutes'")
+    add("--initial", metavar="FILE", help="of a stream: what a workbench saved, to begin with at its first start")
     add("--files", type=int, metavar="N", help="of a stream: the most files that one batch takes")
     add("--quiet", action="store_true", help="no progress line")
     return parser
@@ -159,6 +162,8 @@ def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str,
 
 
 def _batch(given: argparse.Namespace) -> int:
+    if given.initial is not None:
+        raise UsageError("a batch begins with nothing: --initial is for --stream")
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
     run = execute(runtime, frames, time, sequence, wanted, 0, given.until, session, None)
@@ -191,26 +196,42 @@ def _stream(given: argparse.Namespace) -> int:
         raise UsageError("a stream has no --until: it goes on with what comes")
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
-    run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session)
+    run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session, given.initial)
     if not run.certain:
         _told(DONE, f"warning: {run.order}")
     queries: dict[str, StreamingQuery] = {}
     for name, path in given.outputs:
-        writer = run.frame(name).writeStream.format(_format(path, given)).outputMode("append").queryName(name)
+        writer = (
+            run.frame(name, observed=_METRICS)
+            .writeStream.format(_format(path, given))
+            .outputMode("append")
+            .queryName(name)
+        )
         writer = writer.option("checkpointLocation", os.path.join(given.checkpoint, name)).option("path", path)
         queries[name] = (writer.trigger(availableNow=True) if given.once else writer).start()
+    seen = {name: _Seen() for name in queries}
     try:
-        _follow(queries, given.quiet)
+        _follow(queries, given.quiet, seen)
     finally:
         for query in queries.values():
             query.stop()
-    _summary([(name, run.coverage[name].path, "", path) for name, path in given.outputs])
-    return DONE
+    _summary([(name, run.coverage[name].path, f"{seen[name].rows:,} rows", path) for name, path in given.outputs])
+    return FAILED_SOME if any(each.failures for each in seen.values()) else DONE
 
 
-def _follow(queries: dict[str, StreamingQuery], quiet: bool) -> None:
-    """Wait until all queries have ended, or one has failed."""
+@dataclass(slots=True)
+class _Seen:
+    """What Spark told of the batches of a query, up to the batch `last`."""
+
+    last: int = -1
+    rows: int = 0
+    failures: int = 0
+
+
+def _follow(queries: dict[str, StreamingQuery], quiet: bool, seen: dict[str, _Seen]) -> None:
+    """Wait until all queries have ended, or one has failed. Failures of statements are told."""
     while any(query.isActive for query in queries.values()):
+        _look(queries, seen)
         for name, query in queries.items():
             if query.exception() is not None:
                 _raise(query)
@@ -223,6 +244,24 @@ def _follow(queries: dict[str, StreamingQuery], quiet: bool) -> None:
         if query.exception() is not None:
             _raise(query)
     progress_line(None)
+    _look(queries, seen)
+
+
+def _look(queries: dict[str, StreamingQuery], seen: dict[str, _Seen]) -> None:
+    """Count the rows of new batches, and tell of failures of statements, late events and those without a time."""
+    for name, query in queries.items():
+        known = seen[name]
+        for progress in query.recentProgress:
+            found = progress.observedMetrics.get(_METRICS)
+            if found is None or progress.batchId <= known.last:
+                continue
+            known.last = progress.batchId
+            known.rows += found["rows"]
+            known.failures += found["failures"]
+            if found["failures"]:
+                progress_line(None)
+                many = f"{found['failures']:,} failures" if found["failures"] > 1 else "a failure"
+                _told(FAILED_SOME, f"{name}: {many} in batch {progress.batchId}, first: {found['first']}")
 
 
 def _raise(query: StreamingQuery) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -101,6 +102,10 @@ class Hosted(StatefulProcessor):
             fresh = [pa.ipc.open_stream(bytes(waiting)).read_all(), *fresh]
         rows = pa.concat_tables(fresh) if fresh else None
         made: list[pa.RecordBatch] = []
+        if rows is not None and rows.column(TIME).null_count:
+            timeless = pc.is_null(rows.column(TIME))
+            made.append(refused(self._program, rows.filter(timeless), passed))
+            rows = rows.filter(pc.invert(timeless))
         if rows is not None and passed is not None:
             late = rows.column(TIME).to_numpy() <= passed
             if late.any():
@@ -151,17 +156,21 @@ def _number(key: Any) -> int:
     return int(key if isinstance(key, int) else key[0])
 
 
-def refused(program: Program, rows: pa.Table, passed: int) -> pa.RecordBatch:
-    """Rows of kind ``error`` that tell of late events, by type."""
+def refused(program: Program, rows: pa.Table, passed: int | None) -> pa.RecordBatch:
+    """Rows of kind ``error`` that tell, by type, of events without a time, or of late ones; `passed`: the watermark."""
     tags, times = rows.column(TAG).to_pylist(), rows.column(TIME).to_pylist()
-    names = {tag: name for tag, name, _, _ in program.inputs}
     found = []
-    for tag, name in names.items():
+    for tag, name, _, _ in program.inputs:
         own = [time for each, time in zip(tags, times, strict=True) if each == tag]
-        if own:
-            what = f"an event of {name} at {own[0]} was" if len(own) == 1 else (
-                f"{len(own)} events of {name}, the first at {min(own)}, were"
-            )  # fmt: skip
+        if not own:
+            continue
+        many, first = f"{len(own)} events of {name}", next((time for time in own if time is not None), None)
+        if first is None:
+            what = f"an event of {name} was" if len(own) == 1 else f"{many} were"
+            message = f"{what} left out: the time is missing"
+        else:
+            what = f"an event of {name} at {first} was" if len(own) == 1 else f"{many}, the first at {min(own)}, were"
             message = f"{what} left out: the watermark had passed {passed}"
-            found += [(output, passed, -1, EVENT, 0, "error", 0, message) for output, _ in program.outputs]
+        at = program.start if passed is None else passed
+        found += [(output, at, -1, EVENT, 0, "error", 0, message) for output, _ in program.outputs]
     return failures(program, found)

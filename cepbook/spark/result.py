@@ -108,9 +108,17 @@ class SparkRun:
         shapes = {c: shape_of(t, program.nested) for c, t in properties.items()}
         return tuple(c for c, shape in shapes.items() if shape.json and shape.ddl == "string")
 
-    def frame(self, name: str) -> DataFrame:
-        """The rows of one statement, in no particular order (sort by sequence, trigger, delivery)."""
+    def frame(self, name: str, observed: str | None = None) -> DataFrame:
+        """The rows of one statement, in no particular order (sort by sequence, trigger, delivery).
+
+        Who writes them may have Spark count them, and the failures: as its metrics `observed`, rows, failures, first.
+        """
         output, number, own, _ = self._find(name)
+        if observed is not None:
+            wanted = (F.col("statement") == F.lit(name)) & F.col("error").isNull()
+            first = F.first("error", ignorenulls=True).alias("first")
+            counts = F.count_if(wanted).alias("rows"), F.count("error").alias("failures")
+            output = output.observe(observed, *counts, first)
         values = [F.col(f"s{number}.c{i}").alias(f"c{i}") for i in range(len(own))]
         return self._own_rows(output, name).select(*SHOWN, *values).toDF(*SHOWN, *self.columns(name).values())
 
@@ -208,9 +216,19 @@ def acting(
             raise EventError(match.group(1)) from failed
         module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", str(failed))
         if module is not None:
-            raise UsageError(
-                f"Spark's workers have no module `{module.group(1)}`, which a registered function comes from\n"
-                f"  hint: install it where they run, or send it along: spark.addArtifact('{module.group(1)}.py', "
-                "pyfile=True)"
-            ) from failed
+            raise module_missing(module.group(1), "a registered function") from failed
         raise
+
+
+def module_missing(module: str, what: str) -> UsageError:
+    """The error for a `module` that Spark's workers lack, which `what` comes from; or that cepbook itself needs."""
+    if module.partition(".")[0] in ("cepbook", "pyarrow", "numpy", "sortedcontainers", "croniter"):
+        return UsageError(
+            f"Spark's workers have no module `{module}`\n  hint: install cepbook where they run; the variable "
+            "PYSPARK_PYTHON (or spark.pyspark.python) says which Python that is"
+        )
+    top = module.partition(".")[0]
+    return UsageError(
+        f"Spark's workers have no module `{module}`, which {what} comes from\n"
+        f"  hint: install it where they run, or send it along: spark.addArtifact('{top}.py', pyfile=True)"
+    )

@@ -1,8 +1,10 @@
 """EPL types as Spark and Arrow types, and Python values as Arrow arrays.
 
 Whole numbers, floats, booleans and strings map one to one. ``biginteger`` is decimal(38, 0), ``bigdecimal`` is
-decimal(38, 18), arrays are lists, nested events are structs. ``object``, ``map``, ``null`` and event types that
-contain themselves have no fixed shape and travel out as JSON text.
+decimal(38, 18), arrays are lists, nested events are structs. ``timestamp`` and ``calendar`` are timestamps (moments in
+UTC, whatever the session's zone), ``localdatetime`` is a timestamp without zone, ``localdate`` a date; ``localtime``
+and ``zoneddatetime`` travel as text. ``object``, ``map``, ``null`` and event types that contain themselves have no
+fixed shape and travel out as JSON text.
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
-from cepbook.lang.dates.text import local_text
+from cepbook.lang.dates.text import local_text, time_of, zoned_of
 from cepbook.lang.types import Type
 
 Convert = Callable[[Any], Any]
@@ -39,6 +43,8 @@ _SCALARS: dict[str, tuple[str, pa.DataType]] = {
     "localdate": ("date", pa.date32()),
     **dict.fromkeys(("zoneddatetime", "localtime"), ("string", pa.string())),
 }
+TEXTUAL: Mapping[str, Convert] = {"localtime": time_of, "zoneddatetime": zoned_of}
+"""What Spark has no type for: these travel as text, as `java.time` prints it, both ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ def shape_of(t: Type, types: Mapping[str, EventType], inside: tuple[str, ...] = 
     """The shape of `t`; `types` resolves nested events, `inside` lists the event types around it."""
     if t.name == "biginteger":
         return Shape(*_SCALARS[t.name], convert=_whole)
-    if t.name in ("zoneddatetime", "localtime"):  # Spark has nothing for a zone or for a time without a date
+    if t.name in TEXTUAL:
         return Shape(*_SCALARS[t.name], convert=local_text)
     if t.name in _SCALARS:
         return Shape(*_SCALARS[t.name])
@@ -94,6 +100,10 @@ def from_array(array: pa.Array, of: Type, types: Mapping[str, EventType]) -> lis
 
 
 def _back(found: pa.DataType, of: Type | None, types: Mapping[str, EventType]) -> Convert | None:
+    if of is not None and of.name in TEXTUAL and pa.types.is_string(found):
+        return partial(_textual, of.name)
+    if pa.types.is_timestamp(found) and found.tz is not None:
+        return _in_utc
     if pa.types.is_decimal(found):
         return int if of is not None and of.name == "biginteger" else None
     if pa.types.is_map(found):
@@ -110,6 +120,19 @@ def _back(found: pa.DataType, of: Type | None, types: Mapping[str, EventType]) -
             return None
         return lambda v: {k: converts[k](x) if x is not None and k in converts else x for k, x in v.items()}
     return None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """Spark's workers have moments in the session's zone."""
+    return moment.astimezone(UTC)
+
+
+def _textual(name: str, text: str) -> Any:
+    try:
+        return TEXTUAL[name](text)
+    except ValueError:
+        example = "10:20:30.5" if name == "localtime" else "2024-03-04T10:20:30-05:00[America/New_York]"
+        raise EventError(f"{text!r} is no {name}, which travels as a text such as {example}") from None
 
 
 def free_names(wanted: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from cepbook.spark.names import SEQ, TAG, TICK, TIME
 from cepbook.spark.result import SHOWN
 from cepbook.spark.schema import free_names, shape_of
 from cepbook.spark.session import local_session
+from cepbook.spark.travelling import check_arrival
 
 _META = (*SHOWN, "error")
 
@@ -58,6 +59,7 @@ def register(
     at = time or runtime.catalog.event_types[kind].time_property
     if at is None:
         raise UsageError(f"which column holds the time of {kind}? say time='column'")
+    check_arrival(session, program.functions)
     ddl, _ = _schema(program)
     made = F.arrow_udtf(_handler(program, at, until, name), returnType=ddl)
     session.udtf.register(name, cast(UserDefinedTableFunction, made))

@@ -50,6 +50,25 @@ def kernel(name: str, column: str) -> list[Any]:
     return list(cep.feed(name).columns().column(column))
 
 
+def stepped() -> list[tuple[Any, ...]]:
+    """What a kernel delivers whose clock stops whenever something is due, as that of a stream does."""
+    whole = Runtime()
+    whole.deploy("create schema Trade(ts long, symbol string, venue long, price double, size int)")
+    whole.deploy(EPL)
+    expected: list[Any] = []
+
+    def take(delta: Any) -> None:
+        for kind, rows in (("insert", delta.insert), ("remove", delta.remove)):
+            expected.extend((delta.time, kind, *row.values()) for row in rows or ())
+
+    whole.statement("sums").add_listener(take)
+    for row in trades(1).itertuples(index=False):
+        whole.advance(row.ts, stepping=True)
+        symbol = row.symbol if isinstance(row.symbol, str) else None
+        whole.send("Trade", {"ts": row.ts, "symbol": symbol, "size": row.size})
+    return expected
+
+
 def test_one_call_gives_the_rows_of_a_module(spark: SparkSession, folder: Path) -> None:
     frame = spark.read.parquet(str(folder / "in"))
     only = sql("select symbol, size from Trade(size > 500)", Trade=frame, time="ts")
@@ -86,6 +105,7 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
         (["--time", "ts", "--out", "bug=x"], "there is no statement bug; the module has: big, sums"),
         (["--time", "ts"], "where do the rows go?"),
         (["--time", "ts", "--stream", "--out", "big=x"], "a stream needs a place for its state"),
+        (["--time", "ts", "--out", "big=x", "--initial", "desk.cep"], "a batch begins with nothing"),
         (["--time", "ts", "--in", "Rate=rate:5", "--out", "big=x"], "a rate has no end"),
     ],
 )
@@ -126,22 +146,60 @@ def test_a_stream_that_is_broken_off_goes_on_from_its_checkpoint(spark: SparkSes
         else:
             break
     assert broken == {0, 2}
-    whole = Runtime()
-    whole.deploy("create schema Trade(ts long, symbol string, venue long, price double, size int)")
-    whole.deploy(EPL)
-    expected: list[Any] = []
-
-    def take(delta: Any) -> None:
-        for kind, rows in (("insert", delta.insert), ("remove", delta.remove)):
-            expected.extend((delta.time, kind, *row.values()) for row in rows or ())
-
-    whole.statement("sums").add_listener(take)
-    for row in trades(1).itertuples(index=False):
-        whole.advance(row.ts, stepping=True)
-        symbol = row.symbol if isinstance(row.symbol, str) else None
-        whole.send("Trade", {"ts": row.ts, "symbol": symbol, "size": row.size})
+    expected = stepped()
     found = [row for rows in taken.values() for row in rows]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    late = trades(1).assign(number=range(400)).iloc[[0, 399]].astype({"ts": "Int64"})
+    late.loc[399, "ts"] = None
+    pq.write_table(pa.Table.from_pandas(late, preserve_index=False), folder / "in" / "late.parquet")
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"sums={folder}/sums"]
+    stream = ["--stream", "--once", "--files", "1", "--checkpoint", f"{folder}/state", "--sequence", "number"]
+    assert main([*words, *stream]) == FAILED_SOME
+    shown = capsys.readouterr()
+    told = shown.err
+    rows = pq.read_table(folder / "sums").num_rows
+    assert rows > 400 and shown.out.split() == ["sums", "by", "key", str(rows), "rows", str(folder / "sums")]
+    assert "sums: 2 failures in batch 3, first: an event of Trade " in told and "was left out: the " in told
+
+
+def test_a_job_goes_on_from_a_saved_workbench(spark: SparkSession, folder: Path) -> None:
+    frame = spark.read.parquet(str(folder / "in")).toPandas()
+    first = frame[frame["number"] < 134]
+    desk = Workbench()
+    desk.define("Trade", spark.read.parquet(str(folder / "in")), time="ts")
+    desk.run(EPL)
+    desk.replay({"Trade": first}).run()
+    desk.save(folder / "desk.cep")
+    (folder / "in" / "0.parquet").unlink()
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number", "--quiet"]
+    stream = ["--stream", "--once", "--checkpoint", f"{folder}/state", "--initial", str(folder / "desk.cep")]
+    assert main([*words, "--out", f"sums={folder}/sums", *stream]) == DONE
+    rows = pq.read_table(folder / "sums").to_pylist()
+    found = [tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows]
+    end = int(first["ts"].max())
+    assert found and sorted(found, key=repr) == sorted((row for row in stepped() if row[0] > end), key=repr)
+
+
+def test_the_rate_source(spark: SparkSession, tmp_path: Path) -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema Rate(timestamp long, value long); @name('q') select value, prev(1, value) as before "
+                   "from Rate#length(2)")  # fmt: skip
+    source = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    run = stream(runtime=runtime, frames={"Rate": source}, time="timestamp", sequence="value")
+    writer = run.frame("q").writeStream.format("memory").queryName("rates")
+    query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
+    try:
+        deadline = time.monotonic() + 120
+        while spark.table("rates").count() < 100 and time.monotonic() < deadline:
+            time.sleep(0.5)
+    finally:
+        query.stop()
+    rows = [tuple(row) for row in spark.table("rates").select("value", "before").collect()]
+    assert len(rows) >= 100
+    assert rows == [(n, n - 1 if n else None) for n in range(len(rows))]
 
 
 def test_a_frame_that_is_no_stream(spark: SparkSession, folder: Path) -> None:

@@ -244,6 +244,16 @@ def test_events_at_the_first_instant_are_not_forgotten() -> None:
     assert [row[3] for row in streamed(program, events, 1)[0]] == [0, 1, 2]
 
 
+def test_events_without_a_time_are_left_out_and_told_of() -> None:
+    program, store = program_of("select s, n from T"), Store()
+    processor = Hosted(program, True)
+    processor.init(store)  # type: ignore[arg-type]
+    given = [(0, 3, 0, (3, "x", 3)), (0, None, 1, (4, "x", 4)), (0, None, 2, (5, "x", 5))]
+    rows = processor.handleInputRows(0, iter([Row(payload=packed(table(given)))]), Watermark(0))  # type: ignore[arg-type]
+    found = [r["error"] for row in rows for batch in pa.ipc.open_stream(row["payload"]) for r in batch.to_pylist()]
+    assert found == ["2 events of T were left out: the time is missing"] and store.timers == {3}
+
+
 def test_late_events_are_left_out_and_told_of() -> None:
     program = program_of("select s, n from T")
     store = Store()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import UsageError
 from cepbook.spark.progress import line_of, watched
+from cepbook.spark.result import module_missing
 from cepbook.spark.session import shown_by
 
 if TYPE_CHECKING:
@@ -94,18 +96,27 @@ def test_functions_that_cannot_travel_are_told_before_a_job_starts(spark: SparkS
     assert cep.spark({"A": FRAME}, statements=["r"], session=spark).to_pandas("r")["x"].tolist() == [2, 3]
 
 
-def test_a_module_that_the_workers_lack_is_named(
+def test_a_module_that_the_workers_lack_is_named_before_a_job_starts(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "beside_the_notebook.py").write_text("def twice(n):\n    return 2 * n\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     import beside_the_notebook  # type: ignore[import-not-found]
 
-    cep = bench(twice=beside_the_notebook.twice)
-    cep.run("@name('q') select twice(n) as x from A#length(2)")
-    with pytest.raises(UsageError, match="Spark's workers have no module `beside_the_notebook`"):
-        cep.spark({"A": FRAME}, session=spark).to_arrow("q")
+    cep = bench(twice=beside_the_notebook.twice, through=lambda n: beside_the_notebook.twice(n), root=math.isqrt)
+    for name in ("twice", "through", "root"):
+        cep.run(f"@name('{name}') select {name}(n) as x from A#length(2)")
+    message = "Spark's workers have no module `beside_the_notebook`, which the function `{0}` comes from"
+    for name in ("twice", "through"):
+        with pytest.raises(UsageError, match=message.format(name)) as told:
+            cep.spark({"A": FRAME}, session=spark, statements=[name])
+        assert "hint: install it where they run, or send it along: spark.addArtifact('beside_the" in str(told.value)
     sys.modules.pop("beside_the_notebook")
+    assert cep.spark({"A": FRAME}, session=spark, statements=["root"]).to_arrow("root").num_rows == 2
+
+
+def test_what_the_bridge_itself_lacks_is_told() -> None:
+    assert "install cepbook where they run" in str(module_missing("cepbook", "x"))
 
 
 def test_events_before_the_clock_s_start_are_told(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from zoneinfo import ZoneInfo
 
 MONTHS = "January February March April May June July August September October November December".split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -31,3 +32,28 @@ def local_text(value: datetime | date | time) -> str:
     ahead = value.isoformat(timespec="minutes")[16:]
     key = getattr(value.tzinfo, "key", None)
     return text + ("Z" if ahead == "+00:00" else ahead) + (f"[{key}]" if key is not None else "")
+
+
+def time_of(text: str) -> time:
+    """The time of day that `local_text` prints so. Errors: ValueError."""
+    found = time.fromisoformat(text)
+    if found.tzinfo is not None:
+        raise ValueError(f"{text!r} has a zone")
+    return found
+
+
+def zoned_of(text: str) -> datetime:
+    """The moment in a zone that `local_text` prints so; the name of a zone in brackets may be missing, its offset not.
+
+    Errors: ValueError.
+    """
+    moment, bracket, rest = text.partition("[")
+    found = datetime.fromisoformat(moment)
+    if found.tzinfo is None or (bracket and not rest.endswith("]")):
+        raise ValueError(f"{text!r} has no zone")
+    if not bracket:
+        return found if found.utcoffset() else found.replace(tzinfo=UTC)
+    try:
+        return found.astimezone(ZoneInfo(rest[:-1]))
+    except (KeyError, OSError) as unknown:
+        raise ValueError(f"there is no time zone {rest[:-1]!r}") from unknown

@@ -1,0 +1,89 @@
+"""A stream whose processes are killed: the job goes on from its checkpoint, and ends with what an unhurt one writes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cepbook.engine.runtime import Runtime
+from cepbook.spark.java import find_java
+
+from .histories import trades
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.histories, pytest.mark.skipif(os.name != "posix", reason="kills a group of processes")]
+ROOT = Path(__file__).parents[2]
+SCHEMA = "create schema Trade(ts long, symbol string, venue long, price double, size int);"
+QUERY = "@name('sums') select irstream symbol, sum(size) as total from Trade#time(2 sec) group by symbol;"
+FILES, KILLS, SEED = 13, 5, 11
+
+
+def expected() -> list[Any]:
+    runtime, found = Runtime(), []
+    runtime.deploy(SCHEMA + QUERY)
+
+    def take(delta: Any) -> None:
+        for kind, rows in (("insert", delta.insert), ("remove", delta.remove)):
+            found.extend((delta.time, kind, *row.values()) for row in rows or ())
+
+    runtime.statement("sums").add_listener(take)
+    for row in trades(1).itertuples(index=False):
+        runtime.advance(row.ts, stepping=True)
+        runtime.send(
+            "Trade", {"ts": row.ts, "symbol": row.symbol if isinstance(row.symbol, str) else None, "size": row.size}
+        )
+    return sorted(found, key=repr)
+
+
+def committed(folder: Path) -> int:
+    """How many batches the query has ended; what it has begun shows as one more offset."""
+    kept = folder / "state" / "sums" / "commits"
+    return sum(path.name.isdigit() for path in kept.iterdir()) if kept.exists() else 0
+
+
+def test_a_job_that_is_killed_five_times_ends_with_all_rows_once(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "job.epl").write_text(SCHEMA + QUERY)
+    (tmp_path / "in").mkdir()
+    table = pa.Table.from_pandas(trades(1).assign(number=range(400)), preserve_index=False)
+    size = -(-400 // FILES)
+    for i in range(FILES):
+        pq.write_table(table.slice(i * size, size), tmp_path / "in" / f"{i:02}.parquet")
+        os.utime(
+            tmp_path / "in" / f"{i:02}.parquet", (1_700_000_000 + i, 1_700_000_000 + i)
+        )  # in which order they come
+    words = [sys.executable, "-m", "cepbook.spark", "job.epl", "--in", f"Trade={tmp_path}/in", "--time", "ts"]
+    words += ["--sequence", "number", "--out", f"sums={tmp_path}/out", "--stream", "--checkpoint", f"{tmp_path}/state"]
+    words += ["--files", "1", "--master", "local[2]", "--quiet", "--once"]
+    home = str(find_java().home)
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": home, "PYSPARK_PYTHON": sys.executable}
+    rng = random.Random(SEED)
+    steps = []
+    for _ in range(KILLS):
+        before, wait = committed(tmp_path), rng.uniform(0, 1.5)
+        target = before + 1
+        job = subprocess.Popen(words, cwd=tmp_path, env=given, start_new_session=True, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 150
+        while committed(tmp_path) < target and job.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(wait)
+        assert job.poll() is None, f"seed {SEED}: the job ended by itself: {job.stderr.read()!r}"  # type: ignore[union-attr]
+        os.killpg(job.pid, signal.SIGKILL)
+        job.communicate()
+        steps.append(committed(tmp_path))
+    assert 0 < steps[0] <= steps[-1] < FILES, steps
+    done = subprocess.run(words, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = spark.read.parquet(str(tmp_path / "out")).select("time", "kind", "symbol", "total").collect()
+    assert sorted(map(tuple, rows), key=repr) == expected(), f"seed {SEED}, batches at the kills {steps}"
