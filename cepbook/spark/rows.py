@@ -16,6 +16,7 @@ import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.lang.types import BITS, Type
+from cepbook.spark.schema import TEXTUAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,6 +184,9 @@ def _of_run(run: SparkRun, name: str) -> Rows:
     for own, of in declared.items():
         if of.name == "biginteger":
             columns[own] = column_of([None if v is None else int(v) for v in columns[own].plain()])
+        elif of.name in TEXTUAL:
+            read = TEXTUAL[of.name]
+            columns[own] = column_of([None if v is None else read(v) for v in columns[own].plain()])
     families = {c: family for c, of in declared.items() if (family := family_of(of)) is not None}
     singles = frozenset(own for own, there in shown.items() if str(table.schema.field(there).type) == "float")
     order = "" if run.certain else run.order

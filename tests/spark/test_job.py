@@ -161,7 +161,7 @@ def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSess
     shown = capsys.readouterr()
     told = shown.err
     rows = pq.read_table(folder / "sums").num_rows
-    assert rows > 400 and shown.out.split() == ["sums", "by", "key", str(rows), "rows", str(folder / "sums")]
+    assert rows > 400 and shown.out.split() == ["sums", "by", "key", f"{rows:,}", "rows", str(folder / "sums")]
     assert "sums: 2 failures in batch 3, first: an event of Trade " in told and "was left out: the " in told
 
 
