@@ -8,6 +8,7 @@ from typing import Any
 
 from cepbook.engine.delta import (
     INSERT,
+    MORE,
     Causes,
     ColumnSink,
     Listener,
@@ -61,6 +62,7 @@ class Outlet:
         self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []  # of plain slices
         self._flat_sinks: list[Callable[[list[Any]], None]] = []
         self._target: Ports | None = None
+        self._flat = False  # whether there are only sinks, which take insert rows as they are
         self._held: list[Any] = []  # flat records of deliveries that are to be one
 
     # -------------------------------------------------------------- who listens
@@ -107,6 +109,7 @@ class Outlet:
         if self._inserts is not None:
             found.append(_NOWHERE if self.inside else Ports(self._insert_one, self._insert))
         self._target = _fan_out(found)
+        self._flat = not (self._listeners or self._parcels is not None or self._inserts) and self._shown != "rstream"
         self.hold(self._host.holds)
         self._host.rewired()
 
@@ -163,11 +166,15 @@ class Outlet:
         """Deliver what was held."""
         held = self._held.copy()
         self._held.clear()
-        target = self._target
+        target, width = self._target, self.layout.width
         if not held or target is None:
             return
-        if len(held) == self.layout.width and held[0] == INSERT:
+        if len(held) == width and held[0] == INSERT:
             target.out(tuple(held))
+        elif self._flat and not any(held[::width]):  # insert rows, each a record of its own: nothing is taken apart
+            held[width::width] = [MORE] * (len(held) // width - 1)
+            for sink in self._sinks:
+                sink.extend(held)
         else:
             insert, remove = self.layout.sides(self.layout.records(held))
             target.push(held[1], insert or None, remove or None)

@@ -40,7 +40,9 @@ def sending(
                 if now < clock.due:
                     clock.now = now
                 else:
-                    rounds.advance(now, raising=False)
+                    rounds.fire(now)
+                    if queue:
+                        rounds.drain(raising=False)
             try:
                 routes[type_name](event)
             except Exception as failure:  # noqa: BLE001 - attributed to its statement
