@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cepbook.errors import UsageError
+from cepbook.session.tables import changes_of
 from cepbook.widgets.theme import printed, themed
 
 if TYPE_CHECKING:
@@ -78,11 +79,14 @@ def show_as_chart(shell: Any, kind: type, chart: Callable[[Any], Any]) -> Callab
     return undo
 
 
-def render(spec: dict[str, Any], **_: object) -> dict[str, Any]:
-    """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made."""
+def render(spec: dict[str, Any], *, picture: bool = True, **_: object) -> dict[str, Any]:
+    """The mime bundle of a Vega-Lite specification: Vega-Lite 5, plain text, and a PNG where one can be made.
+
+    Without `picture` there is no PNG, which takes most of the time.
+    """
     as_v5 = themed(_drawable({**spec, "$schema": SCHEMA}))
     bundle: dict[str, Any] = {MIME: as_v5, "text/plain": describe(as_v5)}
-    png = _png(as_v5)
+    png = _png(as_v5) if picture else None
     if png is not None:
         bundle["image/png"] = png
     return bundle
@@ -105,6 +109,7 @@ def _png(spec: dict[str, Any]) -> str | None:
 _NO_TEXT = re.compile(
     "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+LABEL = 200  # characters of a text in a line chart
 LONGEST = 2_000  # characters of a text; longer ones only come from events
 
 
@@ -193,7 +198,7 @@ def line(
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
     shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
-    shown, kind = _timed(shown, x)
+    shown, kind = _timed(_cut(shown), x)
     encoding = {
         "x": altair.X(field=_field(x), type=kind, title=None if kind == "temporal" else x),
         "y": altair.Y(field=_field(names[0]), type="quantitative", title=names[0]),
@@ -210,12 +215,12 @@ def line(
 def stream_chart(
     workbench: Workbench, name: str, *, y: str | None = None, x: str = "time", color: str | None = None
 ) -> alt.Chart:
-    """The insert stream of statement `name` over time, from its feed.
+    """The insert stream of statement `name` over time, from its feed; up to the past instant that is looked at.
 
     `y` defaults to the first column with floats, else the first numeric one; `color` to the first text column with at
     most 20 values. Raises UsageError when there is no numeric column to draw.
     """
-    frame = workbench.changes(name)
+    frame = _seen(workbench, name)
     inserts = frame[frame["kind"] == "insert"]
     columns = [c for c in inserts.columns if c not in ("time", "seq", "kind")]
     if y is None:
@@ -223,6 +228,15 @@ def stream_chart(
     if color is None:
         color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
     return line(inserts, x, y, color, title=name)
+
+
+def _seen(workbench: Workbench, name: str) -> pd.DataFrame:
+    """The changes of a statement, of those that are kept; while somebody looks at the past, up to that instant."""
+    time = workbench.glance.time
+    if time is None:
+        return workbench.changes(name)
+    properties = workbench.runtime.statement(name).output_type.properties
+    return changes_of(workbench.feed(name).until(time).columns(), properties)
 
 
 def comparison_chart(report: pd.DataFrame) -> alt.Chart:
@@ -283,6 +297,16 @@ def _thin(frame: pd.DataFrame, color: str | None) -> tuple[pd.DataFrame, str | N
     return frame[series.cumcount() % step == 0], f"one row in {step} of {len(frame):,}"
 
 
+def _cut(frame: pd.DataFrame) -> pd.DataFrame:
+    """Texts as long as a label may be: each is copied once for every row on the way to the page."""
+
+    def cut(value: Any) -> Any:
+        return value[: LABEL - 1] + "…" if isinstance(value, str) and len(value) > LABEL else value
+
+    texts = {name: frame[name].map(cut) for name in frame.columns if frame[name].dtype.kind == "O"}
+    return frame.assign(**texts) if texts else frame
+
+
 def _timed(frame: pd.DataFrame, x: str) -> tuple[pd.DataFrame, str]:
     """Milliseconds since 1970 (later than its first year) as times; other numbers stay numbers.
 
@@ -318,4 +342,4 @@ def _first_number(frame: pd.DataFrame, columns: Sequence[str], name: str) -> str
 
 
 def _is_text(column: Any) -> bool:
-    return column.dtype.kind == "O" and bool(column.dropna().map(lambda v: isinstance(v, str)).all())
+    return column.dtype.kind == "O" and all(isinstance(value, str) for value in column.dropna())

@@ -85,6 +85,8 @@ class Tuner:
         self._outputs = [display(each, display_id=True) for each in drawn]
 
     def _changed(self, _: object) -> None:
+        if not self._outputs:  # not shown yet
+            return
         try:
             drawn = self.drawn()
         except CepbookError as error:

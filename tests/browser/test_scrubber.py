@@ -11,6 +11,7 @@ from tests.browser.lab import HEIGHT, WIDTH, write_notebook
 from tests.browser.test_large_views import RUN_CELL
 from tests.browser.test_themes import change_theme
 
+MIME = "application/vnd.vegalite.v5+json"
 HOSTILE = "<img src=x onerror=alert(1)>"
 CELLS = [
     "%load_ext cepbook",
@@ -18,15 +19,22 @@ CELLS = [
     "create schema Tick(symbol string, price double);\n"
     "create context PerSymbol partition by symbol from Tick;\n"
     "@name('sums') context PerSymbol select symbol, sum(price) as total from Tick#time(1 sec);\n"
+    "@name('prices') select price from Tick;\n"
     "@name('" + HOSTILE + "') select * from Tick(price % 500 = 0)",
     f"names = ['A', '{HOSTILE}', '\\u202ertl\\u0007' + 'x' * 1_000_000]\n"
     "ticks = [{'time': i * 100, 'symbol': names[i % 3], 'price': float(i)} for i in range(3000)]\n"
     "replay = cep.replay(ticks, type='Tick', time='time', keep=100)\n"
     "live = %view sums\ndisplay(replay, live)\nawait replay",
+    "%view --chart prices",
     "again = cep.replay([{'time': 300_000 + i * 100, 'symbol': 'A', 'price': 1.0 * i} for i in range(1000)],\n"
     "    type='Tick', time='time', keep=100, paused=True)\nagain",
 ]
 DRAG = "(node, at) => { node.value = at; node.dispatchEvent(new Event('input')); }"
+DRAWN = """([mime, until, past]) => {
+    const { data } = window.cepbookPanel.content.widgets[3].model.outputs.toJSON()[0];
+    const rows = Object.values(data[mime].datasets)[0];
+    return rows.length > 0 && rows.every((row) => row.time <= until) === past;
+}"""  # whether the chart ends at an instant
 INSIDE = """node => [...node.querySelectorAll('button, input, select')]
     .every(each => each.getBoundingClientRect().right <= innerWidth)"""
 
@@ -41,16 +49,22 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         page = notebook.page
         dialogs: list[str] = []
         page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-        for number in range(3):
+        for number in range(4):
             page.evaluate(RUN_CELL, number)
+        chart = notebook.cell(3).locator(".vega-embed")
+        chart.wait_for()
+        notebook.cell(2).scroll_into_view_if_needed()
         control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
         expect(control).to_have_attribute("data-state", "finished", timeout=20_000)
         view.get_by_role("tab", name="Partitions").click()
+        page.wait_for_function(DRAWN, arg=[MIME, 123_450, False])
         drag(control, 123_450)
         expect(view.locator(".cv-state")).to_have_text("past")
         expect(view.locator(".cv-clock")).to_have_text("00:02:03.450")
         expect(control.locator(".cp-at")).to_have_text("showing 00:02:03.450")
         control.get_by_role("button", name="☆").click()
+        page.wait_for_function(DRAWN, arg=[MIME, 123_450, True])
+        notebook.cell(3).screenshot(path=screenshot_dir / "scrub-chart.png")
         control.locator("select").select_option(HOSTILE)
         control.get_by_role("button", name="›").click()
         expect(view.locator(".cv-clock")).to_have_text("00:02:30.000")
@@ -65,9 +79,10 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         control.get_by_role("button", name="Now").click()
         expect(view.locator(".cv-clock")).to_have_text("00:04:59.900")
+        page.wait_for_function(DRAWN, arg=[MIME, 123_450, False])
 
-        page.evaluate(RUN_CELL, 3)
-        second = notebook.cell(3).locator(".cepbook-progress")
+        page.evaluate(RUN_CELL, 4)
+        second = notebook.cell(4).locator(".cepbook-progress")
         second.locator(".cp-until").fill("Tick(price > 700)")
         second.get_by_role("button", name="Run until").click()
         expect(second.locator(".cp-note")).to_have_text("fired: Tick(price > 700)")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from cepbook.errors import UsageError
+from cepbook.session.glance import Glance
 from cepbook.widgets import charts
 from cepbook.widgets.theme import CONFIG, printed, themed
 
@@ -34,6 +35,8 @@ def frame(n: int = 6) -> pd.DataFrame:
 
 
 class FakeWorkbench:
+    glance = Glance()
+
     def __init__(self, changes: pd.DataFrame) -> None:
         self._changes = changes
 
