@@ -18,6 +18,8 @@ from cepbook.engine.delta import Delta
 from cepbook.engine.relations.relation import CompositeIndex
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError
+from tests.engine.histories import Event, Run
+from tests.engine.relations.test_modules import loaded
 
 SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
 WINDOWS = (
@@ -266,6 +268,52 @@ def test_joins_against_nested_loops(seed: int, monkeypatch: pytest.MonkeyPatch) 
             runtime.statement("join").add_listener(got.append)
             for place in range(len(join.types)):
                 runtime.statement(f"w{place}").add_listener(windows._listener(place))
+
+
+@pytest.mark.histories
+@pytest.mark.parametrize("seed", range(60))
+def test_joins_sent_replayed_and_loaded(seed: int) -> None:
+    """Joins as above, of two to four streams: the same rows in the same order, whichever way the events come."""
+    draw = Random(seed)
+    join = drawn(draw)
+    epl = f"@name('join') {join.text}".replace("time_order(i,100000)", "length(2)").replace(".i", ".x")
+    further = {"A": {"g": 0, "n": 1, "d": 1.5, "f": 0.5}, "C": {"c": 1}}
+    drawn_events = history(draw, 40)
+    events = [Event(t, of, {"k": e["k"], "x": e["x"], **further.get(of, {})}) for t, of, e in drawn_events]
+    sent, replayed, parted = Run(epl), Run(epl), Run(epl)
+    cuts, middle = sorted(draw.sample(range(40), draw.randint(0, 3))), draw.randrange(40)
+    sent.send(events)
+    replayed.replay(events, cuts)
+    parted.replay(events[:middle], cuts)
+    parted = loaded(parted)
+    parted.replay(events[middle:], cuts)
+    for until in (0, 1000, 4000):
+        for each in (sent, replayed, parted):
+            each.runtime.advance(sent.runtime.now + until if each is sent else sent.runtime.now)
+        assert replayed.deliveries == sent.deliveries, join.text
+        assert parted.deliveries == sent.deliveries, join.text
+        assert replayed.readings() == sent.readings() == parted.readings(), join.text
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_several_unidirectional_streams(count: int) -> None:
+    """Streams that keep nothing meet nobody: each event makes a row of its own, in a full outer join of all."""
+    draw, found, made = Random(count), list[Any](), list[Any]()
+    streams = ("A", "B", "C", "A")[:count]
+    others = "".join(f" full outer join {of} unidirectional as s{n}" for n, of in enumerate(streams) if n)
+    columns = ", ".join(f"s{n}.i as c{n}" for n in range(count))
+    runtime = Runtime()
+    runtime.deploy(SCHEMA + f"@name('join') select {columns} from A unidirectional as s0{others}")
+    runtime.statement("join").add_listener(lambda delta: found.append(_ids(delta.insert, count)))
+    for time, of, event in history(draw, 40):
+        runtime.advance(time)
+        runtime.send(of, event)
+        rows = [
+            tuple(event["i"] if n == own else None for n in range(count)) for own in range(count) if streams[own] == of
+        ]
+        if rows:
+            made.append(Counter(rows))
+    assert found == made
 
 
 def test_the_reference_knows_outer_joins() -> None:
