@@ -34,7 +34,8 @@ REPORT_OPTIONS = (
 )
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#1f2328}
 body{background:#fff}
-pre{background:#f6f8fa;padding:.6em;overflow:auto}img{max-width:100%}table{border-collapse:collapse}
+pre{background:#f6f8fa;padding:.6em;overflow:auto}img{max-width:100%}table{border-collapse:collapse;display:block;
+max-width:100%;overflow-x:auto}h1,h2,div{overflow-wrap:anywhere}
 td,th{padding:.1em .6em;border-bottom:1px solid #d0d7de}h2{border-bottom:1px solid #d0d7de;margin-top:2em}"""
 
 

@@ -74,6 +74,10 @@ class ViewSource(Protocol):
     def clock(self) -> int:
         """The engine's time in ms."""
 
+    @property
+    def ticking(self) -> bool:
+        """Whether real time drives the clock, so that it moves without events."""
+
     def ms(self, time: int) -> int:
         """A time of a delivery, which is in units of the clock, in ms."""
 
@@ -209,6 +213,10 @@ class WorkbenchSource:
 
     def clock(self) -> int:
         return self.ms(self._runtime.now)
+
+    @property
+    def ticking(self) -> bool:
+        return self._workbench.live_clock is not None and not self.past
 
     def ms(self, time: int) -> int:
         return time * 1000 // int(self._runtime.config.second)

@@ -1,7 +1,7 @@
 """Sliders for the variables of a workbench: what statements would have delivered with other values.
 
 The pictures are outputs of their own, updated in place, so that a saved notebook holds the last of them; the sliders
-have a static form that tells their values.
+have a static form.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from cepbook.errors import CepbookError, UsageError, hint_line
 from cepbook.session import Workbench
 from cepbook.shown import counted
 from cepbook.widgets.charts import stream_chart
+from cepbook.widgets.encode import text_of
 from cepbook.widgets.render import Frozen
 
 STEPS = 100  # of a slider
@@ -57,7 +58,6 @@ class Tuner:
         for control in self.controls.values():
             control.observe(self._changed, names="value")
         self._outputs: list[Any] = []
-        self._sliders: Any = None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -81,8 +81,8 @@ class Tuner:
     def show(self, display: Callable[..., Any]) -> None:
         """Display the controls and the pictures by `IPython.display.display`."""
         drawn = self.drawn()
-        self._sliders = display(_Shown(self), display_id=True)
-        self._outputs = [display(each, display_id=True) for each in drawn]
+        display(_Shown(self))
+        self._outputs = [display(each, display_id=True) for each in (self._told(), *drawn)]
 
     def _changed(self, _: object) -> None:
         if not self._outputs:  # not shown yet
@@ -92,11 +92,14 @@ class Tuner:
         except CepbookError as error:
             self.note.value = escape(str(error))
             return
-        for handle, each in zip(self._outputs, drawn, strict=True):
+        for handle, each in zip(self._outputs, (self._told(), *drawn), strict=True):
             if handle is not None:
                 handle.update(each)
-        if self._sliders is not None:
-            self._sliders.update(_Shown(self))
+
+    def _told(self) -> Frozen:
+        """What the pictures are of. The controls are not shown anew: a slider that somebody moves keeps the focus."""
+        told = "tuned: " + ", ".join(f"{name} = {text_of(value)}" for name, value in self.values.items())
+        return Frozen(f"<div>{escape(told)}</div>", told)
 
     def _assign(self, _: object) -> None:
         try:
@@ -109,13 +112,13 @@ class Tuner:
 
 
 class _Shown:
-    """The controls as an output: live, and as a text for a saved notebook."""
+    """The controls as an output: live, and as a text for a saved notebook; what they are set to stands below them."""
 
     def __init__(self, tuner: Tuner) -> None:
         self._tuner = tuner
 
     def __repr__(self) -> str:
-        return "tuned: " + ", ".join(f"{name} = {value}" for name, value in self._tuner.values.items())
+        return "controls of " + ", ".join(self._tuner.controls)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         found = self._tuner.box._repr_mimebundle_(**kwargs)

@@ -160,7 +160,8 @@ class StatementView(LiveWidget):
         self._follow_source()
         if self._state == "dropped" or self._feed is None:
             return self._state
-        return self._source.clock(), self._feed.deliveries, self._feed.rows, self._epl, self._source.pulse()
+        found = self._source
+        return found.clock(), found.ticking, self._feed.deliveries, self._feed.rows, self._epl, found.pulse()
 
     def _describe(self) -> dict[str, object]:
         return {
@@ -307,6 +308,8 @@ class StatementView(LiveWidget):
                 self._state = "live"
         if self._replay is not None:  # a paused replay makes no slices that would tell
             self._take_state(self._replay.progress)
+            self._pump.remind(REPLAY_INTERVAL)
+        elif self._source.ticking:
             self._pump.remind(REPLAY_INTERVAL)
         frame["state"] = "past" if self._source.past and self._state != "dropped" else self._state
         frame["replaying"] = self._replay is not None and self._replay.progress.state == "running"

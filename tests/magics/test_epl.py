@@ -438,5 +438,5 @@ def test_tune(trades: Notebook) -> None:
     assert "no variable to tune" in trades.error("%epl tune")
     trades.run("%%epl --quiet\ncreate variable int low = 100; @name('v') select price from Trade(volume > low)")
     trades.run("%%events\nTrade = {symbol='A', price=1.5, volume=200}")
-    assert trades.run("%epl tune v --range low=0:500").startswith("tuned: low = 100")
+    assert trades.run("%epl tune v --range low=0:500").startswith("controls of low\ntuned: low = 100")
     assert "VARIABLE=LOW:HIGH" in trades.error("%epl tune --range low=5:1")

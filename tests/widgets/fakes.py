@@ -71,6 +71,7 @@ class FakeStatement:
         return len(self.contents), f"{form} {stream} {partition}".encode()
 
     past = False
+    ticking = False
 
     def on_glance(self, method: Callable[[], object]) -> None:
         """Nobody scrubs."""

@@ -10,6 +10,7 @@ import pytest
 from cepbook.errors import UsageError
 from cepbook.session import Workbench
 from cepbook.session.marble import Marble
+from cepbook.widgets.charts import describe
 from cepbook.widgets.tune import Tuner
 
 EPL = """create schema A(x int);
@@ -38,7 +39,7 @@ def cep() -> Workbench:
 def show(tuner: Tuner) -> list[Handle]:
     handles: list[Handle] = []
 
-    def display(shown: object, display_id: bool) -> Handle:
+    def display(shown: object, display_id: bool = False) -> Handle:
         handles.append(Handle(shown))
         return handles[-1]
 
@@ -58,7 +59,7 @@ def test_controls(cep: Workbench) -> None:
 
 def test_pictures_follow_over_the_same_events(cep: Workbench) -> None:
     tuner = Tuner(cep, ["big"])
-    sliders, marble, chart = show(tuner)
+    sliders, told, marble, chart = show(tuner)
     cep.send("A", x=9)
     tuner.controls["low"].value = 3
     tuner.controls["loud"].value = False
@@ -66,7 +67,9 @@ def test_pictures_follow_over_the_same_events(cep: Workbench) -> None:
     assert [isinstance(each, Marble) for each in marbles] == [True] * 3
     assert [len(each.deliveries) for each in marbles] == [2, 1, 0]
     assert len(chart.shown) == 3
-    assert "low = 3" in repr(sliders.shown[-1]) and "text/html" in sliders.shown[-1]._repr_mimebundle_()  # type: ignore[attr-defined]
+    assert "low = 3" in str(told.shown[-1])
+    assert len(sliders.shown) == 1, "shown anew, a slider that is moved would lose the focus"
+    assert "text/html" in sliders.shown[0]._repr_mimebundle_()  # type: ignore[attr-defined]
     assert tuner.note.value == "over the last 4 events"
     assert cep.get("low") == 2, "the running variable is another matter"
     tuner.apply.click()
@@ -92,3 +95,15 @@ def test_nothing_to_tune() -> None:
     cep.run("create variable int low = 2")
     with pytest.raises(UsageError, match="did you mean `low`"):
         Tuner(cep, ["q"], {"lov": (0, 1)})
+
+
+def test_values_under_which_nothing_is_delivered() -> None:
+    cep = Workbench()
+    cep.run("create variable double least = 2; create schema T(s string, p double)")
+    cep.run("@name('q') select * from T(p > least)")
+    for price in (1.0, 3.0):
+        cep.send("T", s="A", p=price)
+    tuner = Tuner(cep, ["q"])
+    chart = show(tuner)[-1]
+    tuner.controls["least"].value = 4.0
+    assert ["1 rows" in describe(each.to_dict()) for each in chart.shown] == [True, False]  # type: ignore[attr-defined]
