@@ -16,7 +16,6 @@ from decimal import Decimal
 from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from cepbook.engine.snapshot.graph import fields_of
 from cepbook.engine.state import NAMES
@@ -70,16 +69,17 @@ class Parts:
                 following.extend((f"{path}.{name}", inner) for name, inner in _inside(kind, value))
 
 
-_known: WeakKeyDictionary[Any, tuple[int, Parts]] = WeakKeyDictionary()
+KEPT_AS = "_parts_of_snapshots"  # of a runtime, and left out when its parts are looked for: they know it, and go with it
 
 
 def parts_of(runtime: Any) -> Parts:
     """The parts of a runtime, found once until statements come or go."""
-    version, parts = _known.get(runtime, (-1, None))
+    version, parts = vars(runtime).get(KEPT_AS, (-1, None))
     if parts is None or version != runtime.version:
         parts = Parts(runtime)
-        _known[runtime] = runtime.version, parts
-    return parts
+        setattr(runtime, KEPT_AS, (runtime.version, parts))
+    found: Parts = parts
+    return found
 
 
 _LEAVES = frozenset((type(None), bool, int, float, str, bytes, Decimal, BuiltinFunctionType))
@@ -91,7 +91,7 @@ def _inside(kind: type, value: Any) -> Iterable[tuple[Any, Any]]:
         return items
     if kind in (list, tuple):
         return enumerate(value)
-    left_out = {*getattr(kind, "SAVED", ()), *getattr(kind, "PASSING", ())}
+    left_out = {*getattr(kind, "SAVED", ()), *getattr(kind, "PASSING", ()), KEPT_AS}
     names = (*fields_of(kind), *getattr(value, "__dict__", ()))
     return [(name, getattr(value, name, None)) for name in names if name not in left_out]
 
