@@ -69,7 +69,7 @@ class Parts:
                 following.extend((f"{path}.{name}", inner) for name, inner in _inside(kind, value))
 
 
-KEPT_AS = "_parts_of_snapshots"  # of a runtime, and left out when its parts are looked for: they know it, and go with it
+KEPT_AS = "_parts_of_snapshots"  # of a runtime, and left out when its parts are looked for
 
 
 def parts_of(runtime: Any) -> Parts:
