@@ -131,5 +131,8 @@ class TracingSink(Sink, Protocol):
     def traced(self, flat: list[Any], causes: Causes, /) -> None:
         """As `extend`, for the deliveries of a slice; their marks carry the numbers of their causes."""
 
+    def traced_columns(self, plain: Plain, numbers: Sequence[int], causes: Causes, /) -> None:
+        """As `traced`, where each delivery of a slice is one insert row; `numbers` are those of its causes."""
+
 
 Listener = Callable[[Delta], None]

@@ -173,7 +173,7 @@ class Flow:
         else:
             self._run_plain(node, given, produced, out)
         if out.plain is not None:
-            node.statement.outlet.deliver_plain(out.plain)
+            node.statement.outlet.deliver_plain(out.plain, out.numbers, out.causes)
         elif out.flat:
             node.statement.outlet.deliver_batch(out.flat, out.causes)
         return out.derived()

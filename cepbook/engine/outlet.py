@@ -61,6 +61,7 @@ class Outlet:
         self._sinks: list[Sink] = []
         self._column_sinks: list[Callable[[list[int], Sequence[list[Any]]], None]] = []  # of plain slices
         self._flat_sinks: list[Callable[[list[Any]], None]] = []
+        self._tracing_sinks: list[TracingSink] = []
         self._target: Ports | None = None
         self._flat = False  # whether there are only sinks, which take insert rows as they are
         self._held: list[Any] = []  # flat records of deliveries that are to be one
@@ -100,7 +101,8 @@ class Outlet:
     def rewire(self) -> None:
         """Somebody came or went."""
         self._column_sinks = [sink.extend_columns for sink in self._sinks if isinstance(sink, ColumnSink)]
-        self._flat_sinks = [sink.extend for sink in self._sinks if not isinstance(sink, ColumnSink)]
+        self._flat_sinks = [sink.extend for sink in self._sinks if not isinstance(sink, ColumnSink | TracingSink)]
+        self._tracing_sinks = [sink for sink in self._sinks if isinstance(sink, TracingSink)]
         found = [self._to_sink(sink) for sink in self._sinks]
         found += [self._to_listener(listener) for listener in self._listeners]
         if self._parcels is not None:
@@ -195,8 +197,13 @@ class Outlet:
             plain = self.layout.unmarked(flat) if plain is None else plain
             sink.extend(plain)
 
-    def deliver_plain(self, plain: Plain) -> None:
-        """As `deliver_batch`, where each delivery is one insert row."""
+    def deliver_plain(self, plain: Plain, numbers: Sequence[int], causes: Causes | None) -> None:
+        """As `deliver_batch`, where each delivery is one insert row; `numbers` are those of its causes."""
+        for sink in self._tracing_sinks:
+            if causes is not None:
+                sink.traced_columns(plain, numbers, causes)
+            else:
+                sink.extend(plain.flat)
         if self._flat_sinks:
             flat = plain.flat
             for extend in self._flat_sinks:

@@ -133,7 +133,7 @@ class Collected:
     It holds no method of its own, which would be a cycle: what it holds goes at once when the slice is done.
     """
 
-    __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed", "plain")
+    __slots__ = ("_causes", "_slices", "_statement", "flat", "key", "keyed", "numbers", "plain")
 
     def __init__(self, statement: Statement, slices: Iterable[Slice], keyed: bool) -> None:
         self._statement = statement
@@ -143,6 +143,7 @@ class Collected:
         self.key: Key = (0, 1, 0, ())
         self._causes = Causes()
         self.plain: Plain | None = None  # all of them, where each is one insert row
+        self.numbers: Sequence[int] = ()  # of the causes of these, if they are wanted
 
     @property
     def one(self) -> Out:
@@ -180,27 +181,32 @@ class Collected:
     def take(self, made: Plain, kept: Sequence[bool] | None) -> None:
         """Take what a slice made of the events that were `kept` (None: all); columns of all events have others, too."""
         count = len(made.times)
-        numbers: Iterable[int] = range(CAUSE, CAUSE * (count + 1), CAUSE)  # as in `watched`
+        numbers: Sequence[int] = range(1, count + 1)  # as in `watched`
         if kept is not None:
             made = Plain(
                 list(compress(made.times, kept)),
                 tuple(list(compress(c, kept)) if len(c) == count else c for c in made.columns),
             )
-            numbers = compress(numbers, kept)
+            numbers = list(compress(numbers, kept))
         if not made.times:
             return
-        if not self.keyed:
-            self.plain = made
-            return
-        flat = made.flat
-        flat[:: 2 + len(made.columns)] = numbers  # the marks, of insert rows
-        self.flat += flat
+        self.plain, self.numbers = made, numbers if self.keyed else ()
+        if self.flat:
+            self._settle(len(self.flat))
 
     def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:
         """Takes a delivery of rows; `mark` carries its cause."""
-        if self.plain is not None:
-            self.flat[:0], self.plain = self.plain.flat, None
+        self._settle(0)
         self.flat += self._statement.outlet.layout.flat(time, insert, remove, mark)
+
+    def _settle(self, at: int) -> None:
+        """What is there as columns becomes records, number `at` of the flat list."""
+        if self.plain is not None:
+            flat, self.plain = self.plain.flat, None
+            if self.keyed:
+                marks = (CAUSE * number for number in self.numbers)  # of insert rows
+                flat[:: self._statement.outlet.layout.width] = list(marks)
+            self.flat[at:at] = flat
 
     def _one(self, record: Record) -> None:
         at = len(self.flat)
@@ -220,6 +226,8 @@ class Collected:
         if insert is None:
             return Derived()
         layout = self._statement.outlet.layout
+        if self.keyed:
+            self._settle(0)
         if self.plain is not None:
             return Derived(insert.target, layout, plain=self.plain)
         wanted = _SIDES[self._statement.steps.fed]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cepbook.engine.delta import CAUSE, EMPTY, REMOVE, Causes, Key, Record, Row
+from cepbook.engine.delta import CAUSE, EMPTY, INSERT, REMOVE, Causes, Key, Plain, Record, Row
 
 META: tuple[tuple[str, str, pa.DataType], ...] = (
     ("statement", "string", pa.string()),
@@ -91,6 +91,17 @@ class Collector:
         of_events = not (causes.others or causes.keys)
         self._parts.append(_Part(flat, marks % CAUSE, own[numbers], phases_of[numbers], of_events))
 
+    def traced_columns(self, plain: Plain, numbers: Sequence[int], causes: Causes) -> None:
+        self._close()
+        at = _whole(numbers) - 1
+        if causes.keys:
+            own, phases = _of_keys(causes.keys)
+            own, phases = own[at], phases[at]
+        else:
+            own, phases = _whole(causes.places)[at], np.ones(len(at), np.int64)
+        marks = np.full(len(at), INSERT, np.int64)
+        self._parts.append(_Part([], marks, own, phases, not causes.keys, plain))
+
     def _close(self) -> None:
         """What came delivery by delivery is a part."""
         if self._flat:
@@ -109,14 +120,14 @@ class Collector:
         found, width = _joined(self._parts), self._width
         self._parts = []
         marks, flat = found.marks, found.flat
-        columns = [flat[i::width] for i in range(2, width)]
+        columns = [flat[i::width] for i in range(2, width)] if found.plain is None else list(found.plain.columns)
         alone = not marks.any()  # each row is a delivery of its own
         begins = marks % 2 == 0
         of = np.cumsum(begins) - 1  # the delivery of each row
         if found.of_events and alone:
             times = order.times[found.places]
         else:
-            times = np.array(flat[1::width], np.int64)
+            times = np.array(flat[1::width] if found.plain is None else found.plain.times, np.int64)
         sequences = order.sequence_of(found.places, found.phases, times if alone else times[begins])
         fresh = np.ones(len(sequences), bool)
         fresh[1:] = (sequences[1:] != sequences[:-1]) | (found.phases[1:] != found.phases[:-1])
@@ -153,7 +164,7 @@ class Collector:
 
 class _Part(NamedTuple):
     """Flat records with their marks, and by delivery the place and phase of its cause; `of_events`: their time is that
-    of the event at the place.
+    of the event at the place. As `plain` the records are columns.
     """
 
     flat: list[Any]
@@ -161,13 +172,14 @@ class _Part(NamedTuple):
     places: Whole
     phases: Whole
     of_events: bool
+    plain: Plain | None = None
 
 
 def _joined(parts: Sequence[_Part]) -> _Part:
     if len(parts) == 1:
         return parts[0]
-    flats, marks, places, phases, of_events = zip(*parts, strict=True)
-    flat = [value for each in flats for value in each]
+    _, marks, places, phases, of_events, _ = zip(*parts, strict=True)
+    flat = [value for each in parts for value in (each.flat if each.plain is None else each.plain.flat)]
     return _Part(flat, np.concatenate(marks), np.concatenate(places), np.concatenate(phases), all(of_events))
 
 

@@ -211,8 +211,9 @@ class Task:
         """The stops of the clock up to `upto`, and the sequence numbers of the events that it goes there for."""
         stops, found = self._stops.upto(upto)
         if not self._program.stops:
-            own, first = np.unique(times, return_index=True)
-            stops, found = np.concatenate([own, stops]), np.concatenate([sequences[first], found])
+            fresh = np.ones(len(times), bool)
+            fresh[1:] = times[1:] != times[:-1]
+            stops, found = np.concatenate([times[fresh], stops]), np.concatenate([sequences[fresh], found])
         elif len(times) and (not len(stops) or times[0] < stops[0]):  # the clock is there already
             stops, found = np.concatenate([times[:1], stops]), np.concatenate([sequences[:1], found])
         return stops, found
@@ -225,11 +226,10 @@ class Task:
         if batch.column(SEQ).null_count:
             at = batch.column(SEQ).is_null().to_pylist().index(True)
             raise EventError(f"the sequence number of an event of {self._type_name(int(tags[at]))} is missing")
-        order = np.stack([times, sequences, tags], axis=1)
-        same = (order[1:] == order[:-1]).all(axis=1) & (tags[1:] != TICK)
-        first = tuple(order[0].tolist())
-        if same.any():
-            first = tuple(order[int(same.argmax())].tolist())
+        same = (times[1:] == times[:-1]) & (sequences[1:] == sequences[:-1]) & (tags[1:] == tags[:-1])
+        same &= tags[1:] != TICK
+        at = int(same.argmax()) if same.any() else 0
+        first = int(times[at]), int(sequences[at]), int(tags[at])
         if same.any() or (first == self._last and first[2] != TICK):
             raise EventError(
                 f"two events of {self._type_name(first[2])} at time {first[0]} have the sequence number {first[1]}: "
@@ -240,7 +240,7 @@ class Task:
                 f"an event of {self._type_name(first[2])} has the time {first[0]}, "
                 f"but the clock starts at {self._program.start}"
             )
-        self._last = tuple(order[-1].tolist())
+        self._last = int(times[-1]), int(sequences[-1]), int(tags[-1])
 
     def _type_name(self, tag: int) -> str:
         return next((name for number, name, _, _ in self._program.inputs if number == tag), "another type")

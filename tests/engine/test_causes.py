@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.engine.batch import Slice
 from cepbook.engine.delta import CAUSE, Causes, Key, Record, Row
+from cepbook.engine.delta import Plain as Columns
 
 
 class Plain:
@@ -40,6 +41,10 @@ class Tracing(Plain):
         assert all(mark < CAUSE for mark in marks if mark % 2)
         self.flat += flat
         self.flat[-len(flat) :: self.width] = [mark % CAUSE for mark in marks]
+
+    def traced_columns(self, plain: Columns, numbers: Sequence[int], causes: Causes) -> None:
+        self.causes += [causes[number] for number in numbers]
+        self.flat += plain.flat
 
 
 SLICE = Slice("A", [10, 10, 30, 2000], {"k": ["a", "b", "a", "a"], "x": [1, 2, 3, 4]})
