@@ -26,7 +26,55 @@ META: tuple[tuple[str, str, pa.DataType], ...] = (
 )
 CLOCK, EVENT = "clock", "event"
 _TRIGGERS, _KINDS = (CLOCK, EVENT), ("insert", "remove")  # no arrays yet: pyarrow would import pandas for them
+BRIEF: tuple[tuple[str, str, pa.DataType], ...] = (
+    ("what", "int", pa.int32()),
+    ("time", "bigint", pa.int64()),
+    ("sequence", "bigint", pa.int64()),
+    ("delivery", "int", pa.int32()),
+    ("row", "int", pa.int32()),
+    ("error", "string", pa.string()),
+)
+"""`META` as it travels from the tasks to Spark: `what` is four times the number of the statement, plus 1 for what is
+due to an event, plus 2 for remove rows."""
 Whole = npt.NDArray[np.int64]
+
+
+class Drained(NamedTuple):
+    """Rows that were delivered: by row their times, the sequence numbers and phases (1: an event) of their causes, the
+    numbers of their deliveries, whether they are remove rows, their places, and their `columns`.
+    """
+
+    times: Whole
+    sequences: Whole
+    phases: Whole
+    numbers: Whole
+    removed: npt.NDArray[np.bool_]
+    rows: Whole
+    columns: list[list[Any]]
+
+    def meta(self, name: str) -> list[pa.Array]:
+        """The arrays of `META`, for the statement `name`."""
+        return [
+            pa.repeat(pa.scalar(name), len(self.times)),
+            pa.array(self.times),
+            pa.array(self.sequences),
+            _named(_TRIGGERS, self.phases),
+            pa.array(self.numbers),
+            _named(_KINDS, self.removed),
+            pa.array(self.rows),
+            pa.nulls(len(self.times), pa.string()),
+        ]
+
+    def brief(self, number: int) -> list[pa.Array]:
+        """The arrays of `BRIEF`, for the statement of this number."""
+        return [
+            pa.array((4 * number + self.phases + 2 * self.removed).astype(np.int32)),
+            pa.array(self.times),
+            pa.array(self.sequences),
+            pa.array(self.numbers.astype(np.int32)),
+            pa.array(self.rows.astype(np.int32)),
+            pa.nulls(len(self.times), pa.string()),
+        ]
 
 
 class Order:
@@ -112,8 +160,8 @@ class Collector:
     def _width(self) -> int:
         return 2 + (1 if self._columns is None else len(self._columns))
 
-    def drain(self, name: str, names: Iterable[str], order: Order) -> tuple[list[pa.Array], list[list[Any]]] | None:
-        """What was taken since the last call, if anything: the arrays of `META` and the columns `names`."""
+    def drain(self, names: Iterable[str], order: Order) -> Drained | None:
+        """What was taken since the last call, if anything, with the columns `names`."""
         self._close()
         if not self._parts:
             return None
@@ -146,20 +194,12 @@ class Collector:
             sequences, numbers, triggers = sequences[of], numbers[of], triggers[of]
         if not len(times):
             return None
-        meta = [
-            pa.repeat(pa.scalar(name), len(times)),
-            pa.array(times),
-            pa.array(sequences),
-            _named(_TRIGGERS, triggers),
-            pa.array(numbers),
-            _named(_KINDS, removed),
-            pa.array(rows),
-            pa.nulls(len(times), pa.string()),
-        ]
         if self._columns is None:
-            return meta, [[row.get(each) for row in columns[0]] for each in names]
-        by_name = dict(zip(self._columns, columns, strict=True))
-        return meta, [by_name[each] if each in by_name else [None] * len(times) for each in names]
+            values = [[row.get(each) for row in columns[0]] for each in names]
+        else:
+            by_name = dict(zip(self._columns, columns, strict=True))
+            values = [by_name[each] if each in by_name else [None] * len(times) for each in names]
+        return Drained(times, sequences, triggers, numbers, removed, rows, values)
 
 
 class _Part(NamedTuple):

@@ -16,8 +16,9 @@ from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
+from cepbook.spark.delivered import CLOCK, EVENT, META
 from cepbook.spark.hosted import Program, Step, host, output_schema
-from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, union
+from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
@@ -43,7 +44,24 @@ class Job:
         """What the tasks deliver: the columns of `output_schema`."""
         if self.placement.path == "native":
             return delivered(self.program, self.stream)
-        return self.stream.mapInArrow(host(self.program), output_schema(self.program)[0])
+        return _in_full(self.program, self.stream.mapInArrow(host(self.program), output_schema(self.program, True)[0]))
+
+
+def _in_full(program: Program, found: DataFrame) -> DataFrame:
+    """What tasks deliver with `META` in place of `BRIEF`."""
+    what, error = F.col("what"), F.col("error")
+    name, *others = (name for name, _ in program.outputs)
+    statement = F.lit(name)
+    for number, other in enumerate(others, 1):
+        statement = F.when(F.shiftright(what, 2) == number, F.lit(other)).otherwise(statement)
+    kind = F.when(what.bitwiseAND(2) == 0, F.lit("insert")).otherwise(F.lit("remove"))
+    values = {
+        "statement": statement,
+        "trigger": F.when(what.bitwiseAND(1) == 0, F.lit(CLOCK)).otherwise(F.lit(EVENT)),
+        "kind": F.when(error.isNull(), kind).otherwise(F.lit("error")),
+    }
+    about = [values.get(column, F.col(column)).cast(ddl).alias(column) for column, ddl, _ in META]
+    return found.select(*about, *(f"s{number}" for number in range(len(program.outputs))))
 
 
 def execute(
@@ -112,6 +130,8 @@ def planned(
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, start)
+        if not streams and placement.path != "native":  # in which a condition on the time may be pushed down to files
+            program = _with_times(program, types, time)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = streams is None and placement.ticks and (placement.path == "by key" or others)
         program, tasks = replace(program, stops=stops), tasks_in(session)
@@ -128,6 +148,18 @@ def planned(
         jobs.append(Job(program, stream, placement))
     check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
+
+
+def _with_times(program: Program, types: Mapping[str, EventType], time: str | Mapping[str, str] | None) -> Program:
+    """Properties that are the times of their events travel as these."""
+    found = []
+    for tag, name, properties, columns in program.inputs:
+        clock, of = time_column(time, types[name]), types[name].properties
+        pairs = zip(properties, columns, strict=True)
+        found.append(
+            (tag, name, properties, tuple(TIME if p == clock and of[p].name == "long" else c for p, c in pairs))
+        )
+    return replace(program, inputs=tuple(found))
 
 
 def program_alone(runtime: Runtime, target: str) -> tuple[Program, str]:
@@ -267,7 +299,7 @@ def divided(
 ) -> DataFrame:
     """The program's events, with the number of the task that gets each; where several get it, once for each."""
     tags = [tag for tag, _, _, _ in program.inputs]
-    columns = [c for _, _, _, cs in program.inputs for c in cs]
+    columns = [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
     events = tagged.stream.where(F.col(TAG).isin(tags)).select(TAG, TIME, SEQ, *columns)
     if placement.parts is not None:
         return events.withColumn(TASK, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)))
@@ -287,19 +319,19 @@ def _stream(
 ) -> DataFrame:
     """The program's events, divided into tasks as `placement` says and sorted inside each task."""
     events = divided(tagged, program, placement, tasks, slices)
-    ordered = (TIME, SEQ, TAG)
+    unneeded = () if program.numbered else (TASK,)
     if placement.path == "native":
         return events.drop(TASK)
     if placement.path == "row by row":
-        return events.drop(TASK).sortWithinPartitions(*ordered)
-    unneeded = () if program.numbered else (TASK,)
+        return _sorted(events.drop(TASK), program, alone=True)
     if placement.path == "by key":
         every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
         stops = [_stops(tagged.stream)] if program.stops else []
         if until is not None and placement.ticks:
             stops.append(_last_stop(tagged.stream, until))
         found = [events, *(each.withColumn(TASK, every) for each in stops)]
-        return union(found).repartitionById(tasks, TASK).drop(*unneeded).sortWithinPartitions(*ordered)
+        whole = union(found).repartitionById(tasks, TASK).drop(*unneeded)
+        return _sorted(whole, program, alone=len(found) == 1)
     count = max(1, len(slices))
     found = [events]
     for number, each in enumerate(slices or [Slice(None, None, None)]) if program.stops else ():
@@ -308,7 +340,13 @@ def _stream(
         found.append(_last_stop(tagged.stream, until).withColumn(TASK, F.lit(count - 1)))
     divided_ = union(found)
     divided_ = divided_.repartitionById(count, TASK) if count > 1 else divided_.repartition(1)
-    return divided_.drop(*unneeded).sortWithinPartitions(*ordered)
+    return _sorted(divided_.drop(*unneeded), program, alone=len(found) == 1)
+
+
+def _sorted(events: DataFrame, program: Program, alone: bool) -> DataFrame:
+    """In the order that tasks need; tags that say nothing, of events `alone` that are of one type, are left out."""
+    found = events.sortWithinPartitions(TIME, SEQ, TAG)
+    return found.drop(TAG) if alone and len(program.inputs) == 1 else found
 
 
 def _hash(program: Program, placement: Placement) -> Any:

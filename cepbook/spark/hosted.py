@@ -20,7 +20,7 @@ from cepbook.errors import EventError, StatementError
 from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
-from cepbook.spark.delivered import CLOCK, EVENT, META, Collector, Order, Whole
+from cepbook.spark.delivered import BRIEF, CLOCK, EVENT, META, Collector, Order, Whole
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.schema import TEXTUAL, Shape, from_array, shape_of, to_array
 from cepbook.spark.stops import NONE, Stops
@@ -37,7 +37,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag, `outputs` the
+    """Everything that a task needs. `inputs` are (type name, properties, stream columns) by tag; a property that is the
+    event's time may have the column `TIME`. `outputs` are the
     columns of the collected statements, `types` the event types that no step creates, `functions` the registered ones
     with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
     rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps in
@@ -63,10 +64,14 @@ class Program:
         return bool(self.shares or self.begins)
 
 
-def output_schema(program: Program) -> tuple[str, pa.Schema]:
-    """The columns of a task's output, as Spark DDL and for Arrow: `META`, then one struct per statement (s0, s1, …)."""
-    ddl = [f"{name} {spark}" for name, spark, _ in META]
-    fields = [pa.field(name, arrow) for name, _, arrow in META]
+def output_schema(program: Program, brief: bool = False) -> tuple[str, pa.Schema]:
+    """The columns of a task's output, as Spark DDL and for Arrow: `META`, or `BRIEF`, then one struct per statement
+
+    (s0, s1, …).
+    """
+    about = BRIEF if brief else META
+    ddl = [f"{name} {spark}" for name, spark, _ in about]
+    fields = [pa.field(name, arrow) for name, _, arrow in about]
     for number, shapes in enumerate(_shapes(program)):
         inner = ", ".join(f"c{i}: {s.ddl}" for i, s in enumerate(shapes))
         ddl.append(f"s{number} struct<{inner}>")
@@ -75,13 +80,14 @@ def output_schema(program: Program) -> tuple[str, pa.Schema]:
 
 
 def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``. Its input must be sorted by time, sequence and tag."""
+    """The function for ``mapInArrow``: `BRIEF` and the statements. Its input is sorted by time, sequence and tag."""
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = None
         for batch in batches:
             if task is None and batch.num_rows:
-                task = Task(program, number=batch.column(TASK)[0].as_py() if program.numbered else 0)
+                number = batch.column(TASK)[0].as_py() if program.numbered else 0
+                task = Task(program, number=number, brief=True)
             if task is not None:
                 yield from task.take(batch)
         if task is not None:
@@ -109,12 +115,20 @@ def load(program: Program, number: int = 0) -> tuple[Runtime, dict[str, Statemen
 
 
 class Task:
-    """A runtime over the batches of one task; or, with `loaded`, over those that go on from a state that was kept."""
+    """A runtime over the batches of one task; or, with `loaded`, over those that go on from a state that was kept.
+
+    What is about the rows is as in `META`, or in short as in `BRIEF`.
+    """
 
     def __init__(
-        self, program: Program, loaded: tuple[Runtime, dict[str, Statement]] | None = None, number: int = 0
+        self,
+        program: Program,
+        loaded: tuple[Runtime, dict[str, Statement]] | None = None,
+        number: int = 0,
+        brief: bool = False,
     ) -> None:
         self._program = program
+        self._brief = brief
         self._begin = program.begins[number] if program.begins else None
         self.runtime, collected = loaded or load(program, number)
         self._batch = self.runtime.batch([name for _, name, _, _ in program.inputs])
@@ -132,7 +146,7 @@ class Task:
         """Replay one batch; what is delivered meanwhile, in batches of the declared schema."""
         if not batch.num_rows:
             return
-        tags, times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TAG, TIME, SEQ))
+        tags, times, sequences = self._places(batch)
         self._check(batch, tags, times, sequences)
         ticks = tags == TICK
         if ticks.any():
@@ -155,7 +169,7 @@ class Task:
         slices: list[Slice] = []
         if events is not None and len(events):
             (batch,) = events.combine_chunks().to_batches()
-            tags, times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TAG, TIME, SEQ))
+            tags, times, sequences = self._places(batch)
             self._check(batch, tags, times, sequences)
             own, first = np.unique(times, return_index=True)
             self._order = Order(times, sequences, own, sequences[first])
@@ -171,6 +185,13 @@ class Task:
             self._batch.run([], stops.tolist())
             yield from self.drain()
 
+    def _places(self, batch: pa.RecordBatch) -> tuple[Whole, Whole, Whole]:
+        """The tags, times and sequence numbers; where all events are of one type, tags need not be there."""
+        times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TIME, SEQ))
+        if TAG in batch.schema.names:
+            return batch.column(TAG).to_numpy(zero_copy_only=False), times, sequences
+        return np.full(batch.num_rows, self._program.inputs[0][0]), times, sequences
+
     def _slices(self, batch: pa.RecordBatch, tags: Whole, times: Whole) -> list[Slice]:
         slices = []
         for tag, name, properties, columns in self._program.inputs:
@@ -182,10 +203,15 @@ class Task:
                 needed = self._batch.columns[name]
                 known = self.runtime.catalog.event_types
                 of = known[name].properties
-                values = {p: plain(part.column(i), of[p], known) for i, p in enumerate(properties) if p in needed}
+                clock = own.tolist()
+                values = {
+                    p: clock if column == TIME else plain(part.column(column), of[p], known)
+                    for p, column in zip(properties, columns, strict=True)
+                    if p in needed
+                }
                 if not (self._batch.reasons or self._batch.merged):
                     values |= {p: [None] * len(found) for p in needed if p not in values}
-                slices.append(Slice(name, own.tolist(), values, None if alone else found.tolist()))
+                slices.append(Slice(name, clock, values, None if alone else found.tolist()))
         return slices
 
     def drain(self) -> Iterator[pa.RecordBatch]:
@@ -200,12 +226,13 @@ class Task:
 
     def _drained(self) -> Iterator[pa.RecordBatch]:
         for number, (name, event_type) in enumerate(self._program.outputs):
-            found = self._collectors[name].drain(name, event_type.properties, self._order)
+            found = self._collectors[name].drain(event_type.properties, self._order)
             if found is not None:
-                yield self._delivered(number, name, *found)
+                meta = found.brief(number) if self._brief else found.meta(name)
+                yield self._delivered(number, name, meta, found.columns)
         if self._failures:
             failed, self._failures = self._failures, []
-            yield failures(self._program, failed)
+            yield failures(self._program, failed, self._brief)
 
     def _due(self, upto: int, times: Whole, sequences: Whole) -> tuple[Whole, Whole]:
         """The stops of the clock up to `upto`, and the sequence numbers of the events that it goes there for."""
@@ -254,7 +281,7 @@ class Task:
         ]
         of = _struct_type(self._shapes[number])
         own = pa.StructArray.from_arrays(values, fields=list(of)) if values else pa.array([{}] * len(meta[0]), of)
-        return _assembled(self._shapes, meta, {number: own})
+        return _assembled(self._shapes, meta, {number: own}, self._brief)
 
     def _failed(self, error: StatementError) -> None:
         """Failures of statements at run time are rows of their own: as in a notebook they end nothing."""
@@ -270,17 +297,24 @@ class Task:
         self._failures.append((error.statement, time, sequence, trigger, 0, "error", len(self._failures), str(error)))
 
 
-def failures(program: Program, found: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Rows of `META` alone."""
+def failures(program: Program, found: Sequence[tuple[Any, ...]], brief: bool = False) -> pa.RecordBatch:
+    """Rows of `META` alone, or as `BRIEF` has them."""
+    if brief:
+        numbers = {name: number for number, (name, _) in enumerate(program.outputs)}
+        found = [
+            (4 * numbers[name] + (trigger == EVENT), time, sequence, delivery, row, error)
+            for name, time, sequence, trigger, delivery, _, row, error in found
+        ]
     columns = zip(*found, strict=True)
-    meta = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, META, strict=True)]
-    return _assembled(_shapes(program), meta, {})
+    about = BRIEF if brief else META
+    meta = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, about, strict=True)]
+    return _assembled(_shapes(program), meta, {}, brief)
 
 
 def _assembled(
-    shapes: Sequence[tuple[Shape, ...]], meta: Sequence[pa.Array], own: Mapping[int, pa.Array]
+    shapes: Sequence[tuple[Shape, ...]], meta: Sequence[pa.Array], own: Mapping[int, pa.Array], brief: bool
 ) -> pa.RecordBatch:
-    arrays, fields = list(meta), [pa.field(name, arrow) for name, _, arrow in META]
+    arrays, fields = list(meta), [pa.field(name, arrow) for name, _, arrow in (BRIEF if brief else META)]
     for number, each in enumerate(shapes):
         of = _struct_type(each)
         arrays.append(own[number] if number in own else pa.nulls(len(meta[0]), of))

@@ -93,7 +93,7 @@ def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str]
             f"not {type(frame).__name__}"
         )
     check_present(columns, event_type)
-    column = _time_column(time, event_type)
+    column = time_column(time, event_type)
     if column not in columns and getattr(getattr(frame, "index", None), "name", None) != column:
         raise EventError(_no_column(column, name, columns))
 
@@ -130,7 +130,7 @@ def tag_frames(
     tables = {}
     for name, frame in opened.items():
         if not _is_spark(frame):
-            at, number = _time_column(time, types[name]), _chosen(sequence, name)
+            at, number = time_column(time, types[name]), _chosen(sequence, name)
             tables[name] = _table_of(frame, types, name, read[name], at, number, second)
     if sequence is None and whole:
         tables = _numbered(tables)
@@ -142,7 +142,7 @@ def tag_frames(
             sequenced = F.col(SEQ) if whole or sequence is not None else F.col(SEQ) + F.lit(tag << _TYPE_BITS)
             values, clock = [F.col(_property(i)) for i in range(len(read[name]))], F.col(TIME)
         else:
-            column = _time_column(time, types[name])
+            column = time_column(time, types[name])
             place = Place(column, name, F.concat(F.lit(f"`{column}` = "), _shown(column)))
             clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
             values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
@@ -278,7 +278,8 @@ def _chosen(choice: str | Mapping[str, str] | None, type_name: str) -> str | Non
     return choice[type_name]
 
 
-def _time_column(time: str | Mapping[str, str] | None, event_type: EventType) -> str:
+def time_column(time: str | Mapping[str, str] | None, event_type: EventType) -> str:
+    """The column of a frame that holds the times of its events. Errors: UsageError where nobody said."""
     column = time if isinstance(time, str) else (time or {}).get(event_type.name, event_type.time_property)
     if column is None:
         name = event_type.name
