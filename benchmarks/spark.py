@@ -8,11 +8,12 @@ For each workload, on ticks of 300 symbols in a Parquet file with a sequence col
 - **kernel**: the replay of a DataFrame that is in memory, in this process;
 - **task**: the function of a Spark task alone, over the job's sorted Arrow batches, in this process: what the engine
   takes within a worker, columns in and columns out; **task / kernel** is to be at most 1.3;
-- **Spark**: the statement on Spark, from Parquet to a sink that throws rows away;
+- **Spark**: the statement on Spark, from Parquet to a sink that throws rows away, planning included;
 - **floor**: scan, repartition as the job does it, sort, nothing else; **Spark / (kernel + floor)** is to be at most 2;
 - **by hand**: the same rows by PySpark without cepbook: window functions where they can express it, else
   ``applyInPandas``; **wall** are seconds by the clock of both.
 
+All of them run over 100,000 events first, as often as ``--warm`` says, so that the JVM has compiled what it runs.
 Then the memory of the largest Python worker (MB), and with ``--tasks 1,2`` how much faster two tasks are than one.
 """
 
@@ -50,6 +51,7 @@ EPL = {
     "ts, 10 sec, 0L)",
     "pattern": KEYED + "@name('q') context PerSymbol select a.ts as begun, b.price as low from pattern "
     "[every a=Tick(price > 95) -> b=Tick(price < 5)]",
+    "slices": "@name('q') select ts, sum(volume) as total from Tick#time(30 sec)",
 }
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -81,14 +83,21 @@ def _length(frame: DataFrame) -> DataFrame:
 def _time(frame: DataFrame) -> DataFrame:
     """Rows of the last 30 s; RANGE would count later events of the same time as well, so it is done by hand."""
 
-    def sums(part: pd.DataFrame) -> pd.DataFrame:
-        part = part.sort_values(["ts", "seq"])
-        at, running = part["ts"].to_numpy(), np.concatenate([[0], part["volume"].to_numpy().cumsum()])
-        first = np.searchsorted(at, at - 30_000, side="right")
-        total = running[1:] - running[first]
-        return pd.DataFrame({"ts": at, "symbol": part["symbol"], "total": total})
+    return frame.groupBy("symbol").applyInPandas(_sums, "ts long, symbol string, total long")
 
-    return frame.groupBy("symbol").applyInPandas(sums, "ts long, symbol string, total long")
+
+def _sums(part: pd.DataFrame) -> pd.DataFrame:
+    part = part.sort_values(["ts", "seq"])
+    at, running = part["ts"].to_numpy(), np.concatenate([[0], part["volume"].to_numpy().cumsum()])
+    first = np.searchsorted(at, at - 30_000, side="right")
+    total = running[1:] - running[first]
+    return pd.DataFrame({"ts": at, "symbol": part["symbol"], "total": total})
+
+
+def _slices(frame: DataFrame) -> DataFrame:
+    """Without a key: all in one group."""
+    whole = frame.groupBy().applyInPandas(_sums, "ts long, symbol string, total long")
+    return whole.select("ts", "total")
 
 
 def _tumbling(frame: DataFrame) -> DataFrame:
@@ -116,6 +125,7 @@ def _pattern(frame: DataFrame) -> DataFrame:
 
 BY_HAND: dict[str, Callable[[DataFrame], DataFrame]] = {
     "filter": _filter, "length": _length, "time": _time, "tumbling": _tumbling, "pattern": _pattern,
+    "slices": _slices,
 }  # fmt: skip
 
 
@@ -202,18 +212,23 @@ def measure(name: str, path: str, frame: pd.DataFrame, session: SparkSession) ->
     runtime, frames = bench(name).runtime, {"Tick": source}
     run = spark.run(runtime=runtime, frames=frames, time="ts", sequence="seq", session=session)
     (job,) = planned(runtime, frames, "ts", "seq", None, 0, None, session)[0]
-    path_ = run.coverage["q"].path
-    if path_ in ("native", "row by row"):
-        floor = source
-    else:
-        divided = source.repartition(int(session.conf.get("spark.sql.shuffle.partitions") or 2), "symbol")
-        floor = divided.sortWithinPartitions("ts", "seq")
+    path_, tasks = run.coverage["q"].path, int(session.conf.get("spark.sql.shuffle.partitions") or 2)
+    floor = source
+    if path_ == "by time slice":
+        floor = source.repartition(tasks).sortWithinPartitions("ts", "seq")
+    elif path_ == "by key":
+        floor = source.repartition(tasks, "symbol").sortWithinPartitions("ts", "seq")
     found = {"kernel": kernel(name, frame)}
     found["floor"] = spent(lambda: thrown_away(floor))[0]
-    found["Spark"], found["wall"] = spent(lambda: thrown_away(run.frame("q")))
+
+    def whole() -> None:
+        own = spark.run(runtime=runtime, frames=frames, time="ts", sequence="seq", session=session)
+        thrown_away(own.frame("q"))
+
+    found["Spark"], found["wall"] = spent(whole)
     run.close()
     found["by hand"], found["wall by hand"] = spent(lambda: thrown_away(BY_HAND[name](source)))
-    found["task"] = 0.0 if path_ == "native" else task(job)
+    found["task"] = 0.0 if path_ in ("native", "by time slice") else task(job)
     return found
 
 
@@ -223,6 +238,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default=",".join(EPL))
     parser.add_argument("--tasks", default="2")
+    parser.add_argument("--warm", type=int, default=4)
     given = parser.parse_args()
     frame = ticks(given.events)
     walls: dict[tuple[str, int], float] = {}
@@ -231,10 +247,10 @@ def main() -> None:
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, row_group_size=given.events // 8 + 1)
         for tasks in map(int, given.tasks.split(",")):
             session = local_session(**{"spark.master": f"local[{tasks}]"})
-            warm = ticks(1000)
+            warm = ticks(100_000)
             pq.write_table(pa.Table.from_pandas(warm, preserve_index=False), f"{folder}/warm.parquet")
             names = given.only.split(",")
-            for name in names:
+            for name in names * given.warm:
                 measure(name, f"{folder}/warm.parquet", warm, session)
             print(f"{given.events:,} events, {tasks} tasks; CPU-seconds, medians of {given.rounds}")
             print(f"{'':9}{'kernel':>8}{'task':>8}{'/kernel':>8}{'floor':>8}{'Spark':>8}{'/(k+f)':>8}{'by hand':>9}"

@@ -130,7 +130,7 @@ def planned(
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, start)
-        if not streams and placement.path != "native":  # in which a condition on the time may be pushed down to files
+        if streams is None and placement.path != "native":  # where files may be asked for times
             program = _with_times(program, types, time)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = streams is None and placement.ticks and (placement.path == "by key" or others)
