@@ -33,7 +33,9 @@ RENDERER = "cepbook"
 POINTS = 5_000  # altair's own limit; a line of more points than pixels shows nothing more
 SERIES = 20
 WIDTH, HEIGHT = 640, 260
-YEAR_MS = 365 * 86_400_000
+DAY_MS = 86_400_000
+YEAR_MS = 365 * DAY_MS
+FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (DAY_MS, "%H:%M"))
 VERDICTS = {
     "equal": "#2da44e",
     "different values": "#d99a1b",
@@ -183,11 +185,18 @@ def describe(spec: dict[str, Any]) -> str:
 
 
 def line(
-    frame: pd.DataFrame, x: str, y: str | Sequence[str], color: str | None = None, *, title: str | None = None
+    frame: pd.DataFrame,
+    x: str,
+    y: str | Sequence[str],
+    color: str | None = None,
+    *,
+    title: str | None = None,
+    clock: bool = False,
 ) -> alt.Chart:
     """A line over `x`, one per value of `color` or per name in `y`. Engine time (ms) in `x` becomes a time axis (UTC).
 
-    More than 5,000 rows are thinned evenly, as the subtitle then says. Raises UsageError for a missing column.
+    With `clock` so do numbers within one day of a clock that began at 0. More than 5,000 rows are thinned evenly, as
+    the subtitle then says. Raises UsageError for a missing column.
     """
     altair = offline_altair()
     names = [y] if isinstance(y, str) else list(y)
@@ -198,11 +207,13 @@ def line(
         frame = frame[[x, *names]].melt(id_vars=x, value_vars=names, var_name="series", value_name="value")
         names, color = ["value"], "series"
     shown, note = _thin(frame[[x, *names, *([color] if color else [])]], color)
-    shown, kind = _timed(_cut(shown), x)
+    shown, kind = _timed(_cut(shown), x, 0 if clock else YEAR_MS)
+    form = _clock(shown[x]) if clock and kind == "temporal" else None
+    axis = {"axis": altair.Axis(format=form)} if form else {}
     encoding = {
-        "x": altair.X(field=_field(x), type=kind, title=None if kind == "temporal" else x),
+        "x": altair.X(field=_field(x), type=kind, title=None if kind == "temporal" else x, **axis),
         "y": altair.Y(field=_field(names[0]), type="quantitative", title=names[0]),
-        "tooltip": [altair.Tooltip(field=_field(c), title=c, **_tip(c, x, kind, shown)) for c in shown.columns],
+        "tooltip": [altair.Tooltip(field=_field(c), title=c, **_tip(c, x, kind, shown, form)) for c in shown.columns],
     }
     if color is not None:
         encoding["color"] = altair.Color(field=_field(color), type="nominal", title=color)
@@ -210,6 +221,21 @@ def line(
     lone = {"point": True} if min(series, default=0) == 1 else {}  # of a single point a line draws nothing
     chart = altair.Chart(shown).mark_line(interpolate="step-after", strokeWidth=1.5, **lone).encode(**encoding)
     return _sized(altair, chart, title, note)
+
+
+def labels(start: int, end: int) -> dict[str, str]:
+    """How an axis of UTC times is written (ms since 1970), as tables write them: below one year without a date.
+
+    Properties of a Vega-Lite axis. Later days of a clock that began at 0 are counted: ``1d 06:00``.
+    """
+    form = next((form for span, form in FORMATS if end - start < span), "")
+    if end < DAY_MS:
+        return {"format": form}
+    if start >= YEAR_MS:
+        return {"format": form or "%m-%d %H:%M"}
+    day = "utcdayofyear(datum.value) - 1"
+    clock = f"utcFormat(datum.value, '{form or '%H:%M'}')"
+    return {"labelExpr": f"({day} > 0 ? ({day}) + 'd ' : '') + {clock}"}
 
 
 def stream_chart(
@@ -227,7 +253,7 @@ def stream_chart(
         y = _first_number(inserts, columns, name)
     if color is None:
         color = next((c for c in columns if _is_text(inserts[c]) and 1 <= inserts[c].nunique() <= SERIES), None)
-    return line(inserts, x, y, color, title=name)
+    return line(inserts, x, y, color, title=name, clock=x == "time" and workbench.clock.second == 1000)
 
 
 def _seen(workbench: Workbench, name: str) -> pd.DataFrame:
@@ -307,22 +333,32 @@ def _cut(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**texts) if texts else frame
 
 
-def _timed(frame: pd.DataFrame, x: str) -> tuple[pd.DataFrame, str]:
-    """Milliseconds since 1970 (later than its first year) as times; other numbers stay numbers.
+def _timed(frame: pd.DataFrame, x: str, least: int) -> tuple[pd.DataFrame, str]:
+    """Milliseconds since 1970, not below `least`, within its first day or later than its first year, as times.
 
     The times have no zone: Vega then shows them as they are, and not moved into the zone of the reader.
     """
     column = frame[x]
     if column.dtype.kind == "M":
         return frame, "temporal"
-    if column.dtype.kind in "iu" and len(column) and column.min() >= YEAR_MS:
+    if (
+        column.dtype.kind in "iu"
+        and len(column)
+        and (column.min() >= YEAR_MS or least <= column.min() <= column.max() < DAY_MS)
+    ):
         return frame.assign(**{x: column.astype("datetime64[ms]")}), "temporal"
     return frame, "quantitative" if column.dtype.kind in "iuf" else "nominal"
 
 
-def _tip(name: str, x: str, kind: str, frame: pd.DataFrame) -> dict[str, Any]:
+def _clock(times: pd.Series[Any]) -> str | None:
+    """The form of times within the first day of 1970, which have no date (`labels`); None for all others."""
+    first, last = (int(time.value // 10**6) for time in (times.min(), times.max()))
+    return labels(first, last)["format"] if first >= 0 and last < DAY_MS else None
+
+
+def _tip(name: str, x: str, kind: str, frame: pd.DataFrame, form: str | None) -> dict[str, Any]:
     if name == x and kind == "temporal":
-        return {"type": "temporal", "format": "%Y-%m-%d %H:%M:%S"}
+        return {"type": "temporal", "format": "%H:%M:%S.%L" if form else "%Y-%m-%d %H:%M:%S"}
     return {"type": "quantitative"} if frame[name].dtype.kind in "iuf" else {"type": "nominal"}
 
 

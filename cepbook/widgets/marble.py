@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cepbook.session.marble import Marble
 from cepbook.session.rerun import Arrival, Bar
 from cepbook.shown import time_text
-from cepbook.widgets.charts import YEAR_MS, offline_altair, show_as_chart
+from cepbook.widgets.charts import labels, offline_altair, show_as_chart
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.theme import FAINT, INK
 
@@ -32,7 +32,6 @@ POINT = 13
 MOST_RUNS = 24  # matches that are drawn, the latest ones
 WINDOW, INSERT, REMOVE, MATCH = "#0969da", "#2da44e", "#cf222e", "#8250df"
 MATCHES = "matches"
-FORMATS = ((1_000, "%H:%M:%S.%L"), (3_600_000, "%H:%M:%S"), (86_400_000, "%H:%M"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Axis:
         self.span = max(1, marble.end - marble.start)
         self.left = 8.0
         self.right = WIDTH - 8.0 - spare
-        self.temporal = marble.unit == "ms" and marble.start >= YEAR_MS
+        self.temporal = marble.unit == "ms" and marble.start >= 0
         self.unit = marble.unit
 
     def x(self, time: int) -> float:
@@ -81,7 +80,7 @@ class Axis:
         return self.left + (self.right - self.left) * (time - self.start) / self.span
 
     def text(self, time: int) -> str:
-        """A time as the axis has it: a date, or a number where the clock counts from nowhere in particular."""
+        """A time as tables have it; a number where the clock counts in finer units."""
         return time_text(time) if self.temporal else f"{time} {self.unit}"
 
     @property
@@ -284,9 +283,7 @@ class _Draw:
         axis, temporal = self._axis, self._axis.temporal
         kind = {"type": "utc"} if temporal else {}
         scale = self._alt.Scale(domain=axis.domain, nice=False, **kind)
-        shape: dict[str, Any] = {"format": next((f for span, f in FORMATS if axis.span < span), "%m-%d %H:%M")}
-        if not temporal:
-            shape = {"format": "~f"}
+        shape = labels(axis.start, axis.start + axis.span) if temporal else {"format": "~f"}
         shown = self._alt.Axis(title=None if temporal else f"time ({axis.unit})", tickCount=7, **shape)
         return self._alt.X("time", type="temporal" if temporal else "quantitative", scale=scale, axis=shown)
 

@@ -9,9 +9,8 @@ from cepbook.session.lives import Life
 from cepbook.session.partitions import flat
 from cepbook.session.timeline import Timeline
 from cepbook.shown import time_text
-from cepbook.widgets.charts import YEAR_MS, offline_altair, show_as_chart
+from cepbook.widgets.charts import labels, offline_altair, show_as_chart
 from cepbook.widgets.encode import text_of
-from cepbook.widgets.marble import FORMATS
 from cepbook.widgets.theme import FAINT
 
 if TYPE_CHECKING:
@@ -51,14 +50,14 @@ def show_timelines(shell: Any) -> Callable[[], None]:
 
 
 class _Axis:
-    """Engine time as altair has it: a date, or a number where the clock counts from nowhere in particular."""
+    """Engine time as altair has it: a time, or a number where the clock counts in finer units than milliseconds."""
 
     def __init__(self, altair: Any, timeline: Timeline) -> None:
         self._altair = altair
-        self.temporal = timeline.unit == "ms" and timeline.start >= YEAR_MS
+        self.temporal = timeline.unit == "ms" and timeline.start >= 0
         self._unit = timeline.unit
-        self._span = timeline.end - timeline.start
-        spare = max(1, self._span // 50)
+        self._start, self._end = timeline.start, timeline.end
+        spare = max(1, (timeline.end - timeline.start) // 50)
         self._domain = [timeline.start - spare, timeline.end + spare]
 
     @property
@@ -74,10 +73,10 @@ class _Axis:
         """Births along the axis, which is written below the lower chart only."""
         zone = {"type": "utc"} if self.temporal else {}  # otherwise the browser would show the times of its own zone
         scale = self._altair.Scale(domain=self._domain, nice=False, zero=False, **zone)
-        form = next((form for span, form in FORMATS if self._span < span), "%m-%d %H:%M") if self.temporal else "~f"
+        form = labels(self._start, self._end) if self.temporal else {"format": "~f"}
         title = f"time ({self._unit})" if shown and not self.temporal else None
         lines = {"gridColor": FAINT, "gridOpacity": 0.6, "domainColor": FAINT}
-        axis = self._altair.Axis(title=title, labels=shown, ticks=shown, format=form, tickCount=7, **lines)
+        axis = self._altair.Axis(title=title, labels=shown, ticks=shown, tickCount=7, **form, **lines)
         return self._altair.X("born", type=self.kind, scale=scale, axis=axis)
 
 

@@ -157,11 +157,11 @@ def test_marble_with_rows(trades: Notebook) -> None:
     assert "marble diagram" in shown
     assert [re.split("  +", line) for line in shown.splitlines()[1:]] == [
         ["", "time", "insert stream: symbol, price", "remove stream: symbol, price"],
-        ["", "0 ms", "A 1.0 · A 2.5"],
-        ["", "0 ms", "A 3.0 · A 4.0", "A 1.0 · A 2.5"],
+        ["", "00:00:00.000", "A 1.0 · A 2.5"],
+        ["", "00:00:00.000", "A 3.0 · A 4.0", "A 1.0 · A 2.5"],
     ]
     batch = trades.run("%epl marble one --rows").splitlines()
-    assert batch[-1] == "  3000 ms  (empty)"
+    assert batch[-1] == "  00:00:03.000  (empty)"
 
 
 def test_list_and_show(trades: Notebook) -> None:

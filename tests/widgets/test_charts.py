@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import vl_convert
 
 from cepbook.errors import UsageError
+from cepbook.session.clock import ClockTime
 from cepbook.session.glance import Glance
 from cepbook.widgets import charts
 from cepbook.widgets.theme import CONFIG, printed, themed
@@ -36,6 +39,7 @@ def frame(n: int = 6) -> pd.DataFrame:
 
 class FakeWorkbench:
     glance = Glance()
+    clock = ClockTime(0)
 
     def __init__(self, changes: pd.DataFrame) -> None:
         self._changes = changes
@@ -140,6 +144,45 @@ def test_a_missing_column_is_named() -> None:
 def test_names_with_special_characters_are_fields_and_not_paths() -> None:
     odd = frame().rename(columns={"delay": "a.b[0]:Q"})
     assert bundle(charts.line(odd, "time", "a.b[0]:Q"))[charts.MIME]["encoding"]["y"]["field"] == r"a\.b\[0\]:Q"
+
+
+def test_a_clock_that_began_at_0_shows_hours_and_no_date() -> None:
+    early = frame().assign(time=lambda rows: rows["time"] - rows["time"].min())
+    spec = bundle(charts.stream_chart(FakeWorkbench(early), "late"))[charts.MIME]  # type: ignore[arg-type]
+    x = spec["encoding"]["x"]
+    assert x["type"] == "temporal" and x["axis"] == {"format": "%H:%M:%S"}
+    assert spec["encoding"]["tooltip"][0]["format"] == "%H:%M:%S.%L"
+    numbers = bundle(charts.line(early, "time", "delay"))[charts.MIME]["encoding"]["x"]
+    assert numbers["type"] == "quantitative"  # of a frame nobody knows what its small numbers count
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "axis"),
+    [
+        (0, 900, {"format": "%H:%M:%S.%L"}),
+        (0, 5_000, {"format": "%H:%M:%S"}),
+        (3_600_000, 5 * 3_600_000, {"format": "%H:%M"}),
+        (charts.YEAR_MS, charts.YEAR_MS + charts.DAY_MS, {"format": "%m-%d %H:%M"}),
+        (charts.YEAR_MS, charts.YEAR_MS + 5_000, {"format": "%H:%M:%S"}),
+    ],
+)
+def test_labels_of_an_axis(start: int, end: int, axis: dict[str, str]) -> None:
+    assert charts.labels(start, end) == axis
+
+
+def test_later_days_of_a_clock_that_began_at_0_are_counted() -> None:
+    axis = charts.labels(0, 3 * charts.DAY_MS)
+    spec = {
+        "data": {"values": [{"t": 0}, {"t": 3 * charts.DAY_MS}]},
+        "mark": "point",
+        "encoding": {
+            "x": {"field": "t", "type": "temporal", "scale": {"type": "utc"}, "axis": {**axis, "tickCount": 4}}
+        },
+    }
+    svg = vl_convert.vegalite_to_svg(spec, vl_version="5.21")
+    shown = [text for text in re.findall(r">([^<>]+)</text>", svg) if ":" in text]
+    assert shown[0] == "00:00" and shown[-1] == "3d 00:00"
+    assert "1d 00:00" in shown and "2d 00:00" in shown
 
 
 def test_a_stream_chart_chooses_its_columns_and_leaves_out_remove_rows() -> None:

@@ -34,7 +34,7 @@ def test_a_bar_from_birth_to_death_or_to_the_present() -> None:
         ("#0 A", 0, 2000, False), ("#1 B", 1000, 5000, True),
     ]  # fmt: skip
     assert [(r["birth"], r["death"], r["properties"]) for r in rows] == [
-        ("0 ms", "2000 ms", "key1=A"), ("1000 ms", "lives", "key1=B"),
+        ("00:00:00.000", "00:00:02.000", "key1=A"), ("00:00:01.000", "lives", "key1=B"),
     ]  # fmt: skip
     assert spec["vconcat"][1]["data"]["values"] == [
         {"born": 0, "live": 1}, {"born": 1000, "live": 2}, {"born": 5000, "live": 1},
