@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -18,9 +19,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.catalog import EventType
+from cepbook.lang.types import is_numeric
 from cepbook.session.frames import frame_of_table
 
 PARQUET = (".parquet", ".pq")
@@ -93,6 +96,36 @@ def _csv(path: str, columns: Columns | None) -> pd.DataFrame:
         return pd.read_csv(path, usecols=lambda c: c in wanted, dtype=text)
     except (ValueError, OSError, EOFError) as error:  # the errors of pandas' parser are ValueErrors
         raise EventError(f"{path!r} cannot be read as a CSV file: {error}") from error
+
+
+def check_numbers(path: str, frame: pd.DataFrame, event_type: EventType, others: Collection[str | None]) -> None:
+    """One word among its numbers makes a whole column text: the cell is named by file, line and column.
+
+    `others` are columns that need not be numbers, as times. Raises EventError.
+    """
+    for name, of in event_type.properties.items():
+        if not is_numeric(of) or name in others or name not in frame.columns or is_numeric_dtype(frame[name].dtype):
+            continue
+        column = frame[name]
+        wrong = (column.notna() & pd.to_numeric(column, errors="coerce").isna()).to_numpy()
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise EventError(f"{path!r}, {_line(path, row)}, column `{name}`: {column.iloc[row]!r} is no {of.name}")
+
+
+def _line(path: str, row: int) -> str:
+    """Where row `row` of a CSV file begins; a cell in quotes may have several lines, and empty lines are no rows."""
+    opened: Any = gzip.open if path.lower().endswith(".gz") else open
+    if not path.lower().endswith((".csv", ".csv.gz")):
+        return f"row {row + 1}"
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        reader, found, before = csv.reader(file), -2, 0
+        for cells in reader:
+            found += bool(cells)
+            if found == row:
+                return f"line {before + 1}"
+            before = reader.line_num
+    return f"row {row + 1}"
 
 
 def _json_lines(path: str, columns: Columns | None) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -28,7 +28,7 @@ from cepbook.lang.types import LONG
 from cepbook.session.clock import in_range, to_time, unit
 from cepbook.session.columns import Read, Values, at_hand, column_reader, event_times, row_name
 from cepbook.session.define import check_columns
-from cepbook.session.files import columns_of, read_file
+from cepbook.session.files import CSV, check_numbers, columns_of, read_file
 from cepbook.session.frames import as_pandas
 from cepbook.session.validate import EventCheck, EventTypes, as_mapping, find_type, is_missing
 
@@ -88,12 +88,21 @@ class Wanted:
     until: int | None = None
     second: int = 1000
     sequence: str | None = None
+    path: str | None = None  # of the file that a DataFrame was read from
+
+    def origin(self, what: str) -> str:
+        """What lacks something: the file, or the DataFrame for `what`."""
+        return f"the DataFrame for {what}" if self.path is None else f"the file {self.path!r} for {what}"
 
 
 def open_source(given: object, wanted: Wanted) -> Source:
     """The source for a DataFrame, a path or an iterable of events. Checks all that can be checked before reading."""
     if isinstance(given, str | os.PathLike):
-        given = read_file(os.fspath(given), columns_of(wanted.event_type, wanted.time, wanted.sequence))
+        path = os.fspath(given)
+        given = read_file(path, columns_of(wanted.event_type, wanted.time, wanted.sequence))
+        if path.lower().endswith(CSV):
+            check_numbers(path, given, wanted.event_type, {wanted.time, wanted.sequence})
+        wanted = replace(wanted, path=path)
     given = as_pandas(given)
     if isinstance(given, pd.DataFrame):
         return FrameSource(given, wanted)
@@ -242,7 +251,7 @@ def _sequences(frame: pd.DataFrame, wanted: Wanted) -> npt.NDArray[np.int64] | N
     where = f"sequence column `{wanted.sequence}` of `{name}`"
     if wanted.sequence not in frame.columns:
         hint = hint_line(wanted.sequence, [str(c) for c in frame.columns])
-        raise EventError(f"the DataFrame for `{name}` has no sequence column `{wanted.sequence}`{hint}")
+        raise EventError(f"{wanted.origin(f'`{name}`')} has no sequence column `{wanted.sequence}`{hint}")
     values = frame[wanted.sequence]
     if values.isna().any() or not pd.api.types.is_integer_dtype(values.dtype):
         raise EventError(f"{where}: a sequence is whole numbers without gaps, not {values.dtype}")
@@ -262,7 +271,7 @@ def _time_column(frame: pd.DataFrame, wanted: Wanted) -> pd.Series[Any]:
     if wanted.time == frame.index.name:
         return frame.index.to_series()
     hint = hint_line(wanted.time, [str(c) for c in frame.columns])
-    raise EventError(f"the DataFrame for `{wanted.event_type.name}` has no time column `{wanted.time}`{hint}")
+    raise EventError(f"{wanted.origin(f'`{wanted.event_type.name}`')} has no time column `{wanted.time}`{hint}")
 
 
 def _check_present(frame: pd.DataFrame, wanted: Wanted) -> None:
@@ -273,7 +282,7 @@ def _check_present(frame: pd.DataFrame, wanted: Wanted) -> None:
     hint = hint_line(lacking[0], spare)
     names = ", ".join(f"`{name}`" for name in lacking)
     what = "column" if len(lacking) == 1 else "columns"
-    raise EventError(f"the DataFrame for event type `{wanted.event_type.name}` lacks the {what} {names}{hint}")
+    raise EventError(f"{wanted.origin(f'event type `{wanted.event_type.name}`')} lacks the {what} {names}{hint}")
 
 
 class EventSource:

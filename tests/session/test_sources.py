@@ -249,6 +249,20 @@ def test_files(tmp_path: Path) -> None:
         open_source(tmp_path / "x.txt", wanted())
 
 
+def test_a_word_among_the_numbers_of_a_csv_file_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "ticks.csv"
+    ticks(symbol=["two\nlines", "b", "c"], size=[1, "oops", 3]).to_csv(path, index=False)
+    path.write_text("\n" + path.read_text())
+    with pytest.raises(EventError, match=r"ticks\.csv', line 5, column `size`: 'oops' is no int"):
+        open_source(path, wanted())
+    ticks(size=[1, "oops", 3]).to_csv(f"{path}.bz2", index=False)
+    with pytest.raises(EventError, match=r"bz2', row 2, column `size`: 'oops' is no int"):
+        open_source(f"{path}.bz2", wanted())
+    ticks().drop(columns="size").to_csv(path, index=False)
+    with pytest.raises(EventError, match=r"the file '.*ticks\.csv' for event type `.*` lacks the column `size`"):
+        open_source(path, wanted())
+
+
 @pytest.mark.parametrize("given", [7, {"at": 1}, None])
 def test_things_that_are_no_source(given: object) -> None:
     with pytest.raises(UsageError, match="cannot come from"):
