@@ -256,12 +256,15 @@ def _look(queries: dict[str, StreamingQuery], seen: dict[str, _Seen]) -> None:
             if found is None or progress.batchId <= known.last:
                 continue
             known.last = progress.batchId
-            known.rows += found["rows"]
-            known.failures += found["failures"]
-            if found["failures"]:
+            if "values" in found:  # the client of a server makes a row of the values and their schema
+                found = found["values"]
+            rows, failures, first = found
+            known.rows += rows
+            known.failures += failures
+            if failures:
                 progress_line(None)
-                many = f"{found['failures']:,} failures" if found["failures"] > 1 else "a failure"
-                _told(FAILED_SOME, f"{name}: {many} in batch {progress.batchId}, first: {found['first']}")
+                many = f"{failures:,} failures" if failures > 1 else "a failure"
+                _told(FAILED_SOME, f"{name}: {many} in batch {progress.batchId}, first: {first}")
 
 
 def _raise(query: StreamingQuery) -> None:

@@ -22,7 +22,8 @@ PATHS = {"native": "native", "by_key": "by key", "by_slice": "by time slice", "o
 
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    return {**kept, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java().home), "SPARK_REMOTE": "local[2]", **more}
+    own = {"SPARK_REMOTE": "local[2]", "CEPBOOK_PROGRESS": "on"}
+    return {**kept, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java().home), **own, **more}
 
 
 @pytest.fixture(scope="module")
