@@ -33,7 +33,7 @@ DRAG = "(node, at) => { node.value = at; node.dispatchEvent(new Event('input'));
 DRAWN = """([mime, until, past]) => {
     const { data } = window.cepbookPanel.content.widgets[3].model.outputs.toJSON()[0];
     const rows = Object.values(data[mime].datasets)[0];
-    return rows.length > 0 && rows.every((row) => row.time <= until) === past;
+    return rows.length > 0 && rows.every((row) => Date.parse(row.time + 'Z') <= until) === past;
 }"""  # whether the chart ends at an instant
 INSIDE = """node => [...node.querySelectorAll('button, input, select')]
     .every(each => each.getBoundingClientRect().right <= innerWidth)"""
