@@ -45,9 +45,7 @@ def check_arrival(session: SparkSession, functions: Mapping[str, tuple[Callable[
     asked = {name: packed[name] for name, wanted in modules.items() if wanted}
     if not asked:
         return
-    answers = session.range(0, 1, 1, 1).mapInArrow(
-        partial(unpacked, asked), "name string, module string, reason string"
-    )
+    answers = session.range(0, 1, 1, 1).mapInArrow(partial(unpacked, asked), _ANSWER)
     for name, module, reason in acting(answers.collect):
         if module:
             raise module_missing(module, f"the function `{name}`")
