@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from cepbook.colours import WORDS
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+MAGIC = re.compile(r"\s*%%(\w+)")
+MAGICS = json.loads(WORDS.read_text(encoding="utf-8"))["magics"]
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -40,3 +44,12 @@ def test_all_cells_have_run_in_order(notebook: tuple[Path, list[dict[str, Any]]]
     for cell in code:
         failed = any(output["output_type"] == "error" for output in cell["outputs"])
         assert failed == ("raises-exception" in cell["metadata"].get("tags", [])), cell["id"]
+
+
+def test_cells_of_epl_say_so(notebook: tuple[Path, list[dict[str, Any]]]) -> None:
+    """As JupyterLab's extension notes it, so that nbconvert colours them."""
+    _, cells = notebook
+    for cell in cells:
+        magic = MAGIC.match("".join(cell["source"])) if cell["cell_type"] == "code" else None
+        ours = magic is not None and magic[1] in MAGICS
+        assert (cell["metadata"].get("magics_language") == "epl") == ours, cell["id"]

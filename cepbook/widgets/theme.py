@@ -2,7 +2,8 @@
 
 Text and lines have colours of JupyterLab (CSS variables), so that a chart is readable in its light and dark theme and
 follows when the theme is switched; other pages use what is written behind the comma. Vega's dark theme, which
-JupyterLab would lay over them, has nothing left to say. Pictures (PNG) are drawn in the light colours.
+JupyterLab would lay over them, has nothing left to say. Pictures (PNG) have no background, and greys that can be read
+on white as on black: nobody knows what page they will stand on.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ CONFIG: dict[str, Any] = {
 # A canvas knows no variables of CSS.
 EMBED = {"renderer": "svg"}
 
+# In pictures. The contrast of the first is 4.3 with white and with #111; the others are shades of what lies below.
+_PRINTED = {INK: "#797979", FAINT: "rgba(121, 121, 121, 0.5)", GRID: "rgba(121, 121, 121, 0.2)"}
 _VARIABLE = re.compile(r"var\(--[\w-]+, (#[0-9a-f]+)\)")
 
 
@@ -40,13 +43,13 @@ def themed(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def printed(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification in light colours on white, for what knows no CSS."""
-    return {**_plain(spec), "background": "white"}
+    """The specification for a picture, which knows no CSS."""
+    return {**_plain(spec), "background": "transparent"}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
-        return _VARIABLE.sub(r"\1", value)
+        return _VARIABLE.sub(lambda found: _PRINTED.get(found[0], found[1]), value)
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

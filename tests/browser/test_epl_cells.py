@@ -18,6 +18,8 @@ _COLOURS = """i => Object.fromEntries(
     [...window.cepbookPanel.content.widgets[i].node.querySelectorAll('.cm-line span')]
         .map(span => [span.textContent, getComputedStyle(span).color]))"""
 
+_LANGUAGES = "() => window.cepbookPanel.content.widgets.map(w => w.model.getMetadata('magics_language') ?? null)"
+
 
 def check_colours(page: NotebookPage) -> None:
     page.page.wait_for_function("() => document.querySelectorAll('.jp-CodeCell .cm-line span').length > 4")
@@ -84,6 +86,7 @@ def test_epl_cells(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path)
         page.run_all(timeout=120)
         page.run_all(timeout=120)  # every cell replaces what it deployed
         assert page.errors() == []
+        assert page.page.evaluate(_LANGUAGES) == [None, "epl", None, "epl"]  # where nbconvert looks for it
         assert page.cells()[3]["outputs"][0]["data"]["text/plain"].startswith("replaced big")
         assert (page.external, page.page_errors) == ([], [])
         picture = screenshot_dir / "epl_cells.png"

@@ -5,7 +5,7 @@ import { ViewPlugin } from '@codemirror/view';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { providers } from './complete.js';
 import { addFormat } from './format.js';
@@ -16,6 +16,7 @@ import { sidebar } from './sidebar.js';
 import words from './words.json';
 
 const MAGIC = new RegExp(`^\\s*%%(${words.magics.join('|')})\\b`);
+const LANGUAGE = 'magics_language';
 
 function isEpl(doc) {
   for (let n = 1; n <= doc.lines; n++) {
@@ -23,6 +24,15 @@ function isEpl(doc) {
     if (text.trim()) return MAGIC.test(text);
   }
   return false;
+}
+
+/** Note in the metadata of a cell that was run whether it is EPL: from there nbconvert knows how to colour it. */
+function note(cell) {
+  if (cell.model.type !== 'code') return;
+  const language = cell.model.getMetadata(LANGUAGE);
+  if (MAGIC.test(cell.model.sharedModel.getSource())) {
+    if (language !== 'epl') cell.model.setMetadata(LANGUAGE, 'epl');
+  } else if (language === 'epl') cell.model.deleteMetadata(LANGUAGE);
 }
 
 /** The extension of one editor: holds the language when the document is EPL, and nothing when it is not. */
@@ -65,6 +75,7 @@ const cells = {
       name: 'cepbook-epl:cells',
       factory: () => EditorExtensionRegistry.createImmutableExtension(eplCells())
     });
+    NotebookActions.executed.connect((_, { cell }) => note(cell));
     if (languages) {
       languages.addLanguage({
         name: 'epl',
