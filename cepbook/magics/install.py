@@ -17,6 +17,7 @@ from cepbook.magics.inspect import make_inspect
 from cepbook.magics.on_spark import Progress
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
+from cepbook.session import Workbench
 from cepbook.session.fallen import Judged
 from cepbook.session.why import Fired
 from cepbook.spark.session import shown_by
@@ -49,6 +50,7 @@ class Installed:
         self._event_types()
         if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
             self._undo.append(shown_by(Progress()))
+            self._snapshots()
         self._undo.append(show_live(self._host.shell, display))
         self._undo.append(show_marbles(self._host.shell))
         self._undo.append(show_timelines(self._host.shell))
@@ -114,6 +116,11 @@ class Installed:
                 kernel.do_inspect = own
 
         self._undo.append(undo)
+
+    def _snapshots(self) -> None:
+        """Replays keep some unless they are told not to: for the bar under them."""
+        before, Workbench.keep = Workbench.keep, True
+        self._undo.append(lambda: setattr(Workbench, "keep", before))
 
     def _front_end(self) -> None:
         for target in (lint, panel):

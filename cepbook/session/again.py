@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.lang import ast
 from cepbook.lang.dialects import epl as dialect
 from cepbook.session.arrivals import Happening
 from cepbook.session.parameters import Given
+from cepbook.session.relived import Again, stimuli
 from cepbook.session.stage import Stage
 
 if TYPE_CHECKING:
@@ -57,26 +58,25 @@ def past_of(stage: Stage, start: int) -> Past:
     return Past(tuple(happenings), tuple(stage.arrivals.assignments), start, stage.now, complete)
 
 
-def relive(twin: Workbench, stage: Stage, past: Past) -> None:
-    """Let it all happen in `twin`, whose `stage` that is. Statements that fail go on, as they did the first time."""
-    for _, several in groupby(past.happenings, key=lambda each: each.place[0] if each.lot else each.place):
-        lot = list(several)
-        time = max(lot[0].time, stage.now)
-        if lot[0].type_name is None:
-            stage.arrivals.stopped(time, stepping=lot[0].stepping)
-            stage.runtime.advance(time, stepping=lot[0].stepping)
-            continue
-        if time > stage.now:
-            stage.advance_to(time)
-        events = [(cast(str, each.type_name), dict(each.event)) for each in lot]
-        for name, event in events:
-            twin.noted(name, event)
-        if lot[0].lot:
-            stage.runtime.send_together(events)
-        else:
-            stage.runtime.send(*events[0])
-    if past.now > stage.now:
-        stage.advance_to(past.now)
+class Twin(Again):
+    """All that is known of the past, in the `stage` of a second workbench, which takes note of it as well."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.runtime)
+        self._arrivals = stage.arrivals
+
+    def relive(self, past: Past) -> None:
+        """Let it all happen, up to the present of then."""
+        for happenings in stimuli(past.happenings):
+            self.let(happenings)
+        if past.now > self.runtime.now:
+            self.let([Happening((0, 0), past.now)])
+
+    def stopped(self, time: int, *, stepping: bool) -> None:
+        self._arrivals.stopped(time, stepping=stepping)
+
+    def comes(self, type_name: str, event: Row, time: int) -> None:
+        self._arrivals.recorder(type_name)(time, event)
 
 
 def is_query(epl: str, runtime: Runtime) -> bool:

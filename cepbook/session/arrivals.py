@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
-from cepbook.engine.runtime import Deployment
+from cepbook.engine.runtime import Deployment, Runtime
 from cepbook.lang.catalog import EventType
 from cepbook.session.merge import Part
 
 KEPT = 2_000
 Place = tuple[int, int]  # order of happening: number of the call, place of the event within a slice
 Event = dict[str, Any]
+Deed = Callable[[Runtime], object]  # something done by hand, to be done to another runtime again
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """At engine time `time` an event of `type_name`, or `variable` is given a value; else a stop of the clock.
+    """At engine time `time` an event of `type_name`, `variable` is given a value or a `deed` done; else a clock stop.
 
     `stepping`: the clock visited every due time on the way. `lot`: several events came with one call, as one change.
     """
@@ -40,6 +41,7 @@ class Happening:
     value: object = None
     stepping: bool = False
     lot: bool = False
+    deed: Deed | None = None
 
 
 class Recorder(Protocol):
@@ -102,6 +104,7 @@ class Arrivals:
         self._replayed: dict[str, _Tail] = {}
         self._stops: deque[tuple[int, int, bool]] = deque(maxlen=KEPT)
         self._assigned: deque[Happening] = deque(maxlen=KEPT)
+        self._done: deque[Happening] = deque(maxlen=KEPT)
         self._born: dict[str, Born] = {}
         self._forgotten: Place | None = None
         self._read: dict[frozenset[str], list[Happening]] | None = None  # while it is read several times
@@ -143,6 +146,10 @@ class Arrivals:
         """Note that a variable was given a value from outside."""
         self._assigned.append(Happening((self._number(), 0), time, variable=variable, value=value))
 
+    def done(self, time: int, deed: Deed) -> None:
+        """Note that somebody changes a store or a context by hand."""
+        self._done.append(Happening((self._number(), 0), time, deed=deed))
+
     def deployed(self, deployments: Mapping[str, Deployment], now: int) -> None:
         """Note which deployments there are now, and since when."""
         known = self._born
@@ -174,6 +181,8 @@ class Arrivals:
                 places.append(next(tail.happenings(0, (), events=False)).place)
         if len(self._stops) == KEPT:
             places.append((self._stops[0][0], 0))
+        if len(self._done) == KEPT:
+            places.append(self._done[0].place)
         return max(places, default=None)
 
     @property
@@ -201,6 +210,7 @@ class Arrivals:
 
     def _since(self, start: Place, types: Collection[str], known: Mapping[str, EventType]) -> list[Happening]:
         found = [Happening((number, 0), time, stepping=stepping) for number, time, stepping in self._stops]
+        found += self._done
         for name, sent in self._sent.items():
             if name in types:
                 found += [Happening(place, time, name, event, lot=lot) for place, time, event, lot in sent]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
-from cepbook.session.again import ForgottenWarning, Past, answer, past_of, relive, with_values
+from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
 from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.sinks import FileSink, Stream, changed_columns, export, rows_of_feed
@@ -47,10 +47,6 @@ class Outward:
         """See `Workbench.rehearsal`."""
         raise NotImplementedError
 
-    def noted(self, type_name: str, event: dict[str, Any]) -> None:
-        """Keep note of an event that the engine gets on another way than by `send`."""
-        self._stage.arrivals.recorder(type_name)(self._stage.now, event)
-
     def past(self) -> Past:
         """The latest events and stops of the clock, for `again`."""
         with self._lock:
@@ -80,7 +76,7 @@ class Outward:
         with_values(twin, values or {})
         if epl is not None:
             twin.run(epl, parameters=parameters)
-        relive(twin, twin._stage, known)
+        Twin(twin._stage).relive(known)
         return twin
 
     def answer(self, epl: str, *, parameters: Values | None = None) -> pd.DataFrame:

@@ -7,7 +7,7 @@ without windows; it runs in a runtime of its own, over these rows, and leaves th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Container, Mapping, Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from cepbook.lang.dialects.parameters import uses, with_values
 from cepbook.lang.rewrite import rewrite
 from cepbook.lang.text import settings_of
 from cepbook.lang.types import Type
+from cepbook.session.arrivals import Deed
 from cepbook.session.parameters import Given, with_parameters
 from cepbook.session.selectors import Selector, rows_of, selector_of
 from cepbook.session.tables import frame_of
@@ -103,11 +104,11 @@ def query(
     selector: Selector | None = None,
     parameters: Given | None = None,
     *,
-    acted: Callable[[], object],
+    acted: Callable[[Deed], object],
 ) -> pd.DataFrame:
     """The rows of a query over the stores or the statements of `runtime`, of the partitions that `selector` names.
 
-    `acted` is called before a store is changed.
+    `acted` is called before a store is changed, with what does the same to another runtime.
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
@@ -117,7 +118,11 @@ def query(
     context, stores = _stores(epl, runtime)
     if stores is not None:
         read = asked.within(runtime) if isinstance(asked, Prepared) else Query(runtime, epl)
-        answer = read.ask(values, _of_context(context, stores, runtime, selector), acted)
+
+        def again(other: Runtime) -> object:
+            return Query(other, epl).ask(values, _of_context(context, stores or (), other, selector), int)
+
+        answer = read.ask(values, _of_context(context, stores, runtime, selector), lambda: acted(again))
         return frame_of(answer.rows, answer.properties)
     select = _select(epl, values)
     names = _tables(select, runtime)
@@ -149,7 +154,7 @@ def tables_of(epl: str, runtime: Runtime) -> tuple[str, ...]:
 
 
 def _of_context(
-    named: str | None, stores: Set[str], runtime: Runtime, selector: Selector | None
+    named: str | None, stores: Container[str], runtime: Runtime, selector: Selector | None
 ) -> engine.Selector | None:
     """The engine's selector, of the context `named` in the query, or that of its stores.
 

@@ -1,13 +1,15 @@
-"""A statement with all that feeds it, run again in a runtime of its own over the latest arrivals.
+"""The past lived again: what is known of it happens anew in a second runtime, the running one is left alone.
 
-Each statement is deployed when it was deployed, and then what is known of the past happens: events, stops of the clock,
-assignments of variables. Functions written in Python are called again; the running statements are left alone.
+`Again` lets happenings happen: events, stops of the clock, assignments of variables, what was done by hand. `Relived`
+is that for one statement with all that feeds it, each deployed when it was deployed; `session.again` does it for a
+whole workbench. Functions written in Python are called again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -15,12 +17,52 @@ from typing import Any
 from cepbook.engine.delta import Delta, Listener, Record, Row
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.runtime import Runtime, Statement
+from cepbook.errors import CepbookError
 from cepbook.lang import plan
 from cepbook.session.arrivals import Arrivals, Born, Happening
 from cepbook.spark.pipeline import Pipeline, pipeline
 
 
-class Relived:
+def stimuli(happenings: Iterable[Happening]) -> Iterator[list[Happening]]:
+    """What happened, call by call: several are events that came together."""
+    for _, several in groupby(happenings, key=lambda each: each.place[0] if each.lot else each.place):
+        yield list(several)
+
+
+class Again:
+    """Happenings in a second `runtime`. Statements that fail go on, as they did the first time."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    def let(self, happenings: list[Happening]) -> None:
+        """Let happen what came with one call."""
+        runtime, first = self.runtime, happenings[0]
+        time = max(first.time, runtime.now)
+        events = [(each.type_name, dict(each.event)) for each in happenings if each.type_name is not None]
+        if first.variable is not None:
+            runtime.set_variable(first.variable, first.value)
+        elif first.deed is not None:
+            with suppress(CepbookError):  # it was about something that is not here
+                first.deed(runtime)
+        elif first.lot or (not events and first.time >= runtime.now):
+            self.stopped(time, stepping=first.stepping)
+            runtime.advance(time, stepping=first.stepping)
+        for name, event in events:
+            self.comes(name, event, time)
+        if first.lot and events:
+            runtime.send_together(events)
+        elif events:
+            runtime.send(*events[0], time)
+
+    def stopped(self, time: int, *, stepping: bool) -> None:
+        """The clock is about to go to `time`."""
+
+    def comes(self, type_name: str, event: Row, time: int) -> None:
+        """An event is about to be sent."""
+
+
+class Relived(Again):
     """One statement with all that feeds it, in a runtime of its own.
 
     `lost`: not all of its past is known; it begins at the time `begin` then with nothing. `size`: how much happens.
@@ -28,7 +70,7 @@ class Relived:
 
     def __init__(self, runtime: Runtime, record: Arrivals, target: plan.SelectStatement) -> None:
         self.target = target
-        self._runtime = runtime
+        self._origin = runtime
         self._line = self._needed()
         self._born = self._births(record)
         start = min(born.place for born, _ in self._born)
@@ -41,11 +83,11 @@ class Relived:
         if not self.lost:
             self._happenings = sorted((*self._assignments(record), *self._happenings), key=attrgetter("place"))
         self.size = len(self._happenings)
-        self._fresh = self._engine()
+        super().__init__(self._engine())
 
     def _needed(self) -> Pipeline:
-        statements = [s for d in self._runtime.deployments.values() for s in d.plan.statements]
-        catalog = self._runtime.catalog
+        statements = [s for d in self._origin.deployments.values() for s in d.plan.statements]
+        catalog = self._origin.catalog
         return pipeline(self.target.name, statements, catalog, catalog.event_types)
 
     def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
@@ -54,18 +96,18 @@ class Relived:
         needed = {id(s) for s in (*line.readers, *line.contexts, *line.variables, *line.stores)}
         return [
             (record.born(deployment), s)
-            for deployment in self._runtime.deployments.values()
+            for deployment in self._origin.deployments.values()
             for s in deployment.plan.statements
             if id(s) in needed
         ]
 
     def _assignments(self, record: Arrivals) -> list[Happening]:
         """What was given to the variables that there are, since there are."""
-        since = {name: record.born(d).place for d in self._runtime.deployments.values() for name in d.variables}
+        since = {name: record.born(d).place for d in self._origin.deployments.values() for name in d.variables}
         return [each for each in record.assignments if each.place > since.get(each.variable or "", (0, 0))]
 
     def _engine(self) -> Runtime:
-        source = self._runtime
+        source = self._origin
         fresh = Runtime(source.config, start=self.begin)
         fresh.add_error_listener(lambda error: None)  # the running statement has told already
         for name, function in source.functions.items():
@@ -77,7 +119,7 @@ class Relived:
 
     def _add_variables(self, fresh: Runtime) -> None:
         """With their first values, as nothing was lost since; else with the present ones, which then stay."""
-        source = self._runtime
+        source = self._origin
         for statement in (s for d in source.deployments.values() for s in d.plan.statements):
             if isinstance(statement, plan.CreateVariableStatement) and statement.context is None:
                 fresh.deploy(plan.ModulePlan((statement,), statement.epl))
@@ -88,7 +130,7 @@ class Relived:
                 fresh.set_variable(name, source.get_variable(name))
 
     def _deploy(self, statement: plan.StatementPlan) -> Statement | None:
-        made = self._fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+        made = self.runtime.deploy(plan.ModulePlan((statement,), statement.epl))
         return made.statements[0] if made.statements else None
 
     def stimuli(self) -> Iterator[list[Happening]]:
@@ -97,25 +139,12 @@ class Relived:
         Statements are deployed between, when they were deployed.
         """
         waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
-        for _, several in groupby(self._happenings, key=lambda each: each.place[0] if each.lot else each.place):
-            happenings = list(several)
+        for happenings in stimuli(self._happenings):
             while waiting and waiting[0][0].place < happenings[0].place:
                 self._bear(*waiting.popleft())
-            if happenings[0].lot:
-                yield happenings
-                continue
-            for happening in happenings:
-                yield [happening]
+            yield happenings
         while waiting:
             self._bear(*waiting.popleft())
-
-    def let(self, happenings: list[Happening]) -> None:
-        """Let it happen."""
-        if happenings[0].lot:
-            self._come_together(happenings)
-            return
-        for happening in happenings:
-            self._happen(happening)
 
     def run(self) -> None:
         """Let happen what happened, up to the present."""
@@ -125,12 +154,12 @@ class Relived:
 
     def catch_up(self) -> None:
         """The clock as it is now."""
-        if self._runtime.now > self._fresh.now:
-            self._fresh.advance(self._runtime.now)
+        if self._origin.now > self.runtime.now:
+            self.runtime.advance(self._origin.now)
 
     def _bear(self, born: Born, statement: plan.StatementPlan) -> None:
-        if born.time > self._fresh.now:
-            self._fresh.advance(born.time)
+        if born.time > self.runtime.now:
+            self.runtime.advance(born.time)
         if statement is self.target:
             self._deploy_target()
         else:
@@ -138,21 +167,6 @@ class Relived:
 
     def _deploy_target(self) -> None:
         self._deploy(self.target)
-
-    def _happen(self, happening: Happening) -> None:
-        fresh = self._fresh
-        if happening.variable is not None:
-            fresh.set_variable(happening.variable, happening.value)
-        elif happening.type_name is not None:
-            fresh.send(happening.type_name, dict(happening.event), happening.time)
-        elif happening.time >= fresh.now:
-            fresh.advance(happening.time, stepping=happening.stepping)
-
-    def _come_together(self, happenings: list[Happening]) -> None:
-        self._fresh.advance(max(happenings[0].time, self._fresh.now))
-        events = [(each.type_name, dict(each.event)) for each in happenings if each.type_name is not None]
-        if events:
-            self._fresh.send_together(events)
 
 
 class Tap:

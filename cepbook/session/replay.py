@@ -32,6 +32,7 @@ SLICE = 0.010  # seconds of work between two turns of the event loop
 PIECES = (16, 8_192)  # fewest and most events per call of the engine; between, as many as take up to SLICE
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
 ENDED = ("finished", "stopped", "failed")
+NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
 
 
 class ReplayInterrupted(asyncio.CancelledError):
@@ -183,12 +184,12 @@ class Replay:
     def at(self, t: Moment) -> Workbench:
         """A second workbench as this one was at the instant `t`, to look at and to go on from; this one stays as it is.
 
-        It begins with the last snapshot before `t` and replays what came since; after what was done by hand there is
-        one. Its feeds are empty. Raises UsageError for a replay without ``keep``, for an
-        instant at which it was not, and for events that can be read only once.
+        It begins with the last snapshot before `t`, or after what was done by hand, and replays what came since. Its
+        feeds are empty. UsageError where there are no snapshots (`lacks`), for an instant at which it was not, and for
+        events that can be read only once.
         """
         if self._travel is None:
-            raise UsageError('this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"')
+            raise UsageError(self.lacks)
         with self._stage.lock:
             self._travel.catch_up(self._taken, self._events, self._stage.now)
             time, kept = self._travel.before(t)
@@ -208,8 +209,19 @@ class Replay:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """From when to when `at` can look back, in clock units; None without ``keep``."""
+        """From when to when `at` can look back, in clock units; None: `lacks` says why it cannot."""
         return None if self._travel is None else self._travel.span
+
+    def forget(self) -> None:
+        """The workbench begins anew: end, and let go of the past."""
+        self.stop()
+        if self._travel is not None:
+            self._travel.forget("the workbench has begun anew since")
+
+    @property
+    def lacks(self) -> str:
+        """Why `at` cannot look back, or not to all that came; "": it can."""
+        return NO_SNAPSHOTS if self._travel is None else self._travel.lacks
 
     @property
     def speed(self) -> float | None:
@@ -385,9 +397,8 @@ class Replay:
             self._patience.end()
 
     def _poke(self) -> None:
-        loop, poked = self._loop, self._poked
-        if loop is not None and poked is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(poked.set)
+        if self._loop is not None and self._poked is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._poked.set)
 
     # ---- one slice
 

@@ -90,7 +90,7 @@ class Rerun(Relived):
         self._in_partitions = self.target.context is not None and not derived
         self._tags, self._reached, self._window = (free_name(name, names) for name in ("tags", "reached", "window"))
         if self._in_partitions:
-            self._fresh.add_partition_listener(None, self._partition)
+            self.runtime.add_partition_listener(None, self._partition)
         self._group, self.grouped_by = self._group_columns()
         self._by_event: dict[_Stay, Arrival] = {}  # the events live as long as `arrivals`
         self._open: dict[_Stay, deque[Bar]] = {}
@@ -103,7 +103,7 @@ class Rerun(Relived):
         """What tells the context partition and the groupwin group of an event, and how it is called."""
         found: list[tuple[str, x.Expr]] = []
         if self.target.context is not None:
-            context = self._runtime.catalog.contexts[self.target.context]
+            context = self._origin.catalog.contexts[self.target.context]
             keys = {f"key{i}": key for i, key in enumerate(context.keys.get(self.target.source.event_type, ()), 1)}
             for name in list(keys) or [name for name in ("label", "id") if name in context.properties][:1]:
                 key = keys.get(name)
@@ -171,7 +171,7 @@ class Rerun(Relived):
             events = value if isinstance(value, list) else [] if value is None else [value]
             rows += [(arrived[id(event)], name) for event in events if id(event) in arrived]
         if rows:
-            self.runs.append(Run(self._fresh.now, tuple(sorted(rows))))
+            self.runs.append(Run(self.runtime.now, tuple(sorted(rows))))
 
     def _held(self, row: Row) -> tuple[Row, _Stay]:
         """The event of a row of the window's shadow, and whose stay it is."""
@@ -235,7 +235,7 @@ class Rerun(Relived):
             return False
         held, known = (
             [partition["retained"] for partition in runtime.state(self.target.name)]
-            for runtime in (self._runtime, self._fresh)
+            for runtime in (self._origin, self.runtime)
         )
         return sorted(held) == sorted(known)
 
@@ -251,8 +251,8 @@ class Rerun(Relived):
         if self.stream is None:
             return
         entered = {bar.number for bar in self.bars}
-        window = self._fresh.statement(self._window)
-        for row in (row for _, rows in window.iterated(self._fresh.now) for row in rows):
+        window = self.runtime.statement(self._window)
+        for row in (row for _, rows in window.iterated(self.runtime.now) for row in rows):
             event, stay = self._held(window.outlet.layout.event(row))
             arrival = self._by_event.get(stay)
             if arrival is not None and arrival.number not in entered:

@@ -140,12 +140,18 @@ class Given:
             found.append(open_source(source, wanted))
         return found
 
+    @property
+    def only_once(self) -> str:
+        """Says which events can be read only once; "": all can be read again."""
+        name = next((name for name, source in self.sources.items() if isinstance(source, Iterator)), None)
+        if name is None:
+            return ""
+        return f"the events of `{name}` can be read only once\n  hint: give the replay a list of them"
+
     def again(self, until: int) -> list[Source]:
         """The same afresh. Errors: UsageError when one can be read only once."""
-        for name, source in self.sources.items():
-            if isinstance(source, Iterator):
-                hint = "give the replay a list of them"
-                raise UsageError(f"the events of `{name}` can be read only once\n  hint: {hint}")
+        if self.only_once:
+            raise UsageError(self.only_once)
         return self.open(until)
 
 

@@ -15,7 +15,7 @@ from cepbook.engine.runtime import Runtime, Statement
 from cepbook.errors import StatementError, UsageError
 from cepbook.feeds import LOG, Feed
 from cepbook.lang.catalog import EventType
-from cepbook.session.arrivals import Arrivals
+from cepbook.session.arrivals import Arrivals, Deed
 from cepbook.session.lives import Lives
 from cepbook.session.merge import Part
 from cepbook.session.metrics import Sampler
@@ -93,6 +93,11 @@ class Stage:
     def act(self) -> None:
         """Somebody does something by hand."""
         self.acts += 1
+
+    def done(self, deed: Deed) -> None:
+        """Somebody changes a store or a context by hand, as `deed` does to another runtime."""
+        self.act()
+        self.arrivals.done(self.now, deed)
 
     def due_after(self, time: int) -> int | None:
         """When the next timer behind `time` is due."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time as wall
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cepbook.errors import UsageError
+from cepbook.errors import SnapshotError, UsageError
 from cepbook.session.clock import Moment, duration, show
 from cepbook.session.sources import Source
 from cepbook.session.stage import Stage
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 MOST = 256  # snapshots, and bytes of them; beyond that every second one is dropped, and they are taken half as often
 BYTES = 2**26
-FEWEST = 32  # so many are kept however large they are
+FEWEST = 8  # so many are kept however large they are
 APART = 0.1  # seconds of processor time between two snapshots of a replay that keeps them by cost, at least
 SHARE = 20  # and a snapshot that cost t seconds is followed by the next after SHARE * t
+
+Keep = int | str | timedelta | bool  # every so many events, every period; True: by cost, False: none
 
 
 class Kept(NamedTuple):
@@ -41,21 +43,27 @@ class Travel:
     By cost: so often that they take at most a twentieth of the time, and that going on from one to any instant before
     the next takes about `APART` seconds. After what was done by hand one more is taken before the next event, and
     stays. `open_sources` opens the sources afresh, up to an instant; `save` and `load` are those of the workbench;
-    `moment` reads what the user gives as time; `acts` counts what was done by hand. Errors: UsageError for a `keep`
-    that is neither.
+    `moment` reads what the user gives as time; `acts` counts what was done by hand. `asked`: somebody wants them, so
+    that a state that cannot be saved is a SnapshotError; else there are no more of them from then on. `lacks` says why
+    there are none, or no more. Errors: UsageError for a `keep` that is neither.
     """
 
     def __init__(
         self,
-        keep: int | str | timedelta | Literal[True],
+        keep: Keep,
         open_sources: Callable[[int], Sequence[Source]],
         save: Callable[[], bytes],
         load: Callable[[bytes], tuple[Workbench, Stage]],
         moment: Callable[[Moment], int],
         second: int,
         acts: Callable[[], int],
+        *,
+        asked: bool = True,
+        lacks: str = "",
     ) -> None:
         self._by_cost = keep is True
+        self._asked = asked
+        self.lacks = lacks
         self._events = isinstance(keep, int) and not isinstance(keep, bool)
         self._every = keep if isinstance(keep, int) else duration(keep, second)
         self._apart, self._due = APART, 0.0
@@ -73,10 +81,14 @@ class Travel:
 
     def room(self, taken: int, most: int) -> int:
         """How many of the next `most` events may be taken before it is time to look."""
-        return min(most, self._kept[-1].taken + self._every - taken) if self._events else most
+        return min(most, self._kept[-1].taken + self._every - taken) if self._events and self._kept else most
 
     def look(self, taken: int, events: int, now: int) -> None:
         """The replay has come so far: take a snapshot, if it is time."""
+        if self.lacks:
+            if self._acted == self._acts():  # what was done by hand no replay of events would do again
+                self._reached = now
+            return
         self._reached = now
         if self._kept:
             last = self._kept[-1]
@@ -90,14 +102,21 @@ class Travel:
 
     def catch_up(self, taken: int, events: int, now: int) -> None:
         """Take a snapshot if something was done by hand since the last look."""
-        if self._acted != self._acts():
+        if self._acted != self._acts() and not self.lacks:
             self._reached = now
             self._keep(taken, events, now, by_hand=True)
 
     def _keep(self, taken: int, events: int, now: int, *, by_hand: bool) -> None:
-        self._acted = self._acts()
         began = wall.thread_time()
-        self._kept.append(Kept(taken, events, now, self._save(), by_hand))
+        try:
+            data = self._save()
+        except SnapshotError as error:
+            if self._asked:
+                raise
+            self.lacks = str(error)
+            return
+        self._acted = self._acts()
+        self._kept.append(Kept(taken, events, now, data, by_hand))
         done = wall.thread_time()
         regular = [kept for kept in self._kept if not kept.by_hand]
         if len(regular) > MOST or (len(regular) > FEWEST and sum(len(kept.data) for kept in regular) > BYTES):
@@ -107,13 +126,19 @@ class Travel:
             self._apart *= 2
         self._due = done + max(self._apart, SHARE * (done - began))
 
+    def forget(self, reason: str) -> None:
+        """Let go of all snapshots."""
+        self._kept, self.lacks = [], reason
+
     @property
-    def span(self) -> tuple[int, int]:
-        """The first and the last instant that can be gone back to."""
-        return self._kept[0].time, self._reached
+    def span(self) -> tuple[int, int] | None:
+        """The first and the last instant that can be gone back to; None: `lacks` says why there is none."""
+        return (self._kept[0].time, self._reached) if self._kept else None
 
     def before(self, at: Moment) -> tuple[int, Kept]:
         """An instant, and the last snapshot before it. Errors: UsageError when the replay did not come by there."""
+        if not self._kept:
+            raise UsageError(f"this replay keeps no snapshots: {self.lacks}")
         time = self._moment(at)
         first = self._kept[0].time
         if not first <= time <= self._reached:

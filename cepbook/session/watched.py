@@ -82,11 +82,6 @@ class Watched(Relived):
         self._shadows = shadows
 
     @property
-    def runtime(self) -> Runtime:
-        """The runtime in which it all happens again."""
-        return self._fresh
-
-    @property
     def calls(self) -> tuple[str, ...]:
         """The Python functions that are called by it."""
         line = self._line
@@ -108,16 +103,8 @@ class Watched(Relived):
         self.told = Told()
         super().catch_up()
 
-    def _happen(self, happening: Happening) -> None:
-        if happening.type_name is None:
-            super()._happen(happening)
-            return
-        self.send(happening.type_name, dict(happening.event), happening.time)
-
-    def send(self, type_name: str, event: Row, time: int) -> None:
-        """Send an event, which belongs to the engine from now on."""
+    def comes(self, type_name: str, event: Row, time: int) -> None:
         self.sent[id(event)] = Sent(event, type_name, time)
-        self._fresh.send(type_name, event, time)
 
     # ---- shadows
     def _deploy_target(self) -> None:
@@ -223,7 +210,7 @@ class Watched(Relived):
         self, name: str, shadow: plan.SelectStatement, listener: Callable[[Delta], None], *, always: bool = False
     ) -> Statement | None:
         """Deploy a shadow and listen to it; None where the engine refuses it."""
-        names = {s.name for s in self._line.readers} | set(self._fresh.statements)
+        names = {s.name for s in self._line.readers} | set(self.runtime.statements)
         try:
             statement = self._deploy(replace(shadow, name=free_name(name, names)))
         except BindError:
@@ -246,7 +233,7 @@ class Watched(Relived):
         if number not in self.windows:
             return None
         statement, event = self.windows[number]
-        return [event(row) for _, rows in statement.iterated(self._fresh.now) for row in rows]
+        return [event(row) for _, rows in statement.iterated(self.runtime.now) for row in rows]
 
 
 def leaves_of(e: x.Expr) -> list[x.Expr]:

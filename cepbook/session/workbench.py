@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 import pandas as pd
 
@@ -38,7 +39,7 @@ from cepbook.session.selectors import Selector
 from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
-from cepbook.session.travel import Travel
+from cepbook.session.travel import Keep, Travel
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
 
@@ -59,6 +60,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     deployed Tick
     """
 
+    keep: ClassVar[Keep] = False  # what replays keep where it is not said; the extension of notebooks sets it
+
     def __init__(self, *, start: Moment = 0, feed_capacity: int | None = 100_000, config: Config | None = None) -> None:
         self._config = config if config is not None else Config()
         self._start = self._moment(start)
@@ -66,6 +69,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         self._lock = RLock()
         self._functions: Functions = {}
         self._replay: Replay | None = None
+        self._replays: WeakSet[Replay] = WeakSet()  # since it began
         self.glance = Glance()
         self._begin()
 
@@ -179,9 +183,10 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     def _end_replay(self) -> None:
         self.glance.leave()
-        if self._replay is not None:
-            self._replay.stop()
-            self._replay = None
+        for replay in (*self._replays,):
+            replay.forget()
+        self._replays.clear()
+        self._replay = None
 
     # ---- variables
 
@@ -318,7 +323,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         late: Late = "error",
         paused: bool = False,
         stepping: bool = False,
-        keep: int | str | timedelta | Literal[True] | None = None,
+        keep: Keep | None = None,
     ) -> Replay:
         """Send historic events in event-time order, moving the clock. ``await`` the replay, or call its `run()`.
 
@@ -332,7 +337,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         `stepping` stops at every due time on the way; without it the clock goes from event to event, and what was due
         in between happens at the later one. `speed` replays at so many times real time, stepping. ``late="drop"``
         leaves out what goes back in time. `paused` waits for `step` or `resume`. With `keep` it keeps snapshots on its
-        way for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth.
+        way for `Replay.at`: every so many events, every period, or (True) as often as costs a twentieth; False: none.
+        Where that is not said `Workbench.keep` says it: nothing in a program, True in a notebook with the extension.
 
         Raises EventError for unknown types, lacking columns, values that do not fit, before any event was sent;
         iterables are checked as their events come.
@@ -347,12 +353,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
             types, second = self.runtime.catalog.event_types, self._config.second
             given = Given(by_type(events, type), time, sequence, types, sort, late, second)
-            travel = None
-            if keep is not None:
-                stage = self._stage
-                travel = Travel(
-                    keep, given.again, self._snapshot, self._travelled, self._moment, second, lambda: stage.acts
-                )
+            travel = self._travel(given, keep)
             self._replay = Replay(
                 self._stage,
                 given.open(end),
@@ -365,7 +366,26 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 travel=travel,
                 workbench=self,
             )
+            self._replays.add(self._replay)
             return self._replay
+
+    def _travel(self, given: Given, keep: Keep | None) -> Travel | None:
+        """The snapshots of a replay of what is given, if it keeps any."""
+        every = self.keep if keep is None else keep
+        if every is False:
+            return None
+        stage, second = self._stage, self._config.second
+        return Travel(
+            every,
+            given.again,
+            self._snapshot,
+            self._travelled,
+            self._moment,
+            second,
+            lambda: stage.acts,
+            asked=keep is not None,
+            lacks=given.only_once,
+        )
 
     @property
     def replaying(self) -> Replay | None:
@@ -392,7 +412,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         the rows that they changed. `selector` tells which partitions, as in `iterate`; `parameters` as in `run`."""
         with self._lock, self._stage.raising():
             stage = self._stage
-            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=stage.act)
+            return query(epl, stage.runtime, self._config, self._functions, selector, parameters, acted=stage.done)
 
     def prepare(self, epl: str) -> Prepared:
         """A query to be asked often: ``late = cep.prepare("select * from Delays where minutes > :least")``, then
@@ -407,6 +427,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         Raises UsageError for an unknown context and for an id of which there is no partition.
         """
         with self._lock, self._stage.undisturbed(), self._stage.raising():
+            self.runtime.context(context)
+            self._stage.done(lambda runtime: runtime.end_partition(context, partition))
             self.runtime.end_partition(context, partition)
 
     def on_partition(self, context: str, fn: PartitionListener) -> Callable[[], None]:

@@ -69,6 +69,7 @@ class Scrubber:
         due = self._workbench.runtime.next_due
         return {
             "span": None if span is None else [self._ms(each) for each in span],
+            "lacks": self._replay.lacks,
             "past": None if glance.time is None else self._ms(glance.time),
             "statements": [*self._workbench.runtime.statements],
             "marks": self.marks,

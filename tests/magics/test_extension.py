@@ -83,6 +83,7 @@ def test_inspection_is_put_back(bare: InteractiveShell) -> None:
     bare.kernel = kernel  # type: ignore[attr-defined]
     load_ipython_extension(bare)
     assert kernel.do_inspect("print", 3) == "python"
+    assert Workbench.keep is True
     assert kernel.do_inspect("%%epl\nselect sum(x)", 15)["found"]
     unload_ipython_extension(bare)
     assert "do_inspect" not in kernel.__dict__

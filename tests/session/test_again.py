@@ -87,3 +87,20 @@ def test_frames_of_other_libraries(cep: Workbench) -> None:
         cep.to_frame("big", as_="duck")
     polars = pytest.importorskip("polars", reason="polars is optional; the tests' own environment has it")
     assert cep.to_frame("big", as_="polars").equals(polars.from_arrow(table))
+
+
+def test_what_was_done_by_hand_happens_again() -> None:
+    cep = Workbench()
+    cep.run("""create schema A(k string, x int); create window Kept#keepall as A;
+        create context Each initiated by A as a terminated after 1 hour;
+        @name('n') select k, (select count(*) from Kept) as n from A;
+        @name('total') context Each select sum(x) as s from A output when terminated""")
+    cep.send("A", k="a", x=1)
+    cep.query("insert into Kept select :k as k, 7 as x", parameters={"k": "z"})
+    cep.end_partition("Each", 0)
+    cep.send("A", k="b", x=2)
+    twin = cep.again()
+    assert inserted(twin.changes("n")) == inserted(cep.changes("n")) == [[0, "a", 0], [0, "b", 1]]
+    assert inserted(twin.changes("total")) == inserted(cep.changes("total"))
+    fired = cep.why("n")
+    assert (fired.basis, fired.row) == ("run again", {"k": "b", "n": 1})

@@ -131,7 +131,7 @@ def test_snapshots_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cepbook.session.travel.BYTES", 1)
     replay = bench(frames).replay(frames, keep=1)
     replay.run()
-    assert replay._travel is not None and len(replay._travel._kept) <= 33
+    assert replay._travel is not None and len(replay._travel._kept) <= 9
 
 
 def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,3 +167,43 @@ def test_what_cannot_be() -> None:
     odd.runtime.send("E", {"o": object()})
     with pytest.raises(SnapshotError):
         odd.replay([], type="E", time="o", keep=5)
+
+
+def test_what_is_kept_where_nobody_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workbench, "keep", True)
+    frames = history(6, 60)
+    cep = bench(frames)
+    first = cep.replay({"A": frames["A"]})
+    first.run()
+    assert first.span is not None and first.at(first.span[0]).runtime.now == first.span[0]
+    off = cep.replay([], type="A", time="t", keep=False)
+    assert off.span is None and "keeps no snapshots" in off.lacks
+    off.run()
+    cep.rewind()
+    assert (first.span, first.lacks) == (None, "the workbench has begun anew since")
+    with pytest.raises(UsageError, match="the workbench has begun anew"):
+        first.at(0)
+
+
+def test_what_cannot_be_kept_disturbs_no_replay_that_was_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workbench, "keep", True)
+    odd = Workbench()
+    odd.run("create schema E(t long, x int, o object); @name('s') select x, o from E#keepall")
+    events = [{"t": i, "x": i} for i in range(10)]
+    once = odd.replay(iter(events), type="E", time="t")
+    once.run()
+    assert once.span is None and "`E` can be read only once" in once.lacks
+    odd.rewind()
+    replay = odd.replay(events, type="E", time="t")
+    replay.step(5)
+    odd.runtime.send("E", {"t": 0, "x": 0, "o": object()})
+    odd.advance(by="0 sec")  # by hand
+    result = replay.run()
+    assert result is not None and result.events == 10 and len(odd.changes("s")) == 11
+    assert replay.span == (0, 4) and "object" in replay.lacks
+    assert replay.at(3).iterate("s") == [{"x": i, "o": None} for i in range(4)]
+    odd.rewind()
+    odd.runtime.send("E", {"t": 0, "x": 0, "o": object()})
+    last = odd.replay(events, type="E", time="t")
+    last.run()
+    assert last.span is None and "object" in last.lacks

@@ -3,7 +3,6 @@
 
 const SPEEDS = [1, 10, 60, 600, 3600, 86400, null]; // times real time; null: as fast as it goes
 const speedText = (factor) => (factor === null ? "full speed" : `${numbers.format(factor)} × real time`);
-const HINT = "replay(…, keep=10_000) keeps snapshots: then the past can be looked at";
 
 class Scrub {
   constructor(control, button) {
@@ -73,7 +72,7 @@ class Scrub {
       this.drawMarks(scrub.marks, from, to);
     }
     this.now.disabled = scrub.past === null;
-    setText(this.at, !kept ? (scrub.span ? "" : HINT) : scrub.past === null ? "showing the present" : `showing ${timeText(scrub.past, scrub.past % 1000 !== 0)}`);
+    setText(this.at, !kept ? scrub.lacks : scrub.past === null ? "showing the present" : `showing ${timeText(scrub.past, scrub.past % 1000 !== 0)}`);
     this.at.classList.toggle("cp-past", scrub.past !== null);
     const at = SPEEDS.findIndex((factor) => factor === scrub.speed);
     if (document.activeElement !== this.speed) this.speed.value = String(at < 0 ? SPEEDS.length - 1 : at);
