@@ -1,4 +1,4 @@
-"""One server and one browser for all browser tests; without Chromium they are skipped, or fail where CI requires it."""
+"""One server and one page for all browser tests; without Chromium they are skipped, or fail where CI requires it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,13 @@ def open_lab(lab_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             pytest.fail(reason)
         pytest.skip(reason)
     home = tmp_path_factory.mktemp("lab-home")
-    with lab.lab_server(lab_root, home) as server, lab.chromium(executable) as browser:
-        yield lambda path: lab.open_notebook(browser, server, path)
+    # One page for all: loading JupyterLab takes longer than most tests.
+    with (
+        lab.lab_server(lab_root, home) as server,
+        lab.chromium(executable) as browser,
+        lab.lab_page(browser, server) as page,
+    ):
+        yield page.open
 
 
 @pytest.fixture

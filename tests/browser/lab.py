@@ -136,6 +136,14 @@ _OPEN = """async path => {
     await panel.revealed;
     window.cepbookPanel = panel;
 }"""
+_AS_IT_WAS = """async () => {
+    const app = window.jupyterapp;
+    for (const widget of [...app.shell.widgets('main')]) widget.dispose();
+    app.shell.collapseLeft();
+    if (document.body.dataset.jpThemeLight !== 'true') {
+        await app.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'});
+    }
+}"""
 _READY = """() => {
     const kernel = window.cepbookPanel.sessionContext.session?.kernel;
     return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
@@ -235,37 +243,70 @@ class NotebookPage:
         self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
+@dataclass(slots=True)
+class LabPage:
+    """JupyterLab in one page of a browser, in which one notebook after the other is opened."""
+
+    page: Page
+    server: LabServer
+    _shown: NotebookPage | None = None
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[NotebookPage]:
+        """Open the notebook at *path* (relative to the server's root), its kernel idle; closed on exit."""
+        if not (self.server.root / path).is_file():
+            raise FileNotFoundError(f"no notebook {path}")
+        self._shown = NotebookPage(self.page)
+        try:
+            self.page.evaluate(_OPEN, path)
+            self.page.wait_for_function(_READY, polling=100)
+            self.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+            yield self._shown
+        finally:
+            self._shown = None
+            with suppress(Error):  # nothing to shut down when the page or the browser is gone already
+                self.page.evaluate("() => window.cepbookPanel?.sessionContext.shutdown()")
+                self.page.evaluate(_AS_IT_WAS)
+                self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+                self.page.mouse.move(0, 0)
+
+
 @contextmanager
-def open_notebook(browser: Browser, server: LabServer, path: str, *, timeout: float = 120) -> Iterator[NotebookPage]:
-    """Open the notebook at *path* (relative to the server's root) in a fresh browser context, its kernel idle."""
-    if not (server.root / path).is_file():
-        raise FileNotFoundError(f"no notebook {path}")
+def lab_page(browser: Browser, server: LabServer, *, timeout: float = 120) -> Iterator[LabPage]:
+    """JupyterLab, restored, in a browser context of its own."""
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
     context.set_default_timeout(timeout * 1000)
     page = context.new_page()
-    notebook = NotebookPage(page)
+    lab = LabPage(page, server)
 
     def guard(route: Route) -> None:
         host = urlsplit(route.request.url).hostname
         if host is None or host in LOOPBACK:
             route.continue_()
         else:
-            notebook.external.append(route.request.url)
+            if lab._shown is not None:
+                lab._shown.external.append(route.request.url)
             route.abort()
 
+    def note(text: str) -> None:
+        if lab._shown is not None:
+            lab._shown.page_errors.append(text)
+
     context.route(re.compile(r"^(https?|wss?):"), guard)
-    page.on("pageerror", lambda error: notebook.page_errors.append(str(error)))
+    page.on("pageerror", lambda error: note(str(error)))
     try:
         page.goto(f"{server.address}/lab?token={server.token}&reset", wait_until="domcontentloaded")
         page.wait_for_function("() => window.jupyterapp !== undefined", polling=100)
-        page.evaluate(_OPEN, path)
-        page.wait_for_function(_READY, polling=100)
-        page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
-        yield notebook
+        yield lab
     finally:
-        with suppress(Error):  # nothing to shut down when the page or the browser is gone already
-            page.evaluate("() => window.cepbookPanel?.sessionContext.shutdown()")
         context.close()
+
+
+@contextmanager
+def open_notebook(browser: Browser, server: LabServer, path: str, *, timeout: float = 120) -> Iterator[NotebookPage]:
+    """Open the notebook at *path* (relative to the server's root) in a fresh browser context, its kernel idle."""
+    with lab_page(browser, server, timeout=timeout) as lab, lab.open(path) as notebook:
+        yield notebook
 
 
 def write_notebook(path: Path, sources: Sequence[str]) -> None:

@@ -1,18 +1,41 @@
-"""A live view is always one of: live, or a saved picture that says so; never an error, nor buttons that do nothing."""
+"""What is live is always one of: live, or a saved picture that says so; never an error, nor buttons that do nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from playwright.sync_api import Locator, expect
+
 from tests.browser.conftest import OpenNotebook
 from tests.browser.lab import NotebookPage, write_notebook
+from tests.browser.test_themes import change_theme
 
 CELLS = [
     "%load_ext cepbook",
-    "%%epl\ncreate schema Trade(symbol string, price double);\n@name('out') select * from Trade",
-    'cep.send("Trade", symbol="ACME", price=10.5)\n%view out',
+    "%%epl\n"
+    "create schema Trade(symbol string, price double);\n"
+    "create variable double least = 5;\n"
+    "@name('out') select * from Trade(price > least)#length(3)",
+    "trades = [{'time': i * 1000, 'symbol': 'ACME', 'price': float(i)} for i in range(20)]\n"
+    "replay = cep.replay(trades, type='Trade', time='time', keep='2 sec')\n"
+    "display(replay)\nawait replay",
+    "%view out",
+    "%epl map",
+    "%cep",
+    "%epl tune out",
+    "%epl report saved.html",
 ]
 SAVED = "saved picture; run the cell for a live view"
+# By cell: what is there while it is live, and what its picture shows.
+ELEMENTS = {
+    2: (".cepbook-progress", "replay finished: 20 of 20 events, clock 00:00:19"),
+    3: (".cepbook-view", "ACME"),
+    4: (".cepbook-flow", "holds 3"),
+    5: (".cepbook-panel", "least"),
+    6: (".widget-slider", "controls of least"),
+}
+CONTROLS = "button, input, select, [tabindex='0'][role]"
+OF_IPYWIDGETS = "Cannot read properties of null (reading 'kernel')"  # its manager where there is no kernel
 _REOPEN = """async path => {
     const app = window.jupyterapp;
     await window.cepbookPanel.context.save();
@@ -23,33 +46,76 @@ _REOPEN = """async path => {
     await panel.sessionContext.ready;
     window.cepbookPanel = panel;
 }"""
+_WITHOUT_KERNEL = _REOPEN.replace("'Notebook'", "'Notebook', kernelPreference: {shouldStart: false}")
 
 
-def view(page: NotebookPage) -> str:
-    return page.cell(2).locator(".jp-OutputArea-output").last.inner_text()
+def output(page: NotebookPage, number: int) -> Locator:
+    return page.cell(number).locator(".jp-OutputArea-output").first
 
 
 def check_saved(page: NotebookPage) -> None:
-    page.cell(2).locator(".cepbook-saved").wait_for()
-    shown = view(page)
-    assert shown.startswith(SAVED) and "ACME" in shown and "model not found" not in shown.lower()
-    assert page.cell(2).locator(".cepbook-view").count() == 0
+    """Every element is its picture, says that it is one, and has nothing to press; the notebook is as it was saved."""
+    for number, (live, shown) in ELEMENTS.items():
+        picture = output(page, number)
+        picture.locator(".cepbook-saved").wait_for()
+        text = picture.inner_text()
+        assert text.startswith(SAVED) and shown in text, (number, text)
+        assert page.cell(number).locator(live).count() == 0 and picture.locator(CONTROLS).count() == 0
+        assert "model not found" not in page.cell(number).inner_text().lower()
     assert not page.page.evaluate("() => window.cepbookPanel.context.model.dirty")
 
 
-def test_a_view_without_its_kernel_is_a_picture(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+def check_live(page: NotebookPage) -> None:
+    for number, (live, _) in ELEMENTS.items():
+        page.cell(number).locator(live).first.wait_for()
+        assert page.cell(number).locator(".cepbook-saved").count() == 0
+
+
+def check_looks(page: NotebookPage, pictures: Path) -> None:
+    """In both themes, wide and narrow: nothing of a picture is cut off."""
+    for width in (1500, 640):
+        page.page.set_viewport_size({"width": width, "height": 1000})
+        for theme in ("JupyterLab Dark", "JupyterLab Light"):
+            change_theme(page, theme)
+            for number in ELEMENTS:
+                cell = page.cell(number)
+                cell.screenshot(path=pictures / f"saved-{number}-{width}-{theme.split()[1].lower()}.png")
+                assert output(page, number).evaluate(CUT) == [], (number, width)
+            for chart in page.cell(6).locator("svg.marks").all():
+                assert chart.evaluate("node => node.getBoundingClientRect().right") < width
+    page.page.set_viewport_size({"width": 1400, "height": 1000})
+
+
+# Texts to the right of what the output shows, that cannot be scrolled to either.
+CUT = """node => [...node.querySelectorAll('*')].filter(each => {
+    for (let part = each; part !== node.parentElement; part = part.parentElement) {
+        if (/auto|scroll/.test(getComputedStyle(part).overflowX)) return false;
+    }
+    return each.getBoundingClientRect().right > node.closest('.jp-OutputArea').getBoundingClientRect().right + 1;
+}).map(each => each.outerHTML.slice(0, 200))"""
+
+
+def test_what_is_live_is_a_picture_without_its_kernel(
+    open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path
+) -> None:
     write_notebook(lab_root / "saved.ipynb", CELLS)
     with open_lab("saved.ipynb") as page:
         page.run_all(timeout=120)
-        page.cell(2).locator(".cepbook-view").wait_for()
-        page.page.evaluate(_REOPEN, "saved.ipynb")  # trusted: it was run here
+        check_live(page)
+        page.page.evaluate(_WITHOUT_KERNEL, "saved.ipynb")  # trusted: it was run here
         assert page.page.evaluate("() => window.cepbookPanel.content.model.cells.get(2).trusted")
+        assert page.page.evaluate("() => !window.cepbookPanel.sessionContext.session?.kernel")
         check_saved(page)
-        page.cell(2).screenshot(path=screenshot_dir / "saved-view.png")
+        check_looks(page, screenshot_dir)
+        assert set(page.page_errors) <= {OF_IPYWIDGETS}
+        page.page_errors.clear()
+        page.page.evaluate(_REOPEN, "saved.ipynb")  # with another kernel, which knows none of it
+        check_saved(page)
         page.run_all(timeout=120)
-        page.cell(2).locator(".cepbook-view").wait_for()
-        assert page.cell(2).locator(".cepbook-saved").count() == 0
+        check_live(page)
+        assert page.errors() == []
         page.page.evaluate("() => window.cepbookPanel.context.save()")
         page.page.evaluate("() => window.cepbookPanel.sessionContext.session.kernel.restart()")
         check_saved(page)
+        expect(page.cell(7)).to_contain_text("written to saved.html")
         assert page.page_errors == [] and page.external == []

@@ -96,13 +96,17 @@ const cells = {
   }
 };
 
+// Charts become smaller where there is no room for them, down to what can be read. Ours are drawn as SVG.
+const CHARTS = '.jp-OutputArea-output .vega-embed svg.marks { max-width: max(100%, 480px); height: auto; }';
+
 const views = {
   id: 'cepbook-epl:saved-views',
-  description: 'Live views whose kernel is gone are shown as the picture that was saved.',
+  description: 'Live views whose kernel is gone are shown as the picture that was saved; charts fit their cells.',
   autoStart: true,
   requires: [INotebookTracker, IRenderMimeRegistry],
   activate: (app, notebooks, rendermime) => {
     rendermime.addFactory(renderer, 0);
+    document.head.append(Object.assign(document.createElement('style'), { textContent: CHARTS }));
     notebooks.widgetAdded.connect((_, panel) => follow(panel));
   }
 };
