@@ -21,6 +21,7 @@ from cepbook.engine.clock import Clock
 from cepbook.engine.config import Config
 from cepbook.engine.contexts.context import Arriving, Columnar, Context
 from cepbook.engine.contexts.partition import Partition
+from cepbook.engine.contexts.tally import count_slice
 from cepbook.engine.delta import Key, Plain, Push, Row
 from cepbook.engine.deployments import Deployment
 from cepbook.engine.inner import unwrapped
@@ -149,8 +150,8 @@ class Flow:
             assigned = context.assign([given for _, given in parts])
             for (each, _), partitions in zip(parts, assigned, strict=True):
                 self._partitions[context.name, each.type] = partitions
-                for tally in context.tallies:
-                    tally.batch(partitions, each.times)
+                if context.tallies:
+                    count_slice(partitions, each.times, alone=len(parts) == 1)
 
     @property
     def cause(self) -> Key:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
 
 SLICE = 0.010  # seconds of work between two turns of the event loop
+TURNS = 8  # turns of the event loop between two slices: a message of the browser needs several until somebody has it
 PIECES = (16, 8_192)  # fewest and most events per call of the engine; between, as many as take up to SLICE
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
 ENDED = ("finished", "stopped", "failed")
@@ -392,7 +393,11 @@ class Replay:
                         pause = self._slice(SLICE)
                 finally:
                     self._heard()
-                await asyncio.sleep(min(pause, NAP))
+                if pause:
+                    await asyncio.sleep(min(pause, NAP))
+                    continue
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
         finally:
             self._patience.end()
 

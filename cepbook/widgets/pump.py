@@ -13,7 +13,9 @@ from collections.abc import Callable
 
 RESEND_AFTER = 1.0  # seconds without an acknowledgement
 GIVE_UP_AFTER = 30  # frames in a row without an acknowledgement: the page was closed
-SHARE = 16  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
+SHARE = 9  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
+SPARING = 24  # and of SPARING * t, as long as frames stay fluent:
+FLUENT = 0.075  # seconds of rest that leave ten frames per second, with the way to the browser and back
 AROUND = 0.0015  # seconds that the kernel spends on sending a frame and on its acknowledgement, besides building it
 
 
@@ -125,7 +127,8 @@ class Pump:
             self._number -= 1
             return False
         self._sent_at = self._now()
-        self._earliest = self._sent_at + max(self._interval, SHARE * (self._spent() - before + AROUND))
+        cost = self._spent() - before + AROUND
+        self._earliest = self._sent_at + max(self._interval, SHARE * cost, min(SPARING * cost, FLUENT))
         return True
 
     def _find_loop(self) -> bool:

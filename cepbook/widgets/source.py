@@ -309,7 +309,6 @@ class WorkbenchSource:
         if self._tally is None or self._tally[0] is not running:
             return lambda _: {}  # of the past only what is held is known
         tally = self._tally[1]
-        tally.forget_ended(len(running.partitions))
         seconds = (self._runtime.now - tally.since) / self._runtime.config.second
 
         def seen(partition: Any) -> dict[str, object]:
@@ -330,7 +329,7 @@ class WorkbenchSource:
             counted.tallies.remove(tally)
             self._runtime.rewired()
         if running is not None and self._tally is None:
-            self._tally = running, Tally(self._runtime.now)
+            self._tally = running, Tally(self._runtime.now, running.partitions.values())
             running.tallies.append(self._tally[1])
             self._runtime.rewired()
 

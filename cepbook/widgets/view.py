@@ -46,7 +46,6 @@ WINDOW_ROWS = 1_000
 PARTITION_ROWS = 500
 LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
 ASKED = 50  # deliveries whose matches a page waits for
-WINDOW_SHARE = 20  # a read of windows or partitions that cost t seconds is followed by a rest of WINDOW_SHARE * t
 ROWS_SHOWN = 300  # most rows of a window or of a list of partitions in one message
 REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
 
@@ -94,7 +93,6 @@ class StatementView(LiveWidget):
         self._watching = False
         self._next = 0
         self._cut = False  # whether the page lacks rows that it could keep
-        self._window_due = 0.0
         self._clock = source.clock()
         self._picture: Frozen | None = None
         super().__init__(rate=rate, now=now, spent=spent, info=self._describe())
@@ -105,7 +103,6 @@ class StatementView(LiveWidget):
 
     def _on_glance(self) -> None:
         """Views show another instant: at once, whatever was due."""
-        self._window_due = 0.0
         self._pump.touch()
         self.flush(urgent=True)
 
@@ -124,8 +121,6 @@ class StatementView(LiveWidget):
     def flush(self, *, urgent: bool = False) -> bool:
         """As in `LiveWidget`; also notices that the clock moved, or that the statement was replaced or dropped."""
         self._follow_source()
-        if urgent:
-            self._window_due = 0.0
         if self._source.clock() != self._clock:
             self._pump.touch()
         return super().flush(urgent=urgent)
@@ -250,7 +245,6 @@ class StatementView(LiveWidget):
                 self._next = 0
                 self._sent.clear()
                 self._asked.clear()
-                self._window_due = 0.0
             case {"kind": "expand", "delivery": int(delivery)}:
                 if len(self._asked) < ASKED:
                     self._asked[delivery] = 0
@@ -267,7 +261,6 @@ class StatementView(LiveWidget):
                 self._partition = partition if isinstance(partition, int) else None
                 self._choice = Choice.of(content)
                 self._places = _places(content.get("first"), content.get("rows"))
-                self._window_due = 0.0
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
                 self._shown.pop(client, None)
@@ -313,18 +306,12 @@ class StatementView(LiveWidget):
             self._pump.remind(REPLAY_INTERVAL)
         frame["state"] = "past" if self._source.past and self._state != "dropped" else self._state
         frame["replaying"] = self._replay is not None and self._replay.progress.state == "running"
-        now = self._now()
         panes = set(self._shown.values()) - {"stream"}
         if panes and self._state != "dropped":
-            if now >= self._window_due:
-                before = self._spent()
-                try:
-                    self._contents(frame, panes, buffers)
-                except CepbookError as error:
-                    frame["problem"] = str(error)
-                self._window_due = self._now() + WINDOW_SHARE * (self._spent() - before)
-            else:
-                self._pump.remind(self._window_due - now)
+            try:
+                self._contents(frame, panes, buffers)
+            except CepbookError as error:
+                frame["problem"] = str(error)
         self.send(frame, buffers.parts)
         return True
 

@@ -101,8 +101,30 @@ def test_a_frame_that_was_slow_to_build_is_followed_by_a_rest() -> None:
         if pump.flush():
             pump.ack(len(times))
         now.value += 0.01
-    assert all(later - earlier >= 1.1 for earlier, later in pairwise(times))
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(times))
     assert len(times) >= 2
+
+
+@pytest.mark.parametrize(("cost", "apart"), [(0.0, 0.05), (0.004, 0.085), (0.02, 0.22)])
+def test_frames_that_cost_little_are_fluent_and_others_take_a_tenth_of_the_time(cost: float, apart: float) -> None:
+    now = FakeTime()
+    times: list[float] = []
+
+    def build(_: int) -> bool:
+        times.append(now.value)
+        now.value += cost
+        return True
+
+    pump = Pump(build, rate=20, now=now, spent=now)
+    pump.open()
+    while now.value < 20:
+        pump.touch()
+        if pump.flush():
+            pump.ack(len(times))
+        now.value += 0.001
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert all(gap <= apart for gap in gaps)
+    assert all(10 * cost <= gap and gap >= 0.05 for gap in gaps)
 
 
 def test_on_a_loop_frames_leave_without_a_flush() -> None:

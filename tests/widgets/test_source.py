@@ -112,6 +112,35 @@ def test_events_of_partitions_are_counted_in_replays() -> None:
         ("A", 5001, 2), ("B", None, 0), ("C", None, 0), ("D", 5002, 1)]  # fmt: skip
 
 
+def test_who_looks_later_counts_from_then_on_and_a_snapshot_knows_nothing_of_it() -> None:
+    cep = Workbench()
+    cep.run(
+        "create schema Buy(at long, symbol string); create schema Sell(at long, symbol string);"
+        "create context C partition by symbol from Buy, symbol from Sell;"
+        "@name('out') context C select count(*) as n from Buy"
+    )
+
+    def replay(times: range) -> None:
+        buys = [{"at": 3 * time, "symbol": "A"} for time in times]
+        cep.replay({"Buy": buys, "Sell": [{**buy, "at": buy["at"] - 1} for buy in buys]}, time="at").run()
+
+    first, second = WorkbenchSource(cep, "out"), WorkbenchSource(cep, "out")
+    replay(range(1, 5))
+    plain = cep.runtime.snapshot()
+    first.count(True)
+    assert cep.runtime.snapshot() == plain
+    replay(range(5, 8))
+    second.count(True)
+    assert [(row["last event"], row["arrived"]) for row in second.partitions().rows] == [(None, 0)]
+    replay(range(8, 10))
+    told = [[(row["last event"], row["arrived"]) for row in each.partitions().rows] for each in (first, second)]
+    assert told == [[(27, 10)], [(27, 4)]]
+    counted = cep.runtime.snapshot()
+    first.count(False)
+    second.count(False)
+    assert cep.runtime.snapshot() == counted
+
+
 def test_an_event_of_a_context_may_be_called_as_a_size_is() -> None:
     cep = Workbench()
     cep.run(

@@ -16,7 +16,7 @@ from cepbook.engine.contexts.notices import Kind, Notice, Notices
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.selectors import Identity, Step
-from cepbook.engine.contexts.tally import Tally
+from cepbook.engine.contexts.tally import Tally, count
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.ports import Host, Member, Reading
@@ -231,7 +231,7 @@ class KeyedContext:
         later (recorded: op_current_evaluation_context, tx_global_table_in_context).
         """
         locate, partitions, clock = self._locate[listed], self.partitions, self._host.clock
-        tallies = tuple(self.tallies)
+        counted = bool(self.tallies)
 
         def on_event(event: Any, rounds: Rounds) -> None:
             try:
@@ -245,9 +245,8 @@ class KeyedContext:
             elif key is not OUTSIDE:
                 partition = self.allocate(key, keys)
                 rounds[place] = Shown((), partition) if readers is None else Shown(shown(readers, event, partition))
-            if tallies and partition is not None:
-                for tally in tallies:
-                    tally.event((partition,), clock.now)
+            if counted:
+                count((partition,), clock.now)
 
         return on_event
 

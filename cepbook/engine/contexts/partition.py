@@ -13,11 +13,15 @@ class Partition(State):
     `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a
     plain keyed context, else the node of the tree. An `ended` partition is none any more: timers that statements had in
     it are not run. `found_by` has the keys under which statements find it, by slot; `variables` the values of the
-    context's variables.
+    context's variables. `arrived` events, the `last` at that time, were counted while somebody looked (`Tally`).
     """
 
+    PASSING = ("arrived", "last")
+
     took: ClassVar[tuple[Any, ...]] = ()  # of an event that came after a listener ended it nobody took anything
-    __slots__ = ("ended", "found_by", "id", "name", "place", "properties", "states", "variables")
+    __slots__ = ("arrived", "ended", "found_by", "id", "last", "name", "place", "properties", "states", "variables")
+    arrived: int
+    last: int
 
     def __init__(self, id_: int, name: str, properties: dict[str, Any], place: Any) -> None:
         self.id = id_
@@ -28,3 +32,9 @@ class Partition(State):
         self.ended = False
         self.found_by: dict[int, Any] | None = None
         self.variables: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Nothing was counted yet."""
+        if name in self.PASSING:
+            return 0
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

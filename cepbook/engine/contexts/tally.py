@@ -2,66 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cepbook.engine.contexts.partition import Partition
 
-SETTLED = 65_536  # events that wait to be counted
+
+def count(partitions: Iterable[Partition | None], time: int) -> None:
+    """One event, which is for all of `partitions`."""
+    for partition in partitions:
+        if partition is not None:
+            partition.arrived += 1
+            partition.last = time
+
+
+def count_slice(partitions: Sequence[Partition | None], times: Sequence[int], alone: bool) -> None:
+    """Events in order, of each the partition (None: it is in none) and the time. Unless they are `alone` in their slice
+    later ones of another type may have been counted.
+
+    The partitions were just found, so to count in them takes a fifth of what a dict beside them would (measured, with
+    10,000 of them: of a dict each entry has left the processor's cache).
+    """
+    if alone:
+        for partition, time in zip(partitions, times, strict=True):
+            if partition is not None:
+                partition.arrived += 1
+                partition.last = time
+        return
+    for partition, time in zip(partitions, times, strict=True):
+        if partition is not None:
+            partition.last = max(time, partition.last) if partition.arrived else time
+            partition.arrived += 1
 
 
 class Tally:
-    """`counts` and times of the `last` event by partition, since engine time `since`. None: events in no partition.
+    """What partitions got since somebody began to look, at time `since`; `living` are those that there were then."""
 
-    Events of a slice are only taken note of, and counted when somebody reads.
-    """
+    __slots__ = ("_before", "since")
 
-    __slots__ = ("_counts", "_last", "_reached", "_size", "_waiting", "since")
-
-    def __init__(self, since: int) -> None:
+    def __init__(self, since: int, living: Iterable[Partition]) -> None:
         self.since = since
-        self._counts: Counter[Partition | None] = Counter()
-        self._last: dict[Partition | None, int] = {}
-        self._reached = since
-        self._waiting: list[tuple[Sequence[Partition | None], Sequence[int]]] = []
-        self._size = 0
-
-    def batch(self, partitions: Sequence[Partition | None], times: Sequence[int]) -> None:
-        """Events in order, of each the partition and the time; both lists stay as they are."""
-        self._waiting.append((partitions, times))
-        self._size += len(times)
-        if self._size >= SETTLED:
-            self._settle()
-
-    def event(self, partitions: Iterable[Partition], time: int) -> None:
-        """One event, which is for all of `partitions`."""
-        if self._waiting:
-            self._settle()
-        self._reached = time
-        for partition in partitions:
-            self._counts[partition] += 1
-            self._last[partition] = time
-
-    def _settle(self) -> None:
-        waiting, self._waiting, self._size = self._waiting, [], 0
-        for partitions, times in waiting:
-            self._counts.update(partitions)
-            if times and times[0] >= self._reached:
-                self._last.update(zip(partitions, times, strict=True))
-                self._reached = times[-1]
-                continue
-            for partition, time in dict(zip(partitions, times, strict=True)).items():  # another type in the same slice
-                self._last[partition] = max(time, self._last.get(partition, time))
+        self._before = {each: each.arrived for each in living if each.arrived}  # while others looked
 
     def of(self, partition: Partition) -> tuple[int, int | None]:
         """How many events a partition got, and when the last."""
-        if self._waiting:
-            self._settle()
-        return self._counts.get(partition, 0), self._last.get(partition)
-
-    def forget_ended(self, living: int) -> None:
-        """Keep nothing of partitions that are no more, once they are most of what is kept."""
-        if len(self._counts) > 2 * living + 100:
-            for partition in [each for each in self._counts if each is not None and each.ended]:
-                del self._counts[partition]
-                self._last.pop(partition, None)
+        arrived = partition.arrived - self._before.get(partition, 0)
+        return arrived, partition.last if arrived else None

@@ -21,7 +21,7 @@ from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tables import Tables
-from cepbook.engine.contexts.tally import Tally
+from cepbook.engine.contexts.tally import Tally, count
 from cepbook.engine.contexts.watch import Watch
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
@@ -146,8 +146,8 @@ class Tree:
             round_ = rounds[place] = Round(type_name, event, self._next_id)
             if concerned:
                 self._look(round_)
-            for tally in self.tallies:
-                tally.event((*self._older(round_), *self._since(round_.first)), self._host.clock.now)
+            if self.tallies:
+                count((*self._older(round_), *self._since(round_.first)), self._host.clock.now)
 
         found = [Subscriber(self.order, None, looks, looks)]
         for member, reading in readers:

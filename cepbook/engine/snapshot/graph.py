@@ -243,14 +243,13 @@ class Reader:
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
-    """The slots of a class and of those above it."""
+    """The slots of a class and of those above it, but for what is passing."""
     found: dict[str, None] = {}
     for each in reversed(cls.__mro__):
         slots = each.__dict__.get("__slots__", ())
         found.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
-    found.pop("__weakref__", None)
-    found.pop("__dict__", None)
-    return tuple(found)
+    left_out = {"__weakref__", "__dict__", *getattr(cls, "PASSING", ())}
+    return tuple(name for name in found if name not in left_out)
 
 
 def _class(name: str, names: tuple[str, ...]) -> tuple[type, tuple[str, ...]]:
