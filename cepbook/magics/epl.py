@@ -171,6 +171,8 @@ def show_stage(host: Host, rest: list[str]) -> object:
         store = runtime.stores.get(name, owned)
         if store is not None:
             return text(describe_store(runtime, store))
+        if name in runtime.statements:
+            rest = ["epl", name]
     if len(rest) != 2:
         raise UsageError(f"%epl show takes a stage ({', '.join(STAGES)}) and the name of a statement")
     stage, name = rest

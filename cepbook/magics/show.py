@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from cepbook.lang.catalog import EventType
+from cepbook.lang.dialects.epl_lexer import RESERVED
 from cepbook.session.clock import unit
 from cepbook.shown import Table, counted, prose, table_html, table_text, time_text
 from cepbook.widgets.encode import text_of
@@ -62,7 +63,9 @@ def event_type_table(event_type: EventType) -> Frozen:
     time = f", time {event_type.time_property}" if event_type.time_property else ""
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
     rows = [(name, str(of)) for name, of in event_type.properties.items()]
-    return table(f"event type {event_type.name}{time}{inherits}", ("property", "type"), rows)
+    keywords = [f"`{name}`" for name in (event_type.name, *event_type.properties) if name.lower() in RESERVED]
+    notes = [f"in EPL, names that are keywords stand in backticks: {', '.join(keywords)}"] if keywords else []
+    return table(f"event type {event_type.name}{time}{inherits}", ("property", "type"), rows, notes=notes)
 
 
 def together(parts: Sequence[Frozen]) -> Frozen:

@@ -13,7 +13,7 @@ from cepbook.lang.methods import METHODS, MethodRow, named
 from cepbook.lang.windows import WINDOWS, WindowRow
 from cepbook.magics.host import Command
 from cepbook.magics.options import did_you_mean
-from cepbook.magics.show import table, text
+from cepbook.magics.show import table, text, together
 from cepbook.widgets.render import Frozen
 
 NOT_YET = "not supported yet"
@@ -34,10 +34,20 @@ def help_text(commands: Sequence[Command], topic: str) -> Frozen:
     raise UsageError(f"%epl help: unknown topic `{topic}`{did_you_mean(wanted, known)} (topics: {', '.join(LISTS)})")
 
 
+FIRST_STEPS = (
+    ('cep.define("Tick", frame, time="ts")', "what events look like: a DataFrame, a file, a dict of types"),
+    ("%%epl", "a cell of statements: select symbol, avg(price) as mean from Tick#time(10 min) group by symbol"),
+    ('cep.replay(frame, type="Tick").run()', "the rows as events, in order of time"),
+    ('%view NAME, cep.changes("NAME")', "what a statement delivered, live and as a DataFrame"),
+    ('cep.to_frame("NAME")', "the rows that hold now: nothing, where windows have run empty"),
+)
+
+
 def _overview(commands: Sequence[Command]) -> Frozen:
     rows = [(form, command.summary if i == 0 else "") for command in commands for i, form in enumerate(command.usage)]
     more = f"%epl help TOPIC: {', '.join(LISTS)}, or any name in them"
-    return table("", ("magic", "what it does"), rows, notes=(more,), sentences=True)
+    first = table("first steps", ("write", "for"), FIRST_STEPS, sentences=True)
+    return together([first, table("magics", ("magic", "what it does"), rows, notes=(more,), sentences=True)])
 
 
 def _windows(commands: Sequence[Command]) -> Frozen:

@@ -36,6 +36,12 @@ def unit(second: int) -> str:
     return "ms" if second == 1000 else "µs"
 
 
+def span_text(start: int, end: int, unit: str) -> str:
+    """From when to when, of times in a clock's `unit`."""
+    second = 1000 if unit == "ms" else 1_000_000
+    return f"{time_text(start, second=second)} to {time_text(end, second=second)}"
+
+
 def to_time(value: object, second: int = 1000) -> int:
     """Clock units since the epoch of an int (units already), a datetime, a date or an ISO 8601 text."""
     if isinstance(value, bool) or value is None:

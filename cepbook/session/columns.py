@@ -8,6 +8,7 @@ floats fits a whole-number property when all its values are whole, because panda
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -173,8 +174,20 @@ def _one_by_one(where: str, values: pd.Series[Any], of: Type, types: EventTypes,
             convert(value)
     except Mismatch as mismatch:
         place = row_name(values.index, at)
-        raise EventError(f"{where}, {place}: the property {mismatch} (dtype of the column: {values.dtype})") from None
+        message = f"{where}, {place}: the property {mismatch} (dtype of the column: {values.dtype})"
+        raise EventError(message + _hint(of, values.iloc[at])) from None
     return lambda part: [convert(value) for value in part.tolist()]
+
+
+def _hint(of: Type, value: object) -> str:
+    """What to do with a text that is no number."""
+    if not isinstance(value, str) or of.name not in ("long", "int"):
+        return ""
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return ""
+    return "\n  hint: as a frame with dates it fits: pd.read_csv(…, parse_dates=[…]), or pd.to_datetime of the column"
 
 
 def event_times(where: str, values: pd.Series[Any], second: int = 1000) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ from cepbook.feeds import Delivery, Feed
 from cepbook.lang import plan
 from cepbook.lang.catalog import EventType
 from cepbook.session.arrivals import Arrivals
-from cepbook.session.clock import show, unit
+from cepbook.session.clock import show, span_text, unit
 from cepbook.session.rerun import Arrival, Bar, Rerun, Run, same_row
 
 MOST_EVENTS = 200
@@ -79,7 +79,7 @@ class Marble:
             *([f"{len(self.runs)} match{'es' * (len(self.runs) != 1)}"] if self.runs else []),
             _counted(sum(len(d.insert or ()) for d in self.deliveries), "insert row"),
             _counted(sum(len(d.remove or ()) for d in self.deliveries), "remove row"),
-            f"{self.start} to {self.end} {self.unit}",
+            span_text(self.start, self.end, self.unit),
         ]
         text = f"marble diagram of {self.name}: {', '.join(parts)}"
         return "\n".join((text, *(f"  {note}" for note in self.notes)))

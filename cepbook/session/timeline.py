@@ -9,7 +9,7 @@ import pandas as pd
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.clock import unit
+from cepbook.session.clock import span_text, unit
 from cepbook.session.lives import ContextLives, Life
 from cepbook.session.partitions import flat, levels_of
 
@@ -55,7 +55,7 @@ class Timeline:
         shown = f", the last {len(self.lives):,} drawn" if self.allocated > len(self.lives) else ""
         text = (
             f"timeline of {self.context}: {self.allocated:,} partition{'' if self.allocated == 1 else 's'}{shown}, "
-            f"{self.live:,} live, {self.start} to {self.end} {self.unit}"
+            f"{self.live:,} live, {span_text(self.start, self.end, self.unit)}"
         )
         return "\n".join((text, *(f"  {note}" for note in self.notes)))
 

@@ -312,9 +312,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     def replay(
         self,
         events: object,
-        *,
         type: str | None = None,
         time: str | Mapping[str, str] | None = None,
+        *,
         sequence: str | Mapping[str, str] | None = None,
         until: Moment | None = None,
         limit: int | None = None,

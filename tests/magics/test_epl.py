@@ -166,6 +166,7 @@ def test_marble_with_rows(trades: Notebook) -> None:
 
 def test_list_and_show(trades: Notebook) -> None:
     assert "all" in trades.run("%epl list") and "all" in trades.run("%epl")
+    assert trades.run("%epl show all") == trades.run("%epl show epl all")
     for stage in ("ast", "plan", "rewritten", "steps", "python", "coverage"):
         assert trades.run(f"%epl show {stage} all").strip()
 
@@ -203,7 +204,9 @@ def test_usage_errors(trades: Notebook, line: str, message: str) -> None:
 
 
 def test_help(notebook: Notebook) -> None:
-    assert "%%events" in notebook.run("%epl help")
+    overview = notebook.run("%epl help")
+    assert "%%events" in overview
+    assert overview.index("cep.define") < overview.index("cep.replay") < overview.index("cep.changes")
     assert "#length(size)" in notebook.run("%epl help windows")
     assert "example: select * from Tick#length(5)" in notebook.run("%epl help length")
     assert "sum(volume)" in notebook.run("%epl help aggregates")
@@ -440,3 +443,10 @@ def test_tune(trades: Notebook) -> None:
     trades.run("%%events\nTrade = {symbol='A', price=1.5, volume=200}")
     assert trades.run("%epl tune v --range low=0:500").startswith("controls of low\ntuned: low = 100")
     assert "VARIABLE=LOW:HIGH" in trades.error("%epl tune --range low=5:1")
+
+
+def test_names_that_are_keywords_are_told_where_they_are_defined(notebook: Notebook) -> None:
+    told = notebook.run("cep.define('Order', {'customer': str, 'limit': int})")
+    assert told.endswith("in EPL, names that are keywords stand in backticks: `Order`, `limit`")
+    assert "deployed" in notebook.run("%%epl\nselect customer, `limit` from `Order`")
+    assert "backticks" not in notebook.run("cep.define('Payment', {'customer': str})")

@@ -13,7 +13,7 @@ from tests.magics.test_complete import offers
 pytestmark = pytest.mark.histories
 
 WINDOW = "%%epl\n@name('last') select irstream * from Trade#length(1)"
-TRADED = "marble diagram of last: 2 arrivals, 2 bars, 2 insert rows, 1 remove row, 0 to 5 ms"
+TRADED = "marble diagram of last: 2 arrivals, 2 bars, 2 insert rows, 1 remove row, 00:00:00.000 to 00:00:00.005"
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_a_nested_context(trades: Notebook) -> None:
         "  id  Shift.startTime  Shift.endTime  Shift.opener                      Each.symbol  retained",
         "   0  00:00:05.000     00:01:05.000   {symbol=A, price=null, volume=0}  A                   0",
     ]
-    assert "timeline of Both: 1 partition, 1 live, 5000 to 5000 ms" in trades.run("%epl timeline Both")
+    assert "timeline of Both: 1 partition, 1 live, 00:00:05.000 to 00:00:05.000" in trades.run("%epl timeline Both")
 
 
 def test_without_contexts_and_partitions(trades: Notebook) -> None:
@@ -87,7 +87,7 @@ def test_ending_partitions(traded: Notebook) -> None:
 
 
 def test_a_timeline(traded: Notebook) -> None:
-    words = "timeline of BySymbol: 2 partitions, 2 live, 1000 to 3000 ms"
+    words = "timeline of BySymbol: 2 partitions, 2 live, 00:00:01.000 to 00:00:03.000"
     for line in ("%epl timeline BySymbol", "cep.timeline('BySymbol')"):
         assert traded.run(line) == words
         bundles = [output["data"] for output in traded.shell.display_pub.outputs]  # type: ignore[attr-defined]

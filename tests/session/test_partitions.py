@@ -238,7 +238,7 @@ def test_a_timeline_tells_births_and_deaths() -> None:
         [0, 1000, 4_000_000], [1, 2000, 5000], [2, 4000, 4_000_000],
     ]  # fmt: skip
     assert frame["Cust.key1"].tolist() == ["ann", "bob", "cid"]
-    assert str(timeline) == "timeline of Shifts: 3 partitions, 0 live, 1000 to 4000000 ms"
+    assert str(timeline) == "timeline of Shifts: 3 partitions, 0 live, 00:00:01.000 to 01:06:40.000"
     last = cep.timeline("Shifts", partitions=1)
     assert [life.id for life in last.lives] == [2] and last.start == 4000 and last.counts[0] == (4000, 3)
     assert str(last).startswith("timeline of Shifts: 3 partitions, the last 1 drawn, 0 live")

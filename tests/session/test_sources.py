@@ -338,6 +338,14 @@ def test_timedelta_of_an_event_is_milliseconds() -> None:
     assert read([{"at": 1, "gap": timedelta(seconds=2)}], wanted(kind))[1] == [(1, 2000)]
 
 
+def test_dates_in_a_column_of_numbers_come_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(EventError, match=r"property is long, not '2024-03-01' .*\n  hint: .*parse_dates"):
+        open_source(pd.DataFrame({"at": ["2024-03-01"]}), wanted(EventType("T", {"at": t.LONG})))
+    with pytest.raises(EventError) as plain:
+        open_source(pd.DataFrame({"at": ["soon"]}), wanted(EventType("T", {"at": t.LONG})))
+    assert "hint" not in str(plain.value)
+
+
 def test_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "ticks.jsonl"
     path.write_text('{"at": 2, "symbol": "007", "price": 1, "more": []}\n\n{"at": 1, "size": 9007199254740993}\n')

@@ -39,7 +39,7 @@ def test_a_bar_from_birth_to_death_or_to_the_present() -> None:
     assert spec["vconcat"][1]["data"]["values"] == [
         {"born": 0, "live": 1}, {"born": 1000, "live": 2}, {"born": 5000, "live": 1},
     ]  # fmt: skip
-    assert spec["description"] == "timeline of C: 2 partitions, 1 live, 0 to 5000 ms"
+    assert spec["description"] == "timeline of C: 2 partitions, 1 live, 00:00:00.000 to 00:00:05.000"
 
 
 def test_partitions_of_the_same_name_are_told_apart() -> None:
