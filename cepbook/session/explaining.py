@@ -13,7 +13,8 @@ from cepbook.session.clock import Moment
 from cepbook.session.fallen import Judged, known_events, readers_of, supposed_event, why_not
 from cepbook.session.stage import Stage
 from cepbook.session.validate import EventCheck, find_type
-from cepbook.session.why import Fired, Place, place_of, why_fired
+from cepbook.session.watched import Place
+from cepbook.session.why import Fired, place_of, why_fired
 
 if TYPE_CHECKING:
     from cepbook.session.replay import Replay

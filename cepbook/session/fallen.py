@@ -24,9 +24,10 @@ from cepbook.lang.patterns import MATCH, Atom
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
+from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
 from cepbook.session.watched import EVENT, PARTITION, Watched, functions_of, leaves_of
-from cepbook.session.why import Piece, called, described_partition, stream_name, written
+from cepbook.session.why import called, described_partition, written
 
 TRIED = 500  # events of another window that a condition of a join is tried on
 AGAIN = 30  # statements that run again for one question,

@@ -67,6 +67,7 @@ class FromPython:
         """
         with self._lock, self._stage.undisturbed():
             replaced_rows(self.runtime, name, rows)
+            self._stage.done(lambda runtime: replaced_rows(runtime, name, rows))
 
     def register_function(self, name: str, fn: Callable[..., Any], *, returns: Any = OBJECT) -> None:
         """Make a Python function callable from EPL; `returns` is its EPL type, its name (``"long"``) or an annotation.

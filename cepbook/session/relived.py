@@ -68,7 +68,7 @@ class Relived(Again):
     `lost`: not all of its past is known; it begins at the time `begin` then with nothing. `size`: how much happens.
     """
 
-    def __init__(self, runtime: Runtime, record: Arrivals, target: plan.SelectStatement) -> None:
+    def __init__(self, runtime: Runtime, record: Arrivals, target: plan.StatementPlan) -> None:
         self.target = target
         self._origin = runtime
         self._line = self._needed()
@@ -93,7 +93,7 @@ class Relived(Again):
     def _births(self, record: Arrivals) -> list[tuple[Born, plan.StatementPlan]]:
         """The statements that are needed, in order, with the time of their deployment."""
         line = self._line
-        needed = {id(s) for s in (*line.readers, *line.contexts, *line.variables, *line.stores)}
+        needed = {id(s) for s in (*line.readers, *line.contexts, *line.variables, *line.stores, self.target)}
         return [
             (record.born(deployment), s)
             for deployment in self._origin.deployments.values()
@@ -130,6 +130,8 @@ class Relived(Again):
                 fresh.set_variable(name, source.get_variable(name))
 
     def _deploy(self, statement: plan.StatementPlan) -> Statement | None:
+        if statement.name in self.runtime.statements:  # a variable, which was there first
+            return self.runtime.statements[statement.name]
         made = self.runtime.deploy(plan.ModulePlan((statement,), statement.epl))
         return made.statements[0] if made.statements else None
 

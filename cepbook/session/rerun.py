@@ -78,6 +78,8 @@ def window_of(root: plan.Projection) -> plan.Windowed | None:
 class Rerun(Relived):
     """One statement with all that feeds it, and what its window held when."""
 
+    target: plan.SelectStatement
+
     def __init__(self, runtime: Runtime, record: Arrivals, statement: plan.SelectStatement) -> None:
         self.arrivals: list[Arrival] = []
         self.bars: list[Bar] = []

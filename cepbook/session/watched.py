@@ -1,31 +1,48 @@
 """A statement that runs again over the known events, with shadows beside it that tell what its rows are made of.
 
 Shadows are statements like the target that nobody else hears of: one with hidden columns for the partition, the keys of
-the group and the events of each row, one for each window, one of rows before having and output. What cannot have such a
-shadow goes without.
+the group and the events of each row, one for each window and what a subquery holds, one for the combinations of a join
+that is aggregated, one of rows before having and output. What cannot have such a shadow goes without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 from cepbook.engine.asking import functions_in
 from cepbook.engine.delta import Delta, Row
 from cepbook.engine.runtime import Runtime, Statement
-from cepbook.errors import BindError
+from cepbook.errors import CepbookError
 from cepbook.lang import expr as x
 from cepbook.lang import plan
-from cepbook.lang.reads import expressions
+from cepbook.lang.reads import expressions, stores_changed, stores_in
 from cepbook.lang.types import BOOLEAN, INT, OBJECT
 from cepbook.lang.windows import WINDOWS
 from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.relived import Relived, Tap
+from cepbook.session.rerun import same_row
 from cepbook.session.tables import free_name
 
+_FIELDS = {of: {each.name for each in fields(of)} for of in (plan.SelectStatement, plan.OnSelectStatement)}
 PARTITION, EVENT, COUNTS = " partition", " event", " counts"  # columns that no column of a user can be called
 Shadow = tuple[Statement, Callable[[Any], Row]]
+
+
+class Place(NamedTuple):
+    """A row of a feed: the number of its delivery, its time, its side and its place there."""
+
+    number: int
+    time: int
+    insert: bool
+    place: int
+    row: Mapping[str, Any]
+
+
+def is_like(row: Row, like: Mapping[str, Any]) -> bool:
+    """Whether a row of a shadow, without its hidden columns, is this one."""
+    return same_row({name: row.get(name) for name in like}, dict(like))
 
 
 @dataclass(slots=True)
@@ -33,11 +50,29 @@ class Told:
     """What the statement and its shadows told of during one stimulus: (insert, remove) rows of each delivery."""
 
     delivered: list[Delta] = field(default_factory=list)
+    set_off: list[int] = field(default_factory=list)  # for each delivery how many events had reached the statement,
+    held: list[Any] = field(default_factory=list)  # and what was held (`made.Held`)
     rows: list[Delta] = field(default_factory=list)
+    unlimited: list[Delta] = field(default_factory=list)
     before_output: list[Delta] = field(default_factory=list)
     reached: list[Row] = field(default_factory=list)
     moved: dict[int, list[Delta]] = field(default_factory=dict)
+    combined: list[Delta] = field(default_factory=list)
     matches: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+class Made(NamedTuple):
+    """Rows that were made by stimulus `number`, before any output clause."""
+
+    number: int
+    delta: Delta
+
+
+class Origin(NamedTuple):
+    """When a row was made: the stimulus, the time."""
+
+    number: int
+    time: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +101,39 @@ def functions_of(statements: Sequence[object]) -> tuple[str, ...]:
 
 
 class Watched(Relived):
-    """`told` is what came of the last stimulus. `sent` are the events that were sent, by identity."""
+    """`told` is what came of the last stimulus. `sent` are the events that were sent, by identity.
 
-    def __init__(self, runtime: Runtime, record: Arrivals, target: plan.SelectStatement, *, shadows: bool) -> None:
+    `select` is the target where it is one, `windows` its shadows by stream; behind the streams come the subqueries.
+    """
+
+    target: plan.Reader | plan.CreateVariableStatement
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        record: Arrivals,
+        target: plan.Reader | plan.CreateVariableStatement,
+        *,
+        shadows: bool,
+    ) -> None:
         super().__init__(runtime, record, target)
+        self.select = target if isinstance(target, plan.SelectStatement) else None
         self.told = Told()
         self.count = 0  # deliveries so far
         self._muted = False
         self.sent: dict[int, Sent] = {}
+        self.look: Callable[[Watched], Any] | None = None  # looks at what is held, at each delivery
+        self._number = -1  # of the present stimulus
+        self._last = self._before = Origin(-1, 0)  # the last delivery, and the one before
+        self._waiting: list[Made] = []  # rows that the output clause holds back,
+        self.released: list[Made] = []  # and those that it let go with the last delivery
         self.unbound: list[Row] = []  # rows of the shadow of a stream without windows, all that came
         self.windows: dict[int, Shadow] = {}
-        self.aggregation = next((n for n in plan.chain(target.root) if isinstance(n, plan.Aggregation)), None)
-        self.having = next((n for n in plan.chain(target.root) if isinstance(n, plan.Having)), None)
+        self.combinations: Shadow | None = None
+        nodes = () if self.select is None else tuple(plan.chain(self.select.root))
+        self.aggregation = next((n for n in nodes if isinstance(n, plan.Aggregation)), None)
+        self.having = next((n for n in nodes if isinstance(n, plan.Having)), None)
+        self.derived = next((n for n in nodes if isinstance(n, plan.Derived)), None)
         self.conditions = x.conjuncts(None if self.having is None else self.having.predicate)
         self._shadows = shadows
 
@@ -88,11 +144,13 @@ class Watched(Relived):
         return functions_of((*line.readers, *line.contexts, *line.stores))
 
     def let(self, happenings: list[Happening]) -> None:
+        self._number += 1
         self.told = Told()
         super().let(happenings)
 
     def pass_by(self, happenings: list[Happening]) -> None:
         """Let it happen, and tell of nothing: most of what happens comes before what is asked about."""
+        self._number += 1
         self._muted = True
         try:
             super().let(happenings)
@@ -100,6 +158,7 @@ class Watched(Relived):
             self._muted = False
 
     def catch_up(self) -> None:
+        self._number += 1
         self.told = Told()
         super().catch_up()
 
@@ -113,8 +172,7 @@ class Watched(Relived):
         target = self._deploy(self.target)
         assert target is not None
         target.add_sink(Tap(target.outlet.layout, self._delivered, lambda: self._muted, self._passed))
-        if target.steps.source.pattern is not None or target.steps.recognize is not None or target.steps.join:
-            target.add_match_listener(self._matched)
+        target.add_match_listener(self._matched)
 
     def _matched(self, match: Mapping[str, Any]) -> None:
         if not self._muted:
@@ -122,45 +180,98 @@ class Watched(Relived):
 
     def _passed(self, deliveries: int) -> None:
         self.count += deliveries
+        self._waiting = []
+        self._last = Origin(self._number, self.runtime.now)
+
+    def _unlimited(self, delta: Delta) -> None:
+        self.told.unlimited.append(delta)
+        self._waiting.append(Made(self._number, delta))
+
+    def made_before(self, at: Place) -> Origin | None:
+        """When a row of the last delivery was made, if that was earlier: an output clause held it back."""
+        output = None if self.select is None else self.select.output
+        if output is None or output.which in ("snapshot", "first"):
+            return None
+        found: list[tuple[Origin, Row]] = []
+        for number, delta in self.released:
+            rows = (delta.insert if at.insert else delta.remove) or ()
+            found += [(Origin(number, delta.time), row) for row in rows]
+        if len(found) > at.place and is_like(found[at.place][1], at.row):
+            origin = found[at.place][0]
+        else:
+            old = Origin(self._number, 0) if at.insert or self.aggregation is None else self._before
+            origin = next((each for each, row in reversed(found) if is_like(row, at.row)), old)
+        return None if origin.number in (self._number, -1) else origin
 
     def _delivered(self, delta: Delta) -> None:
         self.count += 1
+        self.released, self._waiting = self._waiting, []
+        self._before, self._last = self._last, Origin(self._number, delta.time)
+        self.told.held.append(None if self.look is None else self.look(self))
         self.told.delivered.append(delta)
+        self.told.set_off.append(len(self.told.reached))
 
     def _deploy_shadows(self) -> None:
-        target, sources = self.target, self.target.sources
-        partition = (plan.Column(PARTITION, x.ContextProp(INT, "id")),) if target.context is not None else ()
+        target = self.target
+        if isinstance(target, plan.CreateVariableStatement | plan.CycleStatement):
+            return
         event = plan.Column(EVENT, x.EventOf(OBJECT, 0))
-        for type_name in dict.fromkeys(name for source in sources for name in source.event_types if name):
+        partition = (plan.Column(PARTITION, x.ContextProp(INT, "id")),) if target.context is not None else ()
+        if self.select is None:
+            if target.source.pattern is None:
+                self._attach("reached", self._like(plan.Projection(target.source, (*partition, event))), self._reached)
+            return
+        for type_name in dict.fromkeys(n for source in self.select.sources for n in source.event_types if n):
             came = plan.Projection(plan.Source(type_name, None, None), (*partition, event))
             self._attach("reached", self._like(came), self._reached)
+        self._deploy_shadows_of(self.select, partition)
+
+    def _deploy_shadows_of(self, target: plan.SelectStatement, partition: tuple[plan.Column, ...]) -> None:
         root = target.root
         keys = () if self.aggregation is None else self.aggregation.keys
         extra = (*partition, *(plan.Column(key_column(i), x.KeyRef(key.type, i)) for i, key in enumerate(keys)))
-        events = tuple(plan.Column(event_column(i), x.EventOf(OBJECT, i)) for i in range(len(sources)))
-        alike = {"kind": target.kind, "selector": target.selector, "output": target.output, "into": None}
+        events = tuple(plan.Column(event_column(i), x.EventOf(OBJECT, i)) for i in range(len(target.sources)))
+        alike: dict[str, Any] = {"kind": target.kind, "selector": target.selector, "subqueries": target.subqueries}
         several = (events, ()) if target.kind in ("unaggregated", "aggregated", "aggregated_grouped") else ((),)
-        if not root.distinct and target.into is None:
+        if not isinstance(target, plan.CreateWindowStatement):
             for columns in several:
-                made = self._like(replace(root, columns=(*root.columns, *extra, *columns)), **alike)
-                if self._attach("rows", made, lambda delta: self.told.rows.append(delta)) is not None:
+                shown = replace(root, columns=(*root.columns, *extra, *columns), distinct=False)
+                made = self._like(shown, **alike)
+                limited = replace(made, output=target.output)
+                if self._attach("rows", limited, lambda delta: self.told.rows.append(delta)) is not None:
+                    if target.output is not None:
+                        self._attach("unlimited", made, self._unlimited, always=True)
                     break
         for number, stream in enumerate(plan.streams(root)):
             self._attach_window(number, stream, partition)
+        for number, each in enumerate(target.subqueries, len(target.sources)):
+            self._attach_window(number, plan.streams(each.root)[0], partition)
+        if self.aggregation is not None and target.join is not None:
+            grouped = (plan.Column(key_column(i), key) for i, key in enumerate(keys))
+            made = self._like(plan.Projection(self.aggregation.input, (*partition, *grouped, *events)), **alike)
+            made = replace(made, kind="unaggregated", selector="istream")
+            statement = self._attach("combined", made, lambda delta: self.told.combined.append(delta))
+            if statement is not None:
+                self.combinations = statement, statement.outlet.layout.event
         if target.into is None and (self.conditions or target.output is not None):
-            self._attach_before_output(extra, {**alike, "output": None})
+            self._attach_before_output(target.root, extra, alike)
 
     def _attach_window(self, number: int, stream: plan.StreamNode, partition: tuple[plan.Column, ...]) -> None:
         """A shadow of what a window holds; of a stream without one all that came."""
         held = [node for node in plan.chain(stream) if isinstance(node, plan.Windowed)]
-        below: plan.StreamNode = held[-1] if held else next(n for n in plan.chain(stream) if isinstance(n, plan.Source))
-        if isinstance(below, plan.Source) and (below.pattern is not None or below.nothing or self.aggregation is None):
-            return
-        own = not any(isinstance(node, plan.Derived) for node in plan.chain(stream)) and self.target.join is None
+        source = plan.source_of(stream)
+        below: plan.StreamNode = held[-1] if held else source
+        assert self.select is not None
+        inner = number >= len(self.select.sources)
+        if isinstance(below, plan.Source):
+            made_of_all = self.aggregation is not None or self.derived is not None
+            if below.pattern is not None or below.nothing or inner or not made_of_all:
+                return
+        own = not inner and self.derived is None and self.select.join is None
         facts = []
         if own and self.aggregation is not None:
             facts = [plan.Column(key_column(i), key) for i, key in enumerate(self.aggregation.keys)]
-            where = next((n for n in plan.chain(self.target.root) if isinstance(n, plan.Selection)), None)
+            where = next((n for n in plan.chain(self.select.root) if isinstance(n, plan.Selection)), None)
             facts += [] if where is None else [plan.Column(COUNTS, where.predicate)]
         event = plan.Column(EVENT, x.EventOf(OBJECT, 0))
 
@@ -169,17 +280,20 @@ class Watched(Relived):
             if not held:
                 self.unbound.extend(delta.insert or ())
 
+        asked = {"selector": "irstream", "subqueries": self.select.subqueries}
         for columns in ((event, *partition, *facts), (event, *partition)):
-            shadow = self._like(plan.Projection(below, columns), selector="irstream")
+            shadow = self._like(plan.Projection(below, columns), **asked)
             statement = self._attach(f"window{number}", shadow, moved, always=not held)
             if statement is not None:
-                if held:
+                if held or source.store is not None:
                     self.windows[number] = statement, statement.outlet.layout.event
                 return
 
-    def _attach_before_output(self, extra: tuple[plan.Column, ...], alike: Mapping[str, Any]) -> None:
+    def _attach_before_output(
+        self, root: plan.Projection, extra: tuple[plan.Column, ...], alike: Mapping[str, Any]
+    ) -> None:
         """A shadow of the rows that having and the output clause are shown, with what each condition says of them."""
-        below = self.target.root.input if self.having is None else self.having.input
+        below = root.input if self.having is None else self.having.input
         leaves = {}
         for number, condition in enumerate(self.conditions):
             leaves[f"c{number}"] = condition
@@ -193,18 +307,14 @@ class Watched(Relived):
                 return
 
     def _like(self, root: plan.Projection, **changes: Any) -> plan.SelectStatement:
-        shadow = replace(
-            self.target,
-            named=True,
-            root=root,
-            kind="unaggregated",
-            selector="istream",
-            insert=None,
-            output=None,
-            drop=False,
-            into=None,
-        )
-        return replace(shadow, **changes)
+        """A statement beside the target, with its context and place among the others; it changes nothing."""
+        target = self.target
+        looks = isinstance(target, plan.OnSelectStatement) and any(isinstance(n, plan.Join) for n in plan.chain(root))
+        plain = plan.OnSelectStatement if looks else plan.SelectStatement
+        known = {each.name: getattr(target, each.name) for each in fields(plain) if hasattr(target, each.name)}
+        known |= {"named": True, "root": root, "kind": "unaggregated", "selector": "istream", "subqueries": ()}
+        known |= {"insert": None, "output": None, "drop": False, "into": None, "deletes": False, "parcels": None}
+        return plain(**{name: value for name, value in {**known, **changes}.items() if name in _FIELDS[plain]})
 
     def _attach(
         self, name: str, shadow: plan.SelectStatement, listener: Callable[[Delta], None], *, always: bool = False
@@ -213,7 +323,7 @@ class Watched(Relived):
         names = {s.name for s in self._line.readers} | set(self.runtime.statements)
         try:
             statement = self._deploy(replace(shadow, name=free_name(name, names)))
-        except BindError:
+        except CepbookError:
             return None
         assert statement is not None
         statement.add_sink(Tap(statement.outlet.layout, listener, lambda: self._muted and not always))
@@ -226,14 +336,42 @@ class Watched(Relived):
     @property
     def batched(self) -> bool:
         """Whether rows are made of whole batches."""
-        return any(WINDOWS[w.name].batch for w in self.target.windows if w.name in WINDOWS)
+        windows = () if self.select is None else self.select.windows
+        return any(WINDOWS[w.name].batch for w in windows if w.name in WINDOWS)
 
     def held(self, number: int) -> list[Row] | None:
         """What the window of a stream holds, as rows of its shadow; None where there is no shadow."""
         if number not in self.windows:
             return None
-        statement, event = self.windows[number]
+        return self._iterated(self.windows[number])
+
+    def combined(self) -> list[Row] | None:
+        """The combinations of a join that is aggregated, as it stands; None where that is not known."""
+        return None if self.combinations is None else self._iterated(self.combinations)
+
+    def _iterated(self, shadow: Shadow) -> list[Row]:
+        statement, event = shadow
         return [event(row) for _, rows in statement.iterated(self.runtime.now) for row in rows]
+
+    def cycled(self) -> list[list[Row]]:
+        """The events that the partitions of a query that is run in cycles hold, or have just let go."""
+        target = self.target
+        if not isinstance(target, plan.CycleStatement) or target.name not in self.runtime.statements:
+            return []
+        held = self.runtime.statement(target.name).state[1]
+        return [held.events(number, target) for number in range(len(target.partitions))]
+
+    def stored(self) -> dict[str, list[Row]]:
+        """The rows of the named windows and tables that the target reads or changes."""
+        names = stores_in(self.target)
+        if not isinstance(self.target, plan.CreateVariableStatement):
+            names |= stores_changed(self.target, self.runtime.catalog)
+        found = {}
+        for name in sorted(names & self.runtime.stores.keys()):
+            owner: Any = self.runtime.stores[name].owner
+            fresh = owner.outlet.layout.event
+            found[name] = [fresh(row) for _, rows in owner.iterated(self.runtime.now) for row in rows]
+        return found
 
 
 def leaves_of(e: x.Expr) -> list[x.Expr]:

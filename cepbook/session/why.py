@@ -7,9 +7,9 @@ the answer says so (`basis`). Python functions are called only on request, becau
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from cepbook.engine.delta import Delta, Row
 from cepbook.engine.looking import held, holds_events, latest
@@ -21,10 +21,10 @@ from cepbook.lang import plan
 from cepbook.lang.explain_plan import show_expr
 from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
+from cepbook.session.made import Held, Piece, held_by, made_of, shadow_row, stream_name
 from cepbook.session.partials import partials_of, tags_of
 from cepbook.session.partitions import flat, key_names, levels_of
-from cepbook.session.rerun import same_row
-from cepbook.session.watched import COUNTS, EVENT, PARTITION, Told, Watched, event_column, key_column
+from cepbook.session.watched import EVENT, PARTITION, Place, Told, Watched, is_like, key_column
 
 if TYPE_CHECKING:
     from cepbook.feeds import Feed
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
 SHOWN = 50  # events of one list
 Basis = Literal["run again", "snapshot", "now"]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """An event of an explanation. `tag` is its stream, its tag in a pattern, or its variable in match_recognize; `time`
-    (clock units) and `type_name` are None where they are not known: of events that a statement made."""
-
-    tag: str
-    event: Mapping[str, Any]
-    time: int | None = None
-    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +76,6 @@ class Fired:
         return asdict(self)
 
 
-class Place(NamedTuple):
-    """A row of a feed: the number of its delivery, its time, its side and its place there."""
-
-    number: int
-    time: int
-    insert: bool
-    place: int
-    row: Mapping[str, Any]
-
-
 def place_of(feed: Feed, name: str, columns: Sequence[str], row: int | None, until: int | None) -> Place:
     """The row with this index in `Workbench.changes`, negative from the end; None: the last (up to the time `until`).
 
@@ -117,10 +96,10 @@ def place_of(feed: Feed, name: str, columns: Sequence[str], row: int | None, unt
 
 
 def why_fired(runtime: Runtime, record: Arrivals, replay: Replay | None, name: str, at: Place, *, calls: bool) -> Fired:
-    """The explanation of a row. Errors: UsageError for a statement that runs in cycles or has no rows of its own."""
+    """The explanation of a row."""
     target = runtime.statement(name).plan
     notes: list[str] = []
-    if isinstance(target, plan.SelectStatement):
+    if isinstance(target, plan.Reader | plan.CreateVariableStatement):
         found = _again(runtime, record, target, at, notes, calls=calls)
         if found is not None and not (found.notes and _covers(replay, at.time)):
             return found
@@ -128,8 +107,6 @@ def why_fired(runtime: Runtime, record: Arrivals, replay: Replay | None, name: s
             return _by_snapshot(runtime, replay, name, at, found)
         if found is not None:
             return found
-    else:
-        notes.append(f"a statement of kind `{runtime.statement(name).kind}` is not run again")
     notes.append("what was held when the row was delivered is not known: this is what is held now")
     return _now(runtime, runtime, name, at, notes)
 
@@ -141,7 +118,13 @@ def _covers(replay: Replay | None, time: int) -> bool:
 
 # ---------------------------------------------------------------- run again
 def _again(
-    runtime: Runtime, record: Arrivals, target: plan.SelectStatement, at: Place, notes: list[str], *, calls: bool
+    runtime: Runtime,
+    record: Arrivals,
+    target: plan.Reader | plan.CreateVariableStatement,
+    at: Place,
+    notes: list[str],
+    *,
+    calls: bool,
 ) -> Fired | None:
     """The explanation by what happens again; None when it comes out otherwise than it did, with a note."""
     first = Watched(runtime, record, target, shadows=False)
@@ -153,21 +136,28 @@ def _again(
         what = "not all events are known any more" if first.lost else "running it again gives other rows"
         notes.append(f"{what}, so that the row cannot be made again")
         return None
+    run, before, cause = _run_to(runtime, record, target, stimulus)
+    origin = run.made_before(at)
+    if origin is None:
+        return _explained(runtime, run, at, at.time, cause, before, run.told.rows)
+    run, before, _ = _run_to(runtime, record, target, origin.number)  # then the row was made, and held back until now
+    return _explained(runtime, run, at, origin.time, cause, before, run.told.unlimited)
+
+
+def _run_to(
+    runtime: Runtime, record: Arrivals, target: plan.Reader | plan.CreateVariableStatement, stimulus: int
+) -> tuple[Watched, Held, Sequence[Happening]]:
+    """The statement after a stimulus, what was held before it, and the stimulus."""
     run = Watched(runtime, record, target, shadows=True)
-    before: dict[int, list[Row]] = {}
-    partitions: dict[int, Row] = {}
-    cause: Sequence[Happening] = ()
     for number, happenings in enumerate(run.stimuli()):
-        cause = happenings
         if number == stimulus:
-            before, partitions = _held(run), _partitions(run)
+            before, run.look = held_by(run), held_by
             run.let(happenings)
-            break
+            return run, before, happenings
         run.pass_by(happenings)
-    else:
-        before, partitions, cause = _held(run), _partitions(run), ()
-        run.catch_up()
-    return _explained(runtime, run, at, cause, before, partitions)
+    before, run.look = held_by(run), held_by
+    run.catch_up()
+    return run, before, ()
 
 
 def called(functions: Sequence[str]) -> str:
@@ -200,53 +190,34 @@ def _delivery(told: Told, before: int, at: Place, *, by_number: bool) -> Delta |
     for number, delta in enumerate(told.delivered, before):
         rows = (delta.insert if at.insert else delta.remove) or ()
         fits = delta.time == at.time and (number == at.number or not by_number)
-        if fits and len(rows) > at.place and same_row(_alike(rows[at.place], at.row), dict(at.row)):
+        if fits and len(rows) > at.place and is_like(rows[at.place], at.row):
             return delta
     return None
 
 
-def _alike(row: Row, like: Mapping[str, Any]) -> Row:
-    """Events within a row are told of as dicts, whatever they are."""
-    return {name: row.get(name) for name in like}
-
-
-def _held(run: Watched) -> dict[int, list[Row]]:
-    return {number: run.held(number) or [] for number in run.windows}
-
-
-def _partitions(run: Watched) -> dict[int, Row]:
-    if run.target.context is None or run.target.context not in run.runtime.contexts:
-        return {}
-    return {row["id"]: row for row in run.runtime.partitions(run.target.context)}
-
-
 def _explained(
-    origin: Runtime,
-    run: Watched,
-    at: Place,
-    cause: Sequence[Happening],
-    before: Mapping[int, list[Row]],
-    partitions: dict[int, Row],
+    origin: Runtime, run: Watched, at: Place, time: int, cause: Sequence[Happening], before: Held, rows: Sequence[Delta]
 ) -> Fired:
-    target, runtime = run.target, run.runtime
-    shadow = _shadow_row(run, at)
+    """`time` is when the row was made, `rows` are those of the shadow with hidden columns of then."""
+    target, runtime, second = run.target, run.runtime, at_second(run.runtime)
+    shadow = shadow_row(run, rows, at._replace(time=time))
     partition = None if shadow is None else shadow.get(PARTITION)
-    known = {**partitions, **_partitions(run)}
+    after = held_by(run)
+    held_then = _held_then(run, at, partition, before, after)
     keys = () if run.aggregation is None else run.aggregation.keys
     group = None
     if keys and shadow is not None and key_column(0) in shadow:
         group = {written(origin, target.name, key): shadow[key_column(i)] for i, key in enumerate(keys)}
-    held_rows = {n: run.held(n) or [] for n in run.windows} if at.insert else dict(before)
-    in_partition = {n: [r for r in rows if _is_of(r, partition)] for n, rows in held_rows.items()}
-    made = _made(run, at, shadow, in_partition, partition)
+    made = made_of(run, at, shadow, held_then, before, partition, cause)
     notes = []
+    if time != at.time:
+        notes.append(f"it was made at {show(time, second)}, and the output clause held it back until then")
     if run.lost:
-        notes.append(f"what came before {show(run.begin, at_second(runtime))} is not known: windows may have held more")
-    if made is None and run.aggregation is not None and target.join is not None:
-        notes.append("which events of a join an aggregate is made of is not told: see the windows")
+        notes.append(f"what came before {show(run.begin, second)} is not known: windows may have held more")
     described = None
-    if target.context is not None:
-        described = None if partition is None else described_partition(runtime, target.context, known.get(partition))
+    if target.context is not None and partition is not None:
+        known = {**before.partitions, **after.partitions}
+        described = described_partition(runtime, target.context, known.get(partition))
     return Fired(
         target.name,
         at.number,
@@ -254,17 +225,31 @@ def _explained(
         at.insert,
         at.row,
         "run again",
-        cause_of(cause, at.time, at_second(runtime)),
+        cause_of(cause, at.time, second),
         stimulus_of(cause),
         described,
         group,
         None if made is None else tuple(made[-SHOWN:]),
         0 if made is None else len(made),
-        tuple(_contents(run, n, rows) for n, rows in in_partition.items()),
+        tuple(_contents(run, held_then, partition)),
         _waits(runtime, target.name, partition),
         tuple(notes),
-        at_second(runtime),
+        second,
     )
+
+
+def _held_then(run: Watched, at: Place, partition: int | None, before: Held, after: Held) -> Held:
+    """What was held when a row was made: of a remove row, or one of rstream, before."""
+    looks: list[Held] = run.told.held
+    rows = [(delta.insert if at.insert else delta.remove) or () for delta in run.told.delivered]
+    fits = (n for n, each in enumerate(rows) if len(each) > at.place and is_like(each[at.place], at.row))
+    number = next(fits, None)
+    ended = partition is not None and partition not in after.partitions
+    if not at.insert or (run.select is not None and run.select.selector == "rstream"):
+        return looks[number - 1] if number else before
+    if ended and number is not None and partition not in looks[number].partitions:
+        return before
+    return looks[number] if number is not None and (ended or len(looks) > 1) else after
 
 
 def at_second(runtime: Runtime) -> int:
@@ -272,88 +257,19 @@ def at_second(runtime: Runtime) -> int:
     return runtime.config.second
 
 
-def _shadow_row(run: Watched, at: Place) -> Row | None:
-    """The row with its hidden columns."""
-    for delta in run.told.rows:
-        rows = (delta.insert if at.insert else delta.remove) or ()
-        if delta.time == at.time and len(rows) > at.place and same_row(_alike(rows[at.place], at.row), dict(at.row)):
-            return rows[at.place]
-    return None
-
-
-def _is_of(row: Row, partition: int | None) -> bool:
-    return partition is None or row.get(PARTITION, partition) == partition
-
-
-def _contents(run: Watched, number: int, rows: Sequence[Row]) -> Contents:
-    name = stream_name(run.target, number)
-    return Contents(name, len(rows), tuple(copied(dict(row[EVENT])) for row in rows[-SHOWN:]))
-
-
-def stream_name(target: plan.SelectStatement, number: int) -> str:
-    """What a stream is called: its alias or its event type."""
-    source = target.sources[number]
-    return source.alias or (source.store.name if source.store is not None else source.event_type)
-
-
-def _made(
-    run: Watched, at: Place, shadow: Row | None, windows: Mapping[int, list[Row]], partition: int | None
-) -> list[Piece] | None:
-    """The events behind the row; None where that is not known."""
-    target = run.target
-    matches = run.told.matches
-    if target.join is None and (target.source.pattern is not None or _recognizes(target)):
-        match = matches[at.place] if len(matches) > at.place and at.insert else None
-        match = match or (shadow or {}).get(event_column(0))
-        return None if match is None else path_of(run, match)
-    if run.aggregation is not None and run.aggregation.kind.startswith("fully"):
-        return _group_made(run, at, shadow, windows, partition) if target.join is None else None
-    if shadow is None or event_column(0) not in shadow:
-        return None
-    found = [(stream_name(target, n), shadow[event_column(n)]) for n in range(len(target.sources))]
-    return [piece(run, tag, event) for tag, event in found if event is not None]
-
-
-def _recognizes(target: plan.SelectStatement) -> bool:
-    return any(isinstance(node, plan.Recognize) for node in plan.chain(target.root))
-
-
-def _group_made(
-    run: Watched, at: Place, shadow: Row | None, windows: Mapping[int, list[Row]], partition: int | None
-) -> list[Piece]:
-    """The events of the row's group: of batches those that were released, of sliding windows those that are held."""
-    if 0 not in run.windows:
-        rows = [row for row in run.unbound if _is_of(row, partition)]
-    elif run.batched:
-        moved = run.told.moved.get(0, ())
-        rows = [row for delta in moved for row in (delta.insert if at.insert else delta.remove) or ()]
-        rows = [row for row in rows if _is_of(row, partition)]
-    else:
-        rows = windows.get(0, [])
-    keys = () if run.aggregation is None else run.aggregation.keys
-    levels = run.aggregation is not None and bool(run.aggregation.levels)
-    for number in range(len(keys)):
-        name = key_column(number)
-        if shadow is not None and name in shadow and not (levels and shadow[name] is None):
-            rows = [row for row in rows if row.get(name, shadow[name]) == shadow[name]]
-    return [piece(run, stream_name(run.target, 0), row[EVENT]) for row in rows if row.get(COUNTS, True) is True]
-
-
-def piece(run: Watched, tag: str, event: Row) -> Piece:
-    """An event with what is known of its coming."""
-    sent = run.sent.get(id(event))
-    if sent is None:
-        return Piece(tag, copied(dict(event)))
-    return Piece(tag, copied(dict(event)), sent.time, sent.type_name)
-
-
-def path_of(run: Watched, match: Mapping[str, Any]) -> list[Piece]:
-    """The events of a match, by tag or variable, in the order in which they came."""
-    found: list[Piece] = []
-    for tag, value in match.items():
-        events = value if isinstance(value, list | tuple) else [value]
-        found += [piece(run, tag, event) for event in events if isinstance(event, Mapping)]  # type: ignore[arg-type]
-    return sorted(found, key=lambda each: (each.time is None, each.time or 0))
+def _contents(run: Watched, held_then: Held, partition: int | None) -> Iterator[Contents]:
+    """What windows, subqueries, named windows and tables held."""
+    for number, rows in held_then.of(partition).items():
+        assert run.select is not None
+        events = tuple(copied(dict(row[EVENT])) for row in rows[-SHOWN:])
+        yield Contents(stream_name(run.select, number), len(rows), events)
+    for number, rows in enumerate(held_then.cycled):
+        assert isinstance(run.target, plan.CycleStatement)
+        source = run.target.partitions[number].source
+        events = tuple(copied(dict(row)) for row in rows[-SHOWN:])
+        yield Contents(source.alias or source.event_type, len(rows), events)
+    for name, stored in held_then.stored.items():
+        yield Contents(name, len(stored), tuple(copied(dict(row)) for row in stored[-SHOWN:]))
 
 
 def _waits(runtime: Runtime, name: str, partition: int | None) -> tuple[str, ...]:

@@ -206,7 +206,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         """
         with self._lock, self._stage.undisturbed(), self._stage.raising():
             set_variable(self.runtime, name, value)
-            self._stage.arrivals.assigned(self.runtime.now, name, self.runtime.get_variable(name))
+            self._stage.arrivals.assigned(self.runtime.now, name, self.runtime.variables[name].given)
 
     # ---- event types and events
 

@@ -43,14 +43,15 @@ class Pipeline:
 def pipeline(target: str, statements: Sequence[plan.StatementPlan], catalog: Catalog, given: Iterable[str]) -> Pipeline:
     """What `target` needs: all statements that insert into a stream that it reads or assign a variable that it reads,
 
-    and so on, and their contexts.
+    and so on, and their contexts. Of ``create variable`` it is what assigns the variable.
     """
     selects = {s.name: s for s in statements if isinstance(s, Query)}
     triggers = {s.name: s for s in statements if isinstance(s, plan.Reader) and s.name not in selects}
     declared = {s.context.name: s for s in statements if isinstance(s, Context)}
-    needed = {target}
     readers: list[plan.Reader] = [*selects.values(), *triggers.values()]
-    waiting: list[plan.Reader] = [selects[target]]
+    assigned = {s.variable.name for s in statements if isinstance(s, plan.CreateVariableStatement) and s.name == target}
+    waiting = [each for each in readers if each.name == target or assigned & each.assigned]
+    needed = {each.name for each in waiting}
     changed = {reader.name: stores_changed(reader, catalog) for reader in readers}
     while waiting:
         reader = waiting.pop()

@@ -7,7 +7,8 @@ from html import escape
 from typing import Any
 
 from cepbook.session.fallen import Course, Judged, Stage
-from cepbook.session.why import Fired, Piece
+from cepbook.session.made import Piece
+from cepbook.session.why import Fired
 from cepbook.shown import Table, counted, heading_html, table_html, table_text, time_text
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.render import Frozen

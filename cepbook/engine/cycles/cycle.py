@@ -75,6 +75,14 @@ class CycleState(State):
         """How many rows there are, in windows or waiting."""
         return sum(stage.held for chain in self.stages for stage in chain) + sum(map(len, self.waiting))
 
+    def events(self, number: int, node: CycleStatement) -> list[Values]:
+        """The events that a partition holds; where they are its rows also those that the last cycle let go."""
+        found = {row[0]: row[2] for row in self.stages[number][0].rows()}
+        first, *more = node.partitions[number].stages
+        if not more and not first.aggregates:
+            found |= {row[0]: row[2] for row in (*self.relations[number].dead, *self.relations[number].new)}
+        return [values for _, values in sorted(found.items())]
+
     @property
     def due(self) -> int:
         """When the clock is a cause of a cycle."""

@@ -6,7 +6,7 @@ its aggregates with it: a later row begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -88,6 +88,11 @@ class StageState(State):
     def held(self) -> int:
         """How many rows there are, those that wait included."""
         return sum(len(leaf.window) + leaf.window.pending for leaf in self._leaves.values())
+
+    def rows(self) -> Iterator[Row]:
+        """The rows that its windows hold."""
+        for leaf in self._leaves.values():
+            yield from leaf.window
 
     @property
     def groups(self) -> int:

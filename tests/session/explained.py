@@ -1,0 +1,130 @@
+"""Cases of the corpus in a workbench, and what can be said of an answer to the question why by its values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cepbook.engine.queries import Query, ask, replace_rows
+from cepbook.lang import expr as x
+from cepbook.lang import plan
+from cepbook.session import Workbench
+from cepbook.session.made import Piece
+from cepbook.session.stage import Stage
+from cepbook.session.why import SHOWN, Fired
+from cepbook.testing.engines import RowsEngine
+from cepbook.testing.values import Row
+
+
+class Noting(RowsEngine):
+    """The engine of the corpus, inside a workbench that takes note of all that happens."""
+
+    def __init__(self, start: int, options: Mapping[str, Any]) -> None:
+        super().__init__(start, options)
+        self.workbench = Workbench(start=start, config=self.runtime.config)
+        self.stage = self.workbench._stage = Stage(self.runtime, self.workbench._lock, 10_000)
+        self.stage.follow()
+
+    def deploy(self, epl: str, deployment_id: str) -> Sequence[str]:
+        try:
+            return super().deploy(epl, deployment_id)
+        finally:
+            self.stage.follow()
+
+    def deploy_query(self, dialect: str, name: str, text: str) -> None:
+        try:
+            super().deploy_query(dialect, name, text)
+        finally:
+            self.stage.follow()
+
+    def undeploy(self, deployment_id: str) -> None:
+        try:
+            super().undeploy(deployment_id)
+        finally:
+            self.stage.follow()
+
+    def send(self, event_type: str, event: dict[str, Any]) -> None:
+        self.stage.arrivals.recorder(event_type)(self.stage.now, event)
+        super().send(event_type, event)
+
+    def send_together(self, events: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        arrivals = self.stage.arrivals
+        for place, (name, event) in zip(arrivals.together(len(events)), events, strict=True):
+            arrivals.recorder(name)(self.stage.now, event, place)
+        super().send_together(events)
+
+    def advance(self, time: int, *, stepping: bool) -> None:
+        self.stage.arrivals.stopped(time, stepping=stepping)
+        super().advance(time, stepping=stepping)
+
+    def set_variable(self, name: str, value: Any) -> None:
+        super().set_variable(name, value)
+        self.stage.arrivals.assigned(self.stage.now, name, self.runtime.variables[name].given)
+
+    def replace_table(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.stage.done(lambda runtime: replace_rows(runtime, name, rows))
+        super().replace_table(name, rows)
+
+    def query(self, epl: str) -> list[Row]:
+        answer = Query(self.runtime, epl).ask(acts=lambda: self.stage.done(lambda runtime: ask(runtime, epl)))
+        return self._shown(answer.rows, answer.properties)
+
+
+def contradictions(workbench: Workbench, fired: Fired) -> Iterator[str]:
+    """What in an answer is not so: events that never came, values of the row that its events do not give."""
+    known = workbench.runtime.catalog.event_types
+    for piece in fired.made or ():
+        if piece.time is not None and not any(
+            each.type_name == piece.type_name and each.time == piece.time and dict(each.event) == dict(piece.event)
+            for each in workbench._stage.arrivals.since((0, 0), set(known), known)
+        ):
+            yield f"{piece} never came"
+    target = workbench.runtime.statement(fired.statement).plan
+    if type(target) is not plan.SelectStatement or fired.made is None or fired.made_total > SHOWN:
+        return
+    if target.into is not None:  # which others may fill, too
+        return
+    if target.source.pattern is None and target.join is None and target.derived is None:
+        for name, expected in _expected(target, fired.made):
+            if name in fired.row and not _same(fired.row[name], expected):
+                yield f"{name} is {fired.row[name]!r}, and {expected!r} by {fired.made}"
+
+
+def _expected(target: plan.SelectStatement, made: Sequence[Piece]) -> Iterator[tuple[str, Any]]:
+    """Columns that are properties, and plain aggregates of properties, by the events."""
+    nodes = tuple(plan.chain(target.root))
+    if any(isinstance(node, plan.Recognize) for node in nodes):
+        return
+    aggregation = next((node for node in nodes if isinstance(node, plan.Aggregation)), None)
+    for column in target.root.columns:
+        value = column.value
+        if aggregation is None and isinstance(value, x.Prop) and len(made) == 1:
+            yield column.name, made[0].event.get(value.name)
+        if aggregation is None or not aggregation.kind.startswith("fully") or not isinstance(value, x.AggregateRef):
+            continue
+        call = aggregation.calls[value.index]
+        if call.distinct or call.filter is not None or call.group_by is not None or len(call.args) > 1:
+            continue
+        if call.args and not isinstance(call.args[0], x.Prop):
+            continue
+        values = [piece.event.get(call.args[0].name) if call.args else 1 for piece in made]
+        given = [each for each in values if each is not None and each == each]
+        if len(given) < len(values) and any(each != each for each in values):
+            continue
+        if call.name == "count":
+            yield column.name, len(given)
+        elif call.name in ("sum", "min", "max", "avg"):
+            yield column.name, _folded(call.name, given)
+
+
+def _folded(name: str, values: Sequence[Any]) -> Any:
+    if not values:
+        return None
+    return sum(values) / len(values) if name == "avg" else {"sum": sum, "min": min, "max": max}[name](values)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-9) or (one != one and other != other)
+    return bool(one == other)
