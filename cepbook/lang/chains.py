@@ -16,17 +16,15 @@ Statements and subqueries have one (`lang.plan`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from cepbook.errors import NOWHERE, Span
 from cepbook.lang.catalog import EventType, StoreType
 from cepbook.lang.expr import Expr
+from cepbook.lang.nodes import Column, Contained, PlanNode
+from cepbook.lang.patterns import Pattern
+from cepbook.lang.recognize import RowPattern
 from cepbook.lang.types import Type
-
-if TYPE_CHECKING:
-    from cepbook.lang.patterns import Pattern
-    from cepbook.lang.recognize import RowPattern
 
 Selector = Literal["istream", "rstream", "irstream"]
 # The five query kinds (basic concepts, "Output of statement types")
@@ -39,30 +37,7 @@ QueryKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanNode:
-    """`span` is what the node was made from, in the module's source; it does not count in comparisons."""
-
-    span: Span = field(default=NOWHERE, kw_only=True, compare=False)
-
-
 NOTHING = ""  # the event type that a statement without a from-clause reads: no event is of it
-
-
-@dataclass(frozen=True, slots=True)
-class Contained(PlanNode):
-    """One bracket of contained-event selection: the events that `path` holds, one or an array of them.
-
-    Of each that `where` passes `columns` are taken, with a `wildcard` beside its own properties (alone: the event as it
-    is). In both stream 0 is the contained event, stream 1 the one before it, and so on to the outermost; in `path`
-    stream 0 is the one before. `scalar`: the array holds plain values, each becomes an event with this one property.
-    """
-
-    path: Expr
-    columns: tuple[Column, ...]
-    wildcard: bool
-    where: Expr | None
-    scalar: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,14 +255,6 @@ class Having(PlanNode):
 
     input: Aggregation | Selection | Recognize | Windowed | Derived | Source | Join
     predicate: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Column(PlanNode):
-    """One output column. `value` may refer to event properties, `AggregateRef`, `KeyRef`, `ContextProp`."""
-
-    name: str
-    value: Expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cepbook.lang.crontabs import Crontab
 from cepbook.lang.expr import Expr
+from cepbook.lang.nodes import Contained, PlanNode
 from cepbook.lang.patterns import Pattern
-from cepbook.lang.plan import Contained, Crontab, KeyedContextSpec, PlanNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,23 @@ class After(Condition):
     """A time period later: an `expr.Period`."""
 
     period: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStream(PlanNode):
+    """One stream of a keyed context: key expressions over stream 0 and an optional filter."""
+
+    event_type: str
+    keys: tuple[Expr, ...]
+    filter: Expr | None
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedContextSpec(PlanNode):
+    """``partition by``: each event type once, all with as many keys of the same types."""
+
+    streams: tuple[KeyedStream, ...]
 
 
 @dataclass(frozen=True, slots=True)

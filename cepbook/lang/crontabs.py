@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cepbook.lang.chains import PlanNode
 from cepbook.lang.expr import Expr
+from cepbook.lang.nodes import PlanNode
 
 CronKind = Literal["star", "value", "range", "step", "list", "last", "nth_last", "weekday", "lastweekday"]
 

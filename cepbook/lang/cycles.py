@@ -13,8 +13,9 @@ from typing import Literal
 
 from cepbook.lang import types as t
 from cepbook.lang.catalog import StoreType
-from cepbook.lang.chains import PlanNode, Source
+from cepbook.lang.chains import Source
 from cepbook.lang.expr import Expr
+from cepbook.lang.nodes import PlanNode
 from cepbook.lang.types import Type
 
 # The property of rows of a partition that says what became of them in the present cycle, and its values

@@ -11,8 +11,9 @@ from typing import Literal
 
 from cepbook.lang import trees
 from cepbook.lang.catalog import EventType
+from cepbook.lang.crontabs import Crontab
 from cepbook.lang.expr import Expr
-from cepbook.lang.plan import Contained, Crontab, PlanNode
+from cepbook.lang.nodes import Contained, PlanNode
 
 EVENT, MATCH = 0, 1  # the streams of a pattern's expressions
 

@@ -7,7 +7,7 @@ delivers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from cepbook.lang.catalog import ContextType, DeclaredExpression, EventType, IndexType, StoreType, VariableType
 from cepbook.lang.chains import (
@@ -15,8 +15,6 @@ from cepbook.lang.chains import (
     AggregateCall,
     Aggregation,
     AggregationNode,
-    Column,
-    Contained,
     Derived,
     FromNode,
     Having,
@@ -24,7 +22,6 @@ from cepbook.lang.chains import (
     Join,
     JoinInput,
     JoinKind,
-    PlanNode,
     Projection,
     QueryKind,
     Recognize,
@@ -41,14 +38,13 @@ from cepbook.lang.chains import (
     source_of,
     streams,
 )
+from cepbook.lang.contexts import ContextSpec, KeyedContextSpec, KeyedStream
 from cepbook.lang.crontabs import CRON_FIELDS, CronField, CronKind, Crontab
+from cepbook.lang.cycles import Correlation, Partition
 from cepbook.lang.expr import Expr
+from cepbook.lang.nodes import Column, Contained, PlanNode
 
-if TYPE_CHECKING:
-    from cepbook.lang.contexts import ContextSpec
-    from cepbook.lang.cycles import Correlation, Partition
-
-# Chain and crontabs belong to the plan: who reads a plan finds all of its nodes here
+# Chain, keyed contexts and crontabs belong to the plan: who reads a plan finds all of its nodes here
 __all__ = [
     "CRON_FIELDS",
     "NOTHING",
@@ -67,6 +63,8 @@ __all__ = [
     "Join",
     "JoinInput",
     "JoinKind",
+    "KeyedContextSpec",
+    "KeyedStream",
     "PlanNode",
     "Projection",
     "QueryKind",
@@ -539,23 +537,6 @@ Reader = SelectStatement | OnSetStatement | SplitStatement | UpdateStatement | M
 
 def _assigned(assignments: tuple[Assignment, ...]) -> frozenset[str]:
     return frozenset(each.variable for each in assignments)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedStream(PlanNode):
-    """One stream of a keyed context: key expressions over stream 0 and an optional filter."""
-
-    event_type: str
-    keys: tuple[Expr, ...]
-    filter: Expr | None
-    alias: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedContextSpec(PlanNode):
-    """``partition by``: each event type once, all with as many keys of the same types."""
-
-    streams: tuple[KeyedStream, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from cepbook.lang.chains import PlanNode
 from cepbook.lang.expr import Expr
+from cepbook.lang.nodes import PlanNode
 
 Node = TypeVar("Node", bound=PlanNode)
 _NAMES: dict[type[PlanNode], tuple[str, ...]] = {}  # the fields of each class, but for the span

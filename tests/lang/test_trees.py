@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.chains import PlanNode, Source
+from cepbook.lang.chains import Source
+from cepbook.lang.nodes import PlanNode
 from cepbook.lang.patterns import Atom, Every, Repeat, operands
 from cepbook.lang.patterns import walk as walk_pattern
 from cepbook.lang.plan import StatementPlan

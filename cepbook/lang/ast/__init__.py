@@ -6,6 +6,20 @@ carries the `Span` of its text. Nothing here knows types; the binder decides wha
 
 from __future__ import annotations
 
+from cepbook.lang.ast.clauses import (
+    Assignment,
+    Delivery,
+    ExpressionDecl,
+    GroupBy,
+    GroupingSets,
+    InsertInto,
+    OrderItem,
+    Output,
+    Rollup,
+    RowLimit,
+    SelectItem,
+    Statement,
+)
 from cepbook.lang.ast.contexts import (
     CategoryContext,
     ContextCondition,
@@ -18,15 +32,12 @@ from cepbook.lang.ast.contexts import (
     OverlappingContext,
 )
 from cepbook.lang.ast.cycles import (
-    AlertStream,
-    Correlated,
     CycleWindow,
     Name,
     PartitionStream,
     Present,
     Projected,
     RowStatus,
-    RunningQuery,
     SameStream,
     Stage,
     StageAggregate,
@@ -44,7 +55,6 @@ from cepbook.lang.ast.expressions import (
     Crontab,
     Expr,
     In,
-    InSubquery,
     Lambda,
     Like,
     Literal,
@@ -57,12 +67,12 @@ from cepbook.lang.ast.expressions import (
     QuantifiedCompare,
     SortKey,
     Star,
-    Subquery,
     TimePeriod,
     Tuple_,
     TypeTest,
     Unary,
 )
+from cepbook.lang.ast.filters import ContainedStep, FilterStream
 from cepbook.lang.ast.node import (
     Annotation,
     Node,
@@ -80,21 +90,7 @@ from cepbook.lang.ast.patterns import (
     PatternRepeat,
     RowPattern,
 )
-from cepbook.lang.ast.select import (
-    Assignment,
-    Delivery,
-    ExpressionDecl,
-    GroupBy,
-    GroupingSets,
-    InsertInto,
-    OrderItem,
-    Output,
-    Rollup,
-    RowLimit,
-    Select,
-    SelectItem,
-    Statement,
-)
+from cepbook.lang.ast.select import InSubquery, RunningQuery, Select, Subquery
 from cepbook.lang.ast.statements import (
     ColumnDef,
     CreateContext,
@@ -111,15 +107,7 @@ from cepbook.lang.ast.statements import (
     Module,
     UpdateIStream,
 )
-from cepbook.lang.ast.streams import (
-    ContainedStep,
-    ExternalStream,
-    FilterStream,
-    Join,
-    PatternStream,
-    StreamSource,
-    Window,
-)
+from cepbook.lang.ast.streams import AlertStream, Correlated, ExternalStream, Join, PatternStream, StreamSource, Window
 from cepbook.lang.ast.triggers import (
     MergeAction,
     MergeBranch,

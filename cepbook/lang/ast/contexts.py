@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepbook.lang.ast.expressions import Crontab, Expr
+from cepbook.lang.ast.filters import FilterStream
 from cepbook.lang.ast.node import Node
 from cepbook.lang.ast.patterns import PatternNode
-from cepbook.lang.ast.streams import FilterStream
 
 
 @dataclass(frozen=True, slots=True)

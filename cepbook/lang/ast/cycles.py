@@ -1,17 +1,12 @@
-"""Running queries: selects over partitions of streams, which are run in cycles."""
+"""Partitions of streams, which running queries read in cycles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from typing import Literal as L
 
 from cepbook.lang.ast.expressions import Expr
 from cepbook.lang.ast.node import Node
-from cepbook.lang.ast.select import Select, Statement
-
-if TYPE_CHECKING:
-    from cepbook.lang.ast.streams import StreamSource
 
 CycleWindow = L["sliding", "recent", "tumbling", "random", "highest", "lowest"]
 
@@ -91,32 +86,8 @@ class Projected(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Correlated(Node):
-    """A source of an alert, whose events `column` identifies."""
-
-    source: StreamSource
-    column: Name
-
-
-@dataclass(frozen=True, slots=True)
 class Present(Node):
     """``present(a and not b)``: sources that are wanted, and those that are not."""
 
     wanted: tuple[Name, ...]
     unwanted: tuple[Name, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlertStream(Node):
-    """``alert … using … when present(…) or present(…)``"""
-
-    columns: tuple[Projected, ...]
-    sources: tuple[Correlated, ...]
-    patterns: tuple[Present, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RunningQuery(Statement):
-    """A select that is run in cycles."""
-
-    select: Select

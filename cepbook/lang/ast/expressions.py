@@ -1,15 +1,11 @@
-"""Expressions."""
+"""Expressions, but for those with a select in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from typing import Literal as L
 
 from cepbook.lang.ast.node import Node
-
-if TYPE_CHECKING:
-    from cepbook.lang.ast.select import Select
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,23 +209,6 @@ class TimePeriod(Expr):
     """``1 hour 30 min``: (amount, unit) pairs, units normalised to singular long form (``minute``)."""
 
     parts: tuple[tuple[Expr, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Subquery(Expr):
-    """``(select …)``, ``exists (select …)``"""
-
-    select: Select
-    exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class InSubquery(Expr):
-    """``x in (select …)`` / ``x not in (select …)``"""
-
-    operand: Expr
-    select: Select
-    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from typing import Literal as L
 
+from cepbook.lang.ast.clauses import SelectItem
 from cepbook.lang.ast.expressions import Expr
+from cepbook.lang.ast.filters import FilterStream
 from cepbook.lang.ast.node import Annotation, Node
-from cepbook.lang.ast.streams import FilterStream
-
-if TYPE_CHECKING:
-    from cepbook.lang.ast.select import SelectItem
 
 
 @dataclass(frozen=True, slots=True)

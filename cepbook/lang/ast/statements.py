@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as L
 
+from cepbook.lang.ast.clauses import Assignment, ExpressionDecl, SelectItem, Statement
 from cepbook.lang.ast.contexts import ContextSpec
 from cepbook.lang.ast.expressions import Expr
 from cepbook.lang.ast.node import Annotation, Node
-from cepbook.lang.ast.select import Assignment, ExpressionDecl, SelectItem, Statement
 from cepbook.lang.ast.streams import Window
 
 

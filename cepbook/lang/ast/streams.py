@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from typing import Literal as L
 
+from cepbook.lang.ast.cycles import Name, PartitionStream, Present, Projected, SameStream
 from cepbook.lang.ast.expressions import Expr
+from cepbook.lang.ast.filters import FilterStream
 from cepbook.lang.ast.node import Annotation, Node
-
-if TYPE_CHECKING:
-    from cepbook.lang.ast.cycles import AlertStream, PartitionStream, SameStream
-    from cepbook.lang.ast.patterns import PatternNode
-    from cepbook.lang.ast.select import SelectItem
+from cepbook.lang.ast.patterns import PatternNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +24,6 @@ class Window(Node):
     namespace: str | None = None
     has_parens: bool = True
     named: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FilterStream(Node):
-    """``EventType(filter, filter)[contained.event]``; filter expressions separated by commas are a conjunction."""
-
-    type_name: str
-    filters: tuple[Expr, ...] = ()
-    contained: tuple[ContainedStep, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ContainedStep(Node):
-    """``[select a, b from items as x where …]`` of contained-event selection."""
-
-    path: Expr
-    select: tuple[SelectItem, ...] | None = None
-    alias: str | None = None
-    where: Expr | None = None
-    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +54,23 @@ class StreamSource(Node):
     alias: str | None = None
     unidirectional: bool = False
     retain: L["union", "intersection"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated(Node):
+    """A source of an alert, whose events `column` identifies."""
+
+    source: StreamSource
+    column: Name
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStream(Node):
+    """``alert … using … when present(…) or present(…)``"""
+
+    columns: tuple[Projected, ...]
+    sources: tuple[Correlated, ...]
+    patterns: tuple[Present, ...]
 
 
 @dataclass(frozen=True, slots=True)

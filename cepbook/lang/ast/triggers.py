@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cepbook.lang.ast.clauses import Assignment, InsertInto, SelectItem, Statement
 from cepbook.lang.ast.expressions import Expr
+from cepbook.lang.ast.filters import ContainedStep
 from cepbook.lang.ast.node import Node
-from cepbook.lang.ast.select import Assignment, InsertInto, Select, SelectItem, Statement
-from cepbook.lang.ast.streams import ContainedStep, StreamSource
+from cepbook.lang.ast.select import Select
+from cepbook.lang.ast.streams import StreamSource
 
 
 @dataclass(frozen=True, slots=True)
