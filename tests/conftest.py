@@ -6,6 +6,7 @@ tests that hold one, to run it for each of their parameters.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import wraps
 from operator import attrgetter
@@ -32,6 +33,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             getattr(item.function, "is_hypothesis_test", False) or "given" in item.function.__code__.co_names
         ):
             item.add_marker("histories")
+
+
+def pytest_configure() -> None:
+    """Garbage is collected less often: among modules and ten thousand tests it took an eighth of the time."""
+    gc.set_threshold(50_000, 10, 10)
 
 
 def pytest_sessionstart() -> None:

@@ -245,6 +245,8 @@ def _in_turn(before: Take, after: Take, main: Take | None) -> Take:
 
 def _in_filters(plan: p.StatementPlan) -> set[int]:
     """The numbers of the subqueries that stand in filters of streams and patterns."""
+    if not plan.subqueries:
+        return set()
     found = _filters(plan)
     return {part.index for e in found for part in x.walk(e) if isinstance(part, x.SubqueryRef)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from cepbook.errors import ParseError, UsageError, hint_line
@@ -46,6 +47,7 @@ def check_function_name(name: str) -> None:
         raise UsageError(f"a function cannot be called `{name}`: {reason}")
 
 
+@lru_cache(maxsize=1024)
 def _is_callable(name: str) -> bool:
     """Whether ``name(1)`` reads as a call."""
     try:

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 
 Ranges = tuple[tuple[int, int], ...]  # code points, from and to, in order
 
@@ -85,15 +86,23 @@ def _class(name: str, negated: bool, part: str) -> Ranges:
 @lru_cache(maxsize=32)
 def _of_category(category: str) -> Ranges:
     ranges: list[tuple[int, int]] = []
-    begin = -1
-    for code in range(sys.maxunicode + 2):
-        inside = code <= sys.maxunicode and unicodedata.category(chr(code)).startswith(category)
-        if inside and begin < 0:
-            begin = code
-        elif not inside and begin >= 0:
-            ranges.append((begin, code - 1))
-            begin = -1
+    for found, low, high in _runs():
+        if found.startswith(category):
+            low = ranges.pop()[0] if ranges and ranges[-1][1] == low - 1 else low
+            ranges.append((low, high))
     return tuple(ranges)
+
+
+@lru_cache(maxsize=1)
+def _runs() -> tuple[tuple[str, int, int], ...]:
+    """All characters, as runs of one category: (category, first, last)."""
+    found: list[tuple[str, int, int]] = []
+    low = 0
+    for category, run in groupby(map(unicodedata.category, map(chr, range(sys.maxunicode + 1)))):
+        high = low + sum(1 for _ in run)
+        found.append((category, low, high - 1))
+        low = high
+    return tuple(found)
 
 
 def _others(ranges: Ranges) -> Iterator[tuple[int, int]]:

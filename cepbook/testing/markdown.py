@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*\Z")
 CHECK_FENCES = ("trace", "invalid", "invalid-query")  # what a case of a scenario file has, whatever its language
@@ -49,6 +50,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
+@lru_cache(maxsize=4)  # the same file is looked at several times in a row
 def sections(text: str) -> tuple[Section, ...]:
     """The sections of a Markdown text, in order; together they cover every line."""
     found: list[Section] = []

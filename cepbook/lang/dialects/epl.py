@@ -30,8 +30,11 @@ def _parser() -> Any:
 
 
 @not_too_deep()
+@lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module:
     """The statements of `text`, which are separated by ``;``. Spans count characters of `text`.
+
+    A cell is read several times on its way (for the names in it, to check it, to run it): the last trees are kept.
 
     Raises `ParseError` with the first error of every statement that is not EPL, UsageError where one is too deep.
     """
