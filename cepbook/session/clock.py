@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import SupportsIndex
 
-from cepbook.errors import UsageError
+from cepbook.errors import EventError, UsageError
 from cepbook.shown import time_text
 
 Moment = int | datetime | date | str
@@ -137,3 +137,12 @@ def is_period(text: str, second: int = 1000) -> int | None:
         total += float(part[1]) * _UNITS[part[2].lower()] * second / 1_000_000
         position = part.end()
     return round(total) if position else None
+
+
+def before_clock(name: str, time: int, now: int, second: int) -> EventError:
+    """The error of an event that comes too late."""
+    at, clock = (f"{each} {unit(second)} ({show(each, second)})" for each in (time, now))
+    return EventError(
+        f"an event of `{name}` at {at} is before the clock, {clock}\n"
+        '  hint: start with Workbench.reset(), or pass late="drop" to leave such events out'
+    )

@@ -17,8 +17,8 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cepbook.errors import EventError, UsageError
-from cepbook.session.clock import Moment, show, unit
+from cepbook.errors import UsageError
+from cepbook.session.clock import Moment, before_clock, show
 from cepbook.session.merge import Merge, Part
 from cepbook.session.process import Interruptions, Patience
 from cepbook.session.results import Progress, ReplayResult
@@ -109,7 +109,7 @@ class Replay:
         if late == "error" and not skip:
             for source in sources:
                 if source.first_time is not None and source.first_time < stage.now:
-                    raise _before_clock(source.type_name, source.first_time, stage.now, stage.second)
+                    raise before_clock(source.type_name, source.first_time, stage.now, stage.second)
         self._merge = Merge(self._sources, until)
         self._taken = 0
         while self._taken < skip and (parts := self._merge.take(min(skip - self._taken, PIECES[1]))):
@@ -393,9 +393,7 @@ class Replay:
                         pause = self._slice(SLICE)
                 finally:
                     self._heard()
-                if pause:
-                    await asyncio.sleep(min(pause, NAP))
-                    continue
+                await asyncio.sleep(min(pause, NAP))
                 for _ in range(TURNS):
                     await asyncio.sleep(0)
         finally:
@@ -532,7 +530,7 @@ class Replay:
     def _without_late(self, parts: list[Part], now: int) -> list[Part]:
         if self._late_rule == "error":
             first = min(parts, key=lambda part: part.times[0])
-            raise _before_clock(first.type_name, first.times[0], now, self._stage.second)
+            raise before_clock(first.type_name, first.times[0], now, self._stage.second)
         kept = []
         for part in parts:
             count = bisect_left(part.times, now)
@@ -590,16 +588,9 @@ class Replay:
         errors -= self._errors_before
         self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors, stage.second)
         self._merge = Merge(())
+        self._feed_parts = lambda _: None  # what took the events holds the engine, which may begin anew
 
 
 def _check_speed(speed: object) -> None:
     if speed is not None and not (isinstance(speed, int | float) and speed > 0):
         raise UsageError(f"the speed of a replay is a factor above 0, not {speed!r}")
-
-
-def _before_clock(name: str, time: int, now: int, second: int) -> EventError:
-    at, clock = (f"{each} {unit(second)} ({show(each, second)})" for each in (time, now))
-    return EventError(
-        f"an event of `{name}` at {at} is before the clock, {clock}\n"
-        '  hint: start with Workbench.reset(), or pass late="drop" to leave such events out'
-    )
