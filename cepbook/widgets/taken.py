@@ -9,15 +9,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.types import Type
 from cepbook.session.sinks import export
 from cepbook.widgets.encode import Buffers
-
-if TYPE_CHECKING:
-    from cepbook.widgets.source import ViewSource
 
 Form = Literal["csv", "parquet", "text"]
 FORMS: dict[object, Form] = {form: form for form in get_args(Form)}
@@ -51,6 +48,17 @@ def file_name(name: str, form: Form) -> str:
     return f"{plain}.{form}"
 
 
+class Taken(Protocol):
+    """Whose rows they are."""
+
+    @property
+    def name(self) -> str:
+        """That of the statement."""
+
+    def taken(self, form: Form, *, stream: bool, partition: int | None = None) -> tuple[int, bytes]:
+        """How many rows, and the file that has them."""
+
+
 @dataclass(slots=True)
 class Order:
     """Rows that a page wants as a file. `told` is the frame that has them; 0: none yet."""
@@ -74,7 +82,7 @@ class Order:
             partition if isinstance(partition, int) else None,
         )
 
-    def answer(self, source: ViewSource, buffers: Buffers) -> dict[str, object]:
+    def answer(self, source: Taken, buffers: Buffers) -> dict[str, object]:
         """The part of a frame with the file, or with why there is none."""
         answer: dict[str, object] = {"id": self.id, "form": self.form}
         try:
