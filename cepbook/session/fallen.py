@@ -22,32 +22,17 @@ from cepbook.lang import plan
 from cepbook.lang.patterns import EVENT as TAKEN
 from cepbook.lang.patterns import MATCH, Atom
 from cepbook.lang.windows import WINDOWS
+from cepbook.session.acting import TRIED, Acting, Stage
 from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
 from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
-from cepbook.session.watched import EVENT, PARTITION, Watched, functions_of, leaves_of
+from cepbook.session.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.why import called, described_partition, written
 
-TRIED = 500  # events of another window that a condition of a join is tried on
 AGAIN = 30  # statements that run again for one question,
 HAPPENING = 30_000  # and what happens to them all together
 ROWS = 20  # delivered rows that are told
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One thing that an event has to pass: a ``context``, a ``filter``, a ``window``, ``where``, a ``join``, a
-    ``pattern``, ``having``, ``output``.
-
-    `passed` is None where it cannot be told. `text` is the condition or clause, `values` what was compared there.
-    """
-
-    name: str
-    passed: bool | None
-    text: str
-    values: tuple[tuple[str, Any], ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +115,11 @@ def _course(
     run: Watched | None = None
     if not again:
         notes.append(f"not run again: at most {AGAIN} statements are, fewer of much; ask for this one by its name")
-    elif isinstance(target, plan.SelectStatement):
+    elif isinstance(target, plan.Reader):
         run = Watched(runtime, record, target, shadows=True)
         if run.calls and not calls:
             notes.append(called(run.calls))
             run = None
-    else:
-        notes.append(f"a statement of kind `{runtime.statement(name).kind}` is not run again")
-        if functions_of([target]) and not calls:
-            notes.append(called(functions_of([target])))
     if run is not None and run.lost:
         notes.append(f"what came before {show(run.begin, runtime.config.second)} is not known, and left out")
     stimulus = None if run is None else _come_to(run, event, supposed)
@@ -190,6 +171,7 @@ class _Judge:
         self.plan = origin.statement(name).plan
         self.delivered = self.kept = False
         self._partials: list[Partial] = []
+        self._stored: dict[str, list[Row]] = {}
         self._ids: list[int] = []
         self._streams = [0]  # those that the event passes the filters of
 
@@ -198,12 +180,16 @@ class _Judge:
         """Let the event come, and look at what that leads to."""
         run = self._run
         assert run is not None
-        self._partials = self._waiting()
+        self._partials, self._stored = self._waiting(), run.stored()
         run.let(self._stimulus)
         of_type = [s for s in run.sent.values() if s.type_name == self._happening.type_name]
         last = of_type[-len(self._stimulus) :]
         self._event = next((s.event for s in last if s.event == self._event), self._event)
         self.delivered = bool(run.told.delivered)
+        reached = run.told.reached
+        if len(self._stimulus) == len(last) == 1 and reached and all(row[EVENT] is not self._event for row in reached):
+            copies = [row[EVENT] for row in reached if row[EVENT].keys() == self._event.keys()]
+            self._event = copies[0] if copies else self._event  # `update istream` has changed it
         mine = [row for row in run.told.reached if row[EVENT] is self._event]
         self._ids = list(dict.fromkeys(row[PARTITION] for row in mine if PARTITION in row))
 
@@ -247,9 +233,12 @@ class _Judge:
         if self._pattern() is not None:
             yield from self._pattern_stages(atoms)
         else:
-            yield from filters
+            sent = self._happening.event
+            yield from filters if self._event == sent else self._filters()  # as it was changed
         if isinstance(target, plan.SelectStatement) and self._run is not None:
             yield from self._behind(target)
+        elif self._run is not None:
+            yield from self._acting(self._run) if self._pattern() is None else ()
         elif not isinstance(target, plan.SelectStatement):
             yield from self._where(getattr(target, "where", None) or getattr(target, "predicate", None))
 
@@ -261,7 +250,19 @@ class _Judge:
     def _pattern(self) -> Any:
         """The pattern that reads the event, of a statement that is no join."""
         target = self.plan
-        return target.source.pattern if isinstance(target, plan.SelectStatement) and target.join is None else None
+        if isinstance(target, plan.SelectStatement) and target.join is not None:
+            return None
+        return target.source.pattern if isinstance(target, plan.Reader) else None
+
+    def _acting(self, run: Watched) -> Iterator[Stage]:
+        """What a trigger, a split stream or a query that is run in cycles does with it."""
+        target = self.plan
+        rows = self._stored.get(target.target.name, []) if isinstance(target, plan.MergeStatement) else []
+        acting = Acting(run, self._event, rows, self._tested, self._text, self._calls)
+        stages = list(acting.stages())
+        self.delivered = self.delivered or acting.acted
+        self.kept = acting.kept
+        yield from stages
 
     def _takes(self, type_name: str) -> bool:
         return self._origin.catalog.is_a(self._happening.type_name or "", type_name)
@@ -484,21 +485,30 @@ class _Judge:
         parts = x.conjuncts(None if where is None else where.predicate)
         parts += [part for each in join.inputs for part in x.conjuncts(each.on)]
         for number in range(len(target.sources)):
-            if number not in own and number in run.windows and not run.held(number):
-                yield Stage("join", False, stream_name(target, number), note="its window is empty")
+            if number not in own and self._others(number) == []:
+                what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
+                yield Stage("join", False, stream_name(target, number), note=what)
         for part in parts:
             streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
             for mine in [n for n in own if n in streams][:1]:
                 others = sorted(streams - {mine})
                 if not others:
                     yield self._tested("where", part, {mine: self._event})
-                elif len(others) == 1 and others[0] in run.windows:
+                elif len(others) == 1 and self._others(others[0]) is not None:
                     yield self._tried(target, part, mine, others[0])
 
+    def _others(self, number: int) -> list[Row] | None:
+        """What another stream of a join has: what its window holds, or the rows of a store; None: not known."""
+        run, target = self._run, self.plan
+        assert run is not None and isinstance(target, plan.SelectStatement)
+        store = target.sources[number].store
+        if number in run.windows:
+            return [row[EVENT] for row in run.held(number) or []]
+        return None if store is None else self._stored.get(store.name)
+
     def _tried(self, target: plan.SelectStatement, part: x.Expr, mine: int, other: int) -> Stage:
-        assert self._run is not None
-        rows = (self._run.held(other) or [])[-TRIED:]
-        said = [ask(self._runtime, part, {mine: self._event, other: row[EVENT]}, calls=self._calls) for row in rows]
+        rows = (self._others(other) or [])[-TRIED:]
+        said = [ask(self._runtime, part, {mine: self._event, other: row}, calls=self._calls) for row in rows]
         unknown = next((each for each in said if isinstance(each, Unknown)), None)
         if unknown is not None:
             return Stage("join", None, self._text(part), note=unknown.reason)

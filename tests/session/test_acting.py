@@ -1,0 +1,122 @@
+"""Why an event led to nothing at statements that act on events, and behind each kind of condition."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cepbook import Workbench
+from cepbook.testing.runner import run
+from cepbook.testing.scenario import read
+from tests.session.explained import Noting
+from tests.session.test_made import bench
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+KEPT = "insert into Kept select * from A;"
+MERGE = """@name('q') on B as b merge T as t where t.k = b.k
+    when matched and b.y > t.n then update set n = b.y
+    when not matched and b.y < 6 then insert select b.k as k, b.y as n"""
+CASES: list[tuple[str, str, dict[str, Any], str, str, str | None, str]] = [
+    # what, statement, event, outcome, stage, text, note
+    ("merge matched", MERGE, {"k": "a", "y": 1}, "fell out", "when", "b.y > t.n", ""),
+    ("merge unmatched", MERGE, {"k": "z", "y": 9}, "fell out", "when", "b.y < 6", ""),
+    ("merge without a branch", "@name('q') on B as b merge T as t where t.k = b.k when matched then delete",
+     {"k": "z", "y": 9}, "fell out", "join", "t.k = b.k", "true of 0 of 0 rows of `T`"),
+    ("on delete", KEPT + "@name('q') on B as b delete from Kept as w where w.k = b.k and w.x > b.y",
+     {"k": "a", "y": 9}, "fell out", "join", "w.k = b.k and w.x > b.y", "true of 0 of 3 rows of `Kept`"),
+    ("on update", KEPT + "@name('q') on B as b update Kept as w set x = 0 where w.k = b.k",
+     {"k": "z", "y": 9}, "fell out", "join", "w.k = b.k", "true of 0 of 3 rows of `Kept`"),
+    ("on select", KEPT + "@name('q') on B as b select w.x as x from Kept as w where w.k = b.k", {"k": "z", "y": 9},
+     "fell out", "join", "w.k = b.k", "true of 0 of 3 events of `w`"),
+    ("on set, filter", "@name('q') on B(y > 4) as b set level = b.y", {"k": "a", "y": 3}, "fell out", "filter",
+     "y > 4", ""),
+    ("on a pattern", "@name('q') on pattern [every a=A(x > 90) -> b=B] set level = b.y", {"k": "a", "y": 3},
+     "fell out", "pattern", None, "it waits for a=A(x > 90)"),
+    ("split", "@name('q') on B insert into C select y where y > 10 insert into D select y where y > 5",
+     {"k": "a", "y": 11}, "delivered", "", None, ""),
+    ("update istream", "@name('q') update istream B as b set y = 0 where b.y > 4", {"k": "a", "y": 3}, "fell out",
+     "where", "b.y > 4", ""),
+    ("as it was changed", "update istream B as b set y = 0; @name('q') select * from B(y > 4)", {"k": "a", "y": 9},
+     "fell out", "filter", "y > 4", ""),
+    ("where", "@name('q') select * from B#length(2) where y > 4", {"k": "a", "y": 3}, "kept", "where", "y > 4", ""),
+    ("having", "@name('q') select sum(y) as s from B having sum(y) > 90", {"k": "a", "y": 3}, "kept", "having",
+     "sum(y) > 90", ""),
+    ("distinct", "@name('q') select distinct k from B#length_batch(2)", {"k": "a", "y": 3}, "delivered", "", None, ""),
+    ("define", """@name('q') select * from B match_recognize (measures U.y as y pattern (S U)
+        define S as S.y > 50, U as U.y > S.y)""", {"k": "a", "y": 3}, "fell out", "match", "match_recognize",
+     "no match has begun"),
+    ("outer condition", "@name('q') select * from A#length(2) as a, B#length(2) as b where a.k = b.k and b.y > 90",
+     {"k": "a", "y": 3}, "kept", "where", "b.y > 90", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("epl", "event", "outcome", "stage", "text", "note"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_each_kind_of_condition(
+    epl: str, event: dict[str, Any], outcome: str, stage: str, text: str | None, note: str
+) -> None:
+    cep = bench(epl)
+    (course,) = cep.why("q", event, type="B").courses
+    fell = course.fell_at
+    assert course.outcome == outcome
+    assert (fell.name if fell is not None else "") == stage
+    if fell is not None:
+        assert (text is None or fell.text == text) and fell.note == note
+
+
+def test_values_are_those_of_the_row_that_matches() -> None:
+    cep = bench(MERGE)
+    (course,) = cep.why("q", {"k": "a", "y": 1}, type="B").courses
+    assert course.fell_at is not None and course.fell_at.values == (("b.y", 1), ("t.n", 5))
+
+
+def test_a_cycle_that_has_not_been_run_and_one_that_selects_nothing() -> None:
+    cep = Workbench()
+    cep.run("create schema s(id long, v int)")
+    text = "select id from s (partition store last 3) as w where w.$row_status is new and v > 5"
+    cep.run(text, dialect="streamcruncher", name="q")
+    cep.send("s", id=1, v=2)
+    (course,) = cep.why("q", -1).courses
+    assert (course.outcome, [stage.name for stage in course.stages]) == ("kept", ["window", "select"])
+    cep.send("s", id=2, v=9)
+    (course,) = cep.why("q", -1).courses
+    assert course.outcome == "delivered"
+
+
+@pytest.mark.histories
+def test_events_of_the_corpus() -> None:
+    """Each has a reason, and what is said to have delivered has, at that time."""
+    draw = random.Random(7)
+    paths = [path for path in sorted(CORPUS.rglob("*.md")) if path.parent.name not in ("invalid", "errors")]
+    asked = 0
+    for path in draw.sample(paths, 30):
+        cases = read(path).cases
+        for case in draw.sample(cases, min(2, len(cases))):
+            made: list[Noting] = []
+
+            def opened(start: int, options: Any, made: list[Noting] = made) -> Noting:
+                made.append(Noting(start, options))
+                return made[-1]
+
+            run(case, opened, "rows")
+            if not made or "undeploy" in case.tags:
+                continue
+            workbench = made[-1].workbench
+            known = workbench.runtime.catalog.event_types
+            happened = workbench._stage.arrivals.since((0, 0), set(known), known)
+            count = sum(each.type_name is not None for each in happened)
+            for number in {1, count // 2 + 1, count} if count else ():
+                judged = workbench.why(None, number)
+                for course in judged.courses:
+                    where = f"{path}:{case.line} {course.statement} {number}"
+                    assert course.outcome == "delivered" or course.stages, where
+                    if course.outcome == "fell out":
+                        assert course.fell_at is not None and not course.rows, where
+                    if course.rows:
+                        assert judged.event.time in list(workbench.changes(course.statement)["time"]), where
+                    asked += 1
+    assert asked > 60
