@@ -17,7 +17,7 @@ INSERT = "rgba(46,160,67,.14)"
 REMOVE = "rgba(218,54,51,.13)"
 LINE = "1px solid rgba(128,128,128,.25)"
 WIDTH_LIMIT = 32
-LINE_LIMIT = 60  # characters of a cell that is not broken
+LINE_LIMIT = 32  # characters of a cell that is not broken, where a page is narrow
 CELL_LIMIT = 1_000  # characters of any cell
 
 

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cepbook.errors import CepbookError, UsageError
+from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.lang.formatting import formatted
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import text
 from cepbook.session import Workbench
-from cepbook.shown import counted
+from cepbook.shown import Table, counted, table_html
 from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart
+from cepbook.widgets.encode import text_of
 from cepbook.widgets.freeze import freeze
 from cepbook.widgets.marble import chart as marble_chart
 from cepbook.widgets.render import Frozen
@@ -71,17 +72,23 @@ def report(host: Host, rest: list[str]) -> object:
 def page(workbench: Workbench, names: list[str]) -> Iterator[str]:
     """The pieces of the page."""
     yield f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>cepbook</title><style>{STYLE}</style>'
-    yield f"</head><body><h1>{html.escape(repr(workbench))}</h1>"
+    yield f"</head><body><h1>{_escaped(repr(workbench))}</h1>"
     variables = workbench.variables()
     if len(variables):
-        yield "<h2>Variables</h2>" + variables.to_html(index=False, border=0)
+        rows = tuple(tuple(text_of(value) for value in row) for row in variables.itertuples(index=False))
+        table = Table(tuple(variables.columns), (False,) * len(variables.columns), rows)
+        yield f"<h2>Variables</h2>{table_html(table)}"
     for name in names:
         source = workbench.runtime.statement(name).epl
         shown = formatted(source) if dialect_of(source) == EPL else source
-        yield f"<h2>{html.escape(name)}</h2><pre>{html.escape(shown)}</pre>"
+        yield f"<h2>{_escaped(name)}</h2><pre>{_escaped(shown)}</pre>"
         yield from filter(None, (_picture(workbench, name, kind) for kind in ("marble", "stream")))
         yield freeze(WorkbenchSource(workbench, name)).html
     yield "</body></html>\n"
+
+
+def _escaped(shown: str) -> str:
+    return html.escape(printable(shown))
 
 
 def _picture(workbench: Workbench, name: str, kind: str) -> str:
@@ -93,7 +100,7 @@ def _picture(workbench: Workbench, name: str, kind: str) -> str:
         return ""
     found = data[0] if isinstance(data, tuple) else data
     png = found.get("image/png")
-    return "" if png is None else f'<p><img alt="{kind} of {html.escape(name)}" src="data:image/png;base64,{png}"></p>'
+    return "" if png is None else f'<p><img alt="{kind} of {_escaped(name)}" src="data:image/png;base64,{png}"></p>'
 
 
 def _write(path: Path, content: str) -> None:

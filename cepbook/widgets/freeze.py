@@ -7,7 +7,7 @@ from html import escape
 from typing import Literal
 
 from cepbook.engine.looking import Latest
-from cepbook.errors import CepbookError
+from cepbook.errors import CepbookError, printable
 from cepbook.feeds import Feed
 from cepbook.session.partials import Partials
 from cepbook.shown import WIDTH_LIMIT, Table, counted, heading_html, table_html, table_text, time_text
@@ -27,7 +27,8 @@ def freeze(source: ViewSource, state: State = "ready") -> Frozen:
         columns, epl, feed = tuple(source.columns), source.epl, source.feed
     except CepbookError:
         return gone(source.name)
-    title = f"{source.name}: {counted(feed.total_insert, 'insert row')}, {counted(feed.total_remove, 'remove row')}"
+    came, left = counted(feed.total_insert, "insert row"), counted(feed.total_remove, "remove row")
+    title = f"{printable(source.name)}: {came}, {left}"
     clock = f"clock {time_text(source.clock())}"
     html = [heading_html(title, clock), _epl_html(epl)]
     text = [f"{title}  ({clock})"]
@@ -41,7 +42,7 @@ def freeze(source: ViewSource, state: State = "ready") -> Frozen:
 
 def gone(name: str) -> Frozen:
     """What is left to say of a statement that was dropped before anything of it was shown."""
-    title = f"{name}: this statement was dropped"
+    title = f"{printable(name)}: this statement was dropped"
     return Frozen(f"<div>{heading_html(title)}</div>", title)
 
 
@@ -53,7 +54,7 @@ def after_dropping(name: str, last: Frozen) -> Frozen:
 
 def _epl_html(epl: str) -> str:
     style = "margin:2px 0 6px;padding:0;background:none;white-space:pre-wrap;opacity:.8;font-size:90%"
-    return f'<pre style="{style}">{escape(epl.strip())}</pre>'
+    return f'<pre style="{style}">{escape(printable(epl.strip()))}</pre>'
 
 
 def _sections(

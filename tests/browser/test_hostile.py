@@ -62,6 +62,10 @@ PLACES = {
     ),
     "tune": ("line('epl', f'tune \"{html}\"')", (HTML,)),
     "chart": ("from cepbook.widgets.charts import stream_chart\nstream_chart(cep, html)", (HTML, LONG)),
+    "chart that follows": ("line('view', f'--chart \"{html}\"')", (HTML, LONG)),
+    "store": ("line('view', 'Known')", (HTML,)),
+    "format": ("line('epl', f'format \"{html}\"')", (HTML,)),
+    "report": ("line('epl', f'report hostile.html \"{html}\" means all waits')", ("written to hostile.html",)),
     "query": ("line('query', 'select * from Known')", (HTML,)),
     "bad event": ("cep.send('Tick', symbol='a', price=html)", ("property `price`",)),
     "failure": ("cep.send('Tick', symbol='b' * 1_000_000 + html, price=7.0)", ("fails", "bbbb")),
@@ -71,7 +75,7 @@ PLACES = {
     "context partitions": ("line('epl', 'partitions PerSymbol')", (HTML, TURNED, LONG, CONTROL)),
     "timeline": ("line('epl', 'timeline PerSymbol')", (HTML,)),
 }
-TABS = {"window": "Window", "partitions": "Partitions", "partial matches": "Waiting"}
+TABS = {"window": "Window", "store": "Window", "partitions": "Partitions", "partial matches": "Waiting"}
 PANE = "[role=tabpanel]:not([hidden])"
 LONGEST = 60_000  # characters of an output, whatever it shows
 BAD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -94,6 +98,18 @@ def notebook(open_lab: OpenNotebook, lab_root: Path) -> Iterator[NotebookPage]:
             found.page.evaluate(RUN_CELL, number)
         yield found
         assert (found.external, found.page_errors) == ([], []), "a script of an event has run"
+
+
+def test_a_report_of_hostile_texts_is_text(notebook: NotebookPage, lab_root: Path) -> None:
+    """A page of its own, which no sanitizer has seen."""
+    page = notebook.page.context.new_page()
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page.goto((lab_root / "hostile.html").as_uri())
+    shown, attributes, elements = page.locator("html").evaluate(_TEXTS, "body")
+    assert HTML in shown and TURNED in shown and CONTROL in shown
+    assert elements == 0 and dialogs == [] and BAD.findall(shown + attributes) == []
+    page.close()
 
 
 @pytest.mark.parametrize("place", PLACES)

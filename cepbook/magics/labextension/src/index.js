@@ -97,7 +97,7 @@ const cells = {
 };
 
 // Charts become smaller where there is no room for them, down to what can be read. Ours are drawn as SVG.
-const CHARTS = '.jp-OutputArea-output .vega-embed svg.marks { max-width: max(100%, 480px); height: auto; }';
+const CHARTS = '.jp-OutputArea-output .vega-embed svg.marks { max-width: max(100%, 420px); height: auto; }';
 
 const views = {
   id: 'cepbook-epl:saved-views',
