@@ -23,11 +23,25 @@ CELLS = [
     "@name('" + HOSTILE + "') select * from Tick(price % 500 = 0)",
     f"names = ['A', '{HOSTILE}', '\\u202ertl\\u0007' + 'x' * 1_000_000]\n"
     "ticks = [{'time': i * 100, 'symbol': names[i % 3], 'price': float(i)} for i in range(3000)]\n"
-    "replay = cep.replay(ticks, type='Tick', time='time', keep=100)\n"
+    "replay = cep.replay(ticks, type='Tick', time='time')\n"
     "live = %view sums\ndisplay(replay, live)\nawait replay",
     "%view --chart prices",
     "again = cep.replay([{'time': 300_000 + i * 100, 'symbol': 'A', 'price': 1.0 * i} for i in range(1000)],\n"
-    "    type='Tick', time='time', keep=100, paused=True)\nagain",
+    "    type='Tick', time='time', paused=True)\nagain",
+]
+DRIVEN = [
+    "%load_ext cepbook",
+    "%%epl\n"
+    "create schema Tick(symbol string, price double);\n"
+    "@name('sums') select symbol, sum(price) as total from Tick#time(10 sec) group by symbol;\n"
+    "@name('every10') select price from Tick(price % 10 = 0)",
+    "def failing(delta):\n    raise ValueError('a listener fails')\n"
+    "cep.on('sums', failing)\n"
+    "ticks = [{'time': i * 100, 'symbol': 'AB'[i % 2], 'price': float(i)} for i in range(20_000)]\n"
+    "replay = cep.replay(ticks, type='Tick', time='time', speed=10)\n"
+    "live = %view sums\ndisplay(replay, live)",
+    "await replay",
+    "cep.rewind()\nonce = cep.replay(iter(ticks[:50]), type='Tick', time='time')\ndisplay(once)\nawait once",
 ]
 DRAG = "(node, at) => { node.value = at; node.dispatchEvent(new Event('input')); }"
 DRAWN = """([mime, until, past]) => {
@@ -35,6 +49,8 @@ DRAWN = """([mime, until, past]) => {
     const rows = Object.values(data[mime].datasets)[0];
     return rows.length > 0 && rows.every((row) => Date.parse(row.time + 'Z') <= until) === past;
 }"""  # whether the chart ends at an instant
+START_CELL = RUN_CELL.replace("return ", "void ")
+INTERRUPT = "() => window.cepbookPanel.sessionContext.session.kernel.interrupt()"
 INSIDE = """node => [...node.querySelectorAll('button, input, select')]
     .every(each => each.getBoundingClientRect().right <= innerWidth)"""
 
@@ -93,4 +109,62 @@ def test_the_past_is_looked_at(open_lab: OpenNotebook, lab_root: Path, screensho
         second.get_by_role("button", name="Run until").click()
         expect(second.locator(".cp-note")).to_contain_text("Tock")
         assert notebook.errors() == [] and dialogs == []
+        assert (notebook.external, notebook.page_errors) == ([], [])
+
+
+def test_the_run_is_driven_from_its_bar(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+    """While a listener fails: speed, Ctrl-C, the part that ran, deliveries, bookmarks, the clock; what is no more."""
+    write_notebook(lab_root / "driven.ipynb", DRIVEN)
+    with open_lab("driven.ipynb") as notebook:
+        page = notebook.page
+        for number in range(3):
+            page.evaluate(RUN_CELL, number)
+        page.evaluate(START_CELL, 3)
+        control, view = (notebook.cell(2).locator(name) for name in (".cepbook-progress", ".cepbook-view"))
+        state, at = control.locator(".cp-state"), control.locator(".cp-at")
+        expect(state).to_have_text("running")
+        control.locator(".cp-speed").evaluate(DRAG, 3)
+        expect(control.locator(".cp-line .cp-rate").last).to_have_text("600 × real time")
+        page.evaluate(INTERRUPT)
+        expect(state).to_have_text("paused")
+        expect(notebook.cell(3)).to_contain_text("interrupted: the replay is paused at")
+        expect(control.locator(".cp-range")).to_be_enabled()
+        drag(control, 1_050)
+        expect(at).to_have_text("showing 00:00:01.050")
+        expect(view.locator(".cv-clock")).to_have_text("00:00:01.050")
+        control.locator("select").select_option("every10")
+        control.get_by_role("button", name="‹").click()
+        expect(at).to_have_text("showing 00:00:01.000")
+        control.get_by_role("button", name="‹").click()
+        expect(at).to_have_text("showing 00:00:00.000")
+        control.get_by_role("button", name="›").click()
+        expect(at).to_have_text("showing 00:00:01.000")
+        control.get_by_role("button", name="☆").click()
+        mark = control.locator(".cp-mark")
+        expect(mark).to_have_attribute("aria-label", "bookmark 00:00:01.000")
+        mark.click(modifiers=["Shift"])
+        expect(mark).to_have_count(0)
+        control.locator(".cp-speed").evaluate(DRAG, 6)  # as fast as it goes
+        control.get_by_role("button", name="Next due").click()
+        expect(at).to_have_text("showing the present")
+        expect(state).to_have_text("paused")
+        before = control.locator(".cp-clock").inner_text()
+        control.get_by_role("button", name="+1 s").click()
+        expect(control.locator(".cp-clock")).not_to_have_text(before)
+        control.locator(".cp-until").fill("every10")
+        control.get_by_role("button", name="Run until").click()
+        expect(control.locator(".cp-note")).to_have_text("fired: every10")
+        for width in (1500, 640):
+            page.set_viewport_size({"width": width, "height": 1000})
+            for theme in ("JupyterLab Dark", "JupyterLab Light"):
+                change_theme(notebook, theme)
+                assert control.evaluate(INSIDE)
+                control.screenshot(path=screenshot_dir / f"driven-{theme.split()[1].lower()}-{width}.png")
+        page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        page.evaluate(RUN_CELL, 4)
+        expect(control.locator(".cp-range")).to_be_disabled()
+        expect(at).to_have_text("the workbench has begun anew since")
+        last = notebook.cell(4).locator(".cepbook-progress")
+        expect(last.locator(".cp-at")).to_contain_text("the events of `Tick` can be read only once")
+        expect(last.locator(".cp-range")).to_be_disabled()
         assert (notebook.external, notebook.page_errors) == ([], [])
