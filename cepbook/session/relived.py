@@ -140,7 +140,8 @@ class Relived(Again):
 
         Statements are deployed between, when they were deployed.
         """
-        waiting = deque(each for each in self._born if not (self.lost and isinstance(each[1], plan.OnSetStatement)))
+        idle = plan.OnSetStatement if self.lost else ()  # variables have their present values then
+        waiting = deque(each for each in self._born if each[1] is self.target or not isinstance(each[1], idle))
         for happenings in stimuli(self._happenings):
             while waiting and waiting[0][0].place < happenings[0].place:
                 self._bear(*waiting.popleft())

@@ -202,3 +202,11 @@ def test_rows_of_the_corpus() -> None:
                     assert not list(contradictions(workbench, fired)), where
                     asked += 1
     assert asked > 100
+
+
+def test_a_trigger_whose_beginning_is_forgotten() -> None:
+    cep = Workbench()
+    cep.run(TYPES + "@name('q') on B(y > 4) as b set level = b.y")
+    cep.replay([{"k": "a", "y": n % 9, "at": n} for n in range(5_000)], type="B", time="at").run()
+    fired = cep.why("q")
+    assert fired.basis == "run again" and short(fired.made) == [("b", fired.row["level"], fired.time // 1000)]
