@@ -77,20 +77,6 @@ class Queue(State, Generic[P]):
         if len(self._heap) > _FEW + 2 * len(self._when):
             self.resumed()
 
-    def add(self, path: P, due: int) -> None:
-        """A path that was not there is due at `due`, which is a time."""
-        heappush(self._heap, (due, path))  # first, as in `arm`
-        self._when[path] = due
-        if due < self.due:
-            self.due = due
-        if len(self._heap) > _FEW + 2 * len(self._when):
-            Queue.resumed(self)
-
-    def drop(self, path: P) -> None:
-        """A path that is there is due no more."""
-        if self._when.pop(path) == self.due:
-            self._settle()
-
     def pop(self) -> P:
         """Remove and return the path that is due first."""
         path = heappop(self._heap)[1]

@@ -41,7 +41,8 @@ _UNLISTED = Look(None, True, None, ())
 class Level:
     """One level: its compiled `form`, the level `inner` to it, and which events matter to it.
 
-    `timed` levels tell startTime and endTime. `hidden` are the properties that only the end of a node gives.
+    `timed` levels tell startTime and endTime. `hidden` are the properties that only the end of a node gives; `unknown`
+    has null for all that conditions give.
     """
 
     def __init__(self, form: LevelForm, depth: int, tree: Tree, inner: Level | None, nested: bool) -> None:
@@ -54,9 +55,11 @@ class Level:
         self.timed = isinstance(form.spec, (c.NonOverlapping, c.Overlapping))
         self.kind = type(form.spec).__name__.lower()
         self.hidden: tuple[str, ...] = () if form.ends is None else form.ends.names
+        self.unknown = dict.fromkeys([*(name for begins in form.begins for name in begins.names), *self.hidden])
         self._concerns: dict[str, bool] = {}
         self._selects: dict[str, bool] = {}
         self._streams: dict[str, Stream | None] = {}
+        self._types: dict[str, frozenset[str]] = {}
 
     def branch(self, parent: Node | None) -> Branch:
         """A branch of this level under `parent`."""
@@ -67,6 +70,14 @@ class Level:
         self._concerns.clear()
         self._selects.clear()
         self._streams.clear()
+        self._types.clear()
+
+    def is_a(self, type_name: str, supertype: str) -> bool:
+        """`Tree.is_a`, found once for a type."""
+        found = self._types.get(type_name)
+        if found is None:
+            found = self._types[type_name] = frozenset(self.tree.types_of(type_name))
+        return supertype in found
 
     def stream(self, type_name: str) -> Stream | None:
         """The listed stream that events of `type_name` are of; None: they do not tell the level's nodes apart."""

@@ -11,9 +11,10 @@ class Partition(State):
     """One context partition. `states` has one state per statement of the context, at the statement's slot.
 
     `properties` are the built-in properties besides id and name. `place` is where the context keeps it: the key of a
-    plain keyed context, else the node of the tree. An `ended` partition is none any more: timers that statements had in
-    it are not run. `found_by` has the keys under which statements find it, by slot; `variables` the values of the
-    context's variables. `arrived` events, the `last` at that time, were counted while somebody looked (`Tally`).
+    plain keyed context, else the node of the tree while it lives. An `ended` partition is none any more: timers that
+    statements had in it are not run. `found_by` has the keys under which statements find it, by slot; `variables` the
+    values of the context's variables. `arrived` events, the `last` at that time, were counted while somebody looked
+    (`Tally`).
     """
 
     PASSING = ("arrived", "last")

@@ -49,8 +49,7 @@ class TimedBranch(EndingBranch):
 
     def properties(self, match: Match) -> dict[str, Any]:
         """The properties of a node that `match` begins."""
-        names = dict.fromkeys((*self.level.form.begins[0].names, *self.level.hidden))
-        return {"startTime": self.tree.now, "endTime": None, **names, **match.properties}
+        return {"startTime": self.tree.now, "endTime": None, **self.level.unknown, **match.properties}
 
     def stand_in(self) -> Node | None:
         return self.waiting

@@ -272,6 +272,7 @@ class Tree:
         self._tables.close(partition)
         self._roster.end(partition)
         self._tell("deallocated", partition)
+        partition.place = None  # no circle with its node, so that it takes no collector to free the two
 
     def end_partition(self, id_: int) -> bool:
         """End a partition by hand, as a condition would. Whether there is one with this id."""

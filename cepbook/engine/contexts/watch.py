@@ -129,7 +129,7 @@ class EventWatch(Watch):
 
     def on_event(self, round_: Round, among: Node | None = None) -> list[tuple[Node, Match]]:
         form, event = self.form, round_.event
-        if round_.type_name != form.event_type and not self.tree.is_a(round_.type_name, form.event_type):
+        if round_.type_name != form.event_type and not self.branch.level.is_a(round_.type_name, form.event_type):
             return []
         owners: Iterable[Node] = self.owners
         if among is not None:

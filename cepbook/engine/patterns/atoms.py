@@ -36,22 +36,21 @@ class AtomSpec:
     unfold: Function | None = None  # the events within, which the tag is
 
     def new(self, matcher: Matcher, parent: Parent, place: int) -> Waiter:
-        return Waiter(matcher.atoms[self.number], parent, place)
+        return Waiter(matcher, matcher.atoms[self.number], parent, place)
 
 
 class Atoms(State):
-    """The waiters of one atom in one matcher."""
+    """The waiters of one atom in one matcher, which it does not know: only the collector would free the two."""
 
-    __slots__ = ("index", "matcher", "spec")
+    __slots__ = ("index", "spec")
 
-    def __init__(self, spec: AtomSpec, matcher: Matcher) -> None:
+    def __init__(self, spec: AtomSpec) -> None:
         self.spec = spec
-        self.matcher = matcher
         self.index = new_index(spec.match_key is not None, spec.op)
 
-    def find(self, event: Any) -> list[Waiter]:
+    def find(self, event: Any, matcher: Matcher) -> list[Waiter]:
         """The waiters that the event satisfies; it has passed `test`."""
-        spec, matcher = self.spec, self.matcher
+        spec = self.spec
         key = bound = None
         try:
             if spec.event_key is not None:
@@ -66,13 +65,13 @@ class Atoms(State):
             matcher.owner.failed(failure)
             return []
         found = self.index.find(key, bound)
-        if found and spec.unfold is not None and not self.within(event):
+        if found and spec.unfold is not None and not self.within(event, matcher):
             return []
         return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
 
-    def within(self, event: Any) -> Any:
+    def within(self, event: Any, matcher: Matcher) -> Any:
         """The tag: the event, or those that it contains."""
-        unfold, matcher = self.spec.unfold, self.matcher
+        unfold = self.spec.unfold
         if unfold is None:
             return event
         try:
@@ -82,15 +81,16 @@ class Atoms(State):
             return None
 
     def _passes(self, rest: Function, event: Any, waiter: Waiter) -> bool:
+        matcher = waiter.matcher
         try:
-            return bool(rest(event, waiter.begin, self.matcher.partition, self.matcher.now))
+            return bool(rest(event, waiter.begin, matcher.partition, matcher.now))
         except Exception as failure:  # noqa: BLE001 - reported to the error feed
-            self.matcher.owner.failed(failure)
+            matcher.owner.failed(failure)
             return False
 
     def enter(self, waiter: Waiter) -> None:
         """Add a waiter under its key. Where null (or a failure) is in the way no event will ever find it."""
-        spec, matcher = self.spec, self.matcher
+        spec, matcher = self.spec, waiter.matcher
         waiter.key, waiter.bound = Mark.NOWHERE, None
         key = bound = None
         try:
@@ -121,8 +121,8 @@ class Waiter(Started):
     key: Any
     bound: Any
 
-    def __init__(self, home: Atoms, parent: Parent, place: int) -> None:
-        self.matcher = home.matcher
+    def __init__(self, matcher: Matcher, home: Atoms, parent: Parent, place: int) -> None:
+        self.matcher = matcher
         self.parent = parent
         self.place = place
         self.alive = False
@@ -149,7 +149,7 @@ class Waiter(Started):
         spec = self.home.spec
         match = self.begin.copy()
         if spec.position is not None:
-            match[spec.position] = event if spec.unfold is None else self.home.within(event)
+            match[spec.position] = event if spec.unfold is None else self.home.within(event, self.matcher)
         if spec.stays:
             self.parent.on_true(self, match, False)
             return

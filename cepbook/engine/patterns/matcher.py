@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.patterns.alarms import Alarms
 from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
 from cepbook.engine.patterns.index import Function
 from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
 from cepbook.engine.patterns.timers import Timer, Within
 from cepbook.engine.rows.support import copied
 from cepbook.engine.state import State
-from cepbook.engine.timers import Queue
 from cepbook.lang import expr as x
 
 Found = dict[str, Any]  # a whole match: all tags, in order, None where nothing matched
@@ -87,7 +87,7 @@ class Matcher(State):
 
     __slots__ = (
         *("armed", "atoms", "ended", "found", "limit", "looked", "now", "owner"),
-        *("partition", "program", "root", "pending", "serial", "size", "timers"),
+        *("partition", "program", "root", "serial", "size", "timers"),
     )
 
     def __init__(
@@ -102,9 +102,8 @@ class Matcher(State):
         self.owner = owner
         self.partition = partition
         self.limit = limit
-        self.atoms = [Atoms(spec, self) for spec in program.atoms]
-        self.timers: Queue[int] = Queue()  # by serial
-        self.pending: dict[int, Timer] = {}  # by serial
+        self.atoms = [Atoms(spec) for spec in program.atoms]
+        self.timers = Alarms()
         self.found: list[Found] = []
         self.root: Started | None = None
         self.ended = False
@@ -128,7 +127,6 @@ class Matcher(State):
             self.root.stop()
             self.root = None
         self.timers.clear()
-        self.pending.clear()
         self.ended = True
 
     def on_event(self, route: Sequence[Group], event: Any, now: int) -> list[Found]:
@@ -157,10 +155,11 @@ class Matcher(State):
     def advance(self, now: int) -> list[Found]:
         """Fire the timers that are due, each once, by time and then start; the matches that this completes."""
         self.now = now
-        while self.timers.due <= now:
-            timer = self.pending.pop(self.timers.pop())
-            timer.serial = 0
-            timer.on_time()
+        while (due := self.timers.due) <= now:
+            for timer in self.timers.first():
+                if timer.serial and timer.due == due:  # no other one stopped it
+                    self.disarm(timer)
+                    timer.on_time()
         return self._matches() if self.found else []
 
     @property
@@ -170,8 +169,7 @@ class Matcher(State):
 
     def lose(self, now: int) -> None:
         """The timers that are due are not run: what they would have done does not happen."""
-        while self.timers.due <= now:
-            del self.pending[self.timers.pop()]
+        self.timers.lose(now)
 
     def partials(self, most: int | None = None) -> list[dict[str, Any]]:
         """What the pattern is waiting for, in order of start, the first `most`.
@@ -214,12 +212,12 @@ class Matcher(State):
         numbers = group.chosen.get(bits) or group.numbers(bits)
         if len(numbers) == 1:
             atoms = self.atoms[numbers[0]]
-            return atoms.find(event) if atoms.index else []
+            return atoms.find(event, self) if atoms.index else []
         found: list[list[Waiter]] = []
         for number in numbers:
             atoms = self.atoms[number]
             if atoms.index:
-                waiters = atoms.find(event)
+                waiters = atoms.find(event, self)
                 if waiters:
                     found.append(waiters)
         if len(found) < 2:
@@ -279,14 +277,13 @@ class Matcher(State):
         self.serial += 1
         timer.serial, timer.due = self.serial, due
         if due < NEVER:
-            self.timers.add(self.serial, due)
-            self.pending[self.serial] = timer
+            self.timers.add(timer)
 
     def disarm(self, timer: Timer) -> None:
         """Do not call it."""
-        if self.pending.pop(timer.serial, None) is not None:
-            self.timers.drop(timer.serial)
-        timer.serial = 0
+        if timer.serial:
+            self.timers.drop(timer)
+            timer.serial = 0
 
     # -------------------------------------------------------------- matches
     def _matches(self) -> list[Found]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from itertools import count
+from random import Random
 
 import pytest
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.patterns.alarms import Alarms
+from cepbook.engine.patterns.timers import Observer, Timer
 from tests.engine.patterns.matching import Run
 
 
@@ -134,8 +138,47 @@ def test_guards_that_ended_early_leave_no_timers() -> None:
     for i in range(5000):
         run.send("A", str(i))
         run.send("B", str(i))
-    assert len(run.matcher.timers._heap) < 200
+    assert len(run.matcher.timers._times) < 200
     assert run.matcher.size == 1
+
+
+def test_alarms_against_a_table() -> None:
+    random = Random(5)
+    alarms, table, serials = Alarms(), dict[int, Timer](), count(1)
+    for _ in range(5000):
+        if random.random() < 0.5:
+            timer = Observer("", lambda *_: None, None, None, 0)  # type: ignore[arg-type]
+            timer.serial, timer.due = next(serials), random.randrange(30)
+            alarms.add(timer)
+            table[timer.serial] = timer
+        elif table and random.random() < 0.9:
+            timer = table.pop(random.choice(list(table)))
+            alarms.drop(timer)
+            alarms.drop(timer)  # says nothing if it is not there
+        else:
+            upto = random.randrange(30)
+            alarms.lose(upto)
+            table = {serial: timer for serial, timer in table.items() if timer.due > upto}
+        assert alarms.due == min((timer.due for timer in table.values()), default=NEVER)
+        if table:
+            assert list(alarms.first()) == [timer for timer in table.values() if timer.due == alarms.due]
+
+
+def test_guards_that_end_at_one_instant_stand_under_one_time() -> None:
+    run = Run("every a=A -> b=B(id = a.id) where timer:within(1 hour)")
+    for i in range(10_000):
+        run.send("A", str(i))
+    assert len(run.matcher.timers._times) == 1
+    assert run.to(3_600_000) == []
+    assert (run.matcher.size, run.matcher.due) == (1, NEVER)
+
+
+def test_timers_of_one_instant_stop_each_other_in_order_of_start() -> None:
+    run = Run("every a=A -> (timer:interval(1 sec) or timer:interval(1 sec)) -> b=B")
+    for i in range(3):
+        run.send("A", str(i))
+    assert run.to(1000) == []
+    assert run.send("B", "b") == ["0 b", "1 b", "2 b"]
 
 
 def test_a_failing_filter_is_told_and_the_other_atoms_see_the_event() -> None:
@@ -180,7 +223,7 @@ def test_waiting_atoms_are_found_by_key() -> None:
     for i in range(1000):
         run.send("A", str(i))
     atoms = run.matcher.atoms[1]
-    assert len(atoms.find({"id": "7", "x": None})) == 1
+    assert len(atoms.find({"id": "7", "x": None}, run.matcher)) == 1
     assert len(atoms.index.table) == 1000  # type: ignore[union-attr]
 
 
