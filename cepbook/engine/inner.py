@@ -19,6 +19,7 @@ from cepbook.engine.rows.expr import FIRST_SUBQUERY
 from cepbook.engine.table import Table
 from cepbook.lang import expr as x
 from cepbook.lang import plan as p
+from cepbook.lang import trees
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.types import BOOLEAN
 
@@ -245,21 +246,9 @@ def _in_turn(before: Take, after: Take, main: Take | None) -> Take:
 
 def _in_filters(plan: p.StatementPlan) -> set[int]:
     """The numbers of the subqueries that stand in filters of streams and patterns."""
-    if not plan.subqueries:
-        return set()
-    found = _filters(plan)
-    return {part.index for e in found for part in x.walk(e) if isinstance(part, x.SubqueryRef)}
-
-
-def _filters(value: object) -> list[x.Expr]:
-    """The filters in a plan, at any depth."""
-    if isinstance(value, tuple):
-        return [e for item in value for e in _filters(item)]
-    if not isinstance(value, p.PlanNode):
-        return []
-    own = getattr(value, "filter", None)
-    found = [] if own is None or isinstance(value, p.AggregateCall) else [own]
-    return found + [e for name in value.__dataclass_fields__ for e in _filters(getattr(value, name))]
+    nodes = trees.walk(plan) if plan.subqueries else ()
+    filters = [getattr(node, "filter", None) for node in nodes if not isinstance(node, p.AggregateCall)]
+    return {part.index for e in filters if e is not None for part in x.walk(e) if isinstance(part, x.SubqueryRef)}
 
 
 def indexable(condition: x.Expr | None) -> x.Expr | None:

@@ -46,7 +46,7 @@ class Rows(Unbound):
 class Table(Store):
     """A table that runs. Nobody is told of its changes: who reads it, looks into its rows or indexes.
 
-    Aggregation columns change where they stand, so there are no indexes on them. While it is `followed` it notes which
+    Aggregation columns change where they stand, so there are no indexes on them. For its `followers` it notes which
     keys were touched since each follower last asked: so aggregates of all its rows need not be read anew.
     """
 
@@ -54,8 +54,7 @@ class Table(Store):
         super().__init__(type_, columns, changes, False)
         self._program = program
         self._alone = type_.context is None  # there is one state
-        self.followed = False
-        self._followers: dict[str, tuple[object, dict[Any, None]]] = {}  # what each has read, and keys since then
+        self.followers: dict[str, tuple[object, dict[Any, None]]] = {}  # what each has read, and keys since then
 
     def _state(self, partition: Any) -> Any:
         return self.owner.state if self._alone else self.owner.state_of(partition)
@@ -84,26 +83,24 @@ class Table(Store):
     # -------------------------------------------------------------- followers
     def follow(self, name: str, known: object) -> None:
         """`name` has read all rows; `known` is a part of its state, so that one from elsewhere is no follower's."""
-        self._followers[name] = known, {}
-        self.followed = True
+        self.followers[name] = known, {}
 
     def since(self, name: str, known: object) -> dict[Any, None] | None:
         """The keys that were touched since `name` asked for them; None if it must read all rows, and `follow`."""
-        found = self._followers.get(name)
+        found = self.followers.get(name)
         if found is None or found[0] is not known:
             return None
         if found[1]:
-            self._followers[name] = known, {}
+            self.followers[name] = known, {}
         return found[1]
 
     def unfollow(self, name: str) -> None:
         """`name` does not ask any more."""
-        self._followers.pop(name, None)
-        self.followed = bool(self._followers)
+        self.followers.pop(name, None)
 
     def touch(self, key: Any) -> None:
         """What stands under this key is, or is about to be, another."""
-        for _, keys in self._followers.values():
+        for _, keys in self.followers.values():
             keys[key] = None
 
     # -------------------------------------------------------------- into table
@@ -211,9 +208,8 @@ class Table(Store):
             if key in after or (key in items and key not in gone):
                 raise ValueError(self._taken(row))
             after.add(key)
-        if self.followed:
-            for key in gone:
-                self.touch(key)
+        for key in gone:
+            self.touch(key)
         stays = {self.key(row) for row in changed.values()}  # in its place
         for item in old:
             if self.key(item[-1]) not in stays:
@@ -229,8 +225,7 @@ class Table(Store):
 
     def _exchange(self, state: Any, key: Any, origin: Item, row: Row) -> None:
         """Another row takes the place of `origin`, and has its cells."""
-        if self.followed:
-            self.touch(key)
+        self.touch(key)
         origin[1][-1] = row
         item = state[1].items[key] = (origin[0], origin[1], row)
         if state[2] is not None:

@@ -34,10 +34,10 @@ COUNT = int(os.environ.get("CEPBOOK_FAULTS", "60"))
 SEED = int(os.environ.get("CEPBOOK_SEED", "8"))
 ENGINE = str(Path(cepbook.engine.__file__).parent)
 
-MODULE = """
+# What slices run as well (`test_slice_faults`)
+SHARED = """
 create schema E(k string, x int);
-create schema F(x int);
-create variable int seen = 0;
+@name('variable') create variable int seen = 0;
 create context Keyed partition by k from E;
 create context Spans initiated by E(x > 2) as e terminated after 3 sec;
 @name('plain') select k, twice(x) as y from E(x > 0);
@@ -47,10 +47,13 @@ create context Spans initiated by E(x > 2) as e terminated after 3 sec;
 @name('batch') select sum(x) as s from E#time_batch(2 sec);
 @name('snapshot') select k, count(*) as n from E group by k output snapshot every 1 sec;
 @name('keyed') context Keyed select k, sum(x) as s from E#time(2 sec);
-@name('spans') context Spans select context.e.k as k, count(*) as n from E output every 1 sec and when terminated;
 @name('pattern') select a.k as k from pattern[every a=E -> timer:interval(1 sec)];
 @name('set') on E(x = 2) set seen = seen + 1;
 @name('ticks') select seen from pattern[every timer:interval(1 sec)];
+"""
+MODULE = f"""{SHARED}
+create schema F(x int);
+@name('spans') context Spans select context.e.k as k, count(*) as n from E output every 1 sec and when terminated;
 """
 Stimulus = Callable[[Runtime], None]
 ADDED = "@name('added') select k from E#length(2); @name('more') context Keyed select count(*) as n from E"

@@ -25,24 +25,10 @@ from tests.engine.test_faults import COUNT, FAILURES, SEED, Injector, in_a_copy,
 pytestmark = faults.pytestmark
 no_garbage_of_others = faults.no_garbage_of_others
 
-MODULE = """
-create schema E(k string, x int);
+MODULE = f"""{faults.SHARED}
 create schema F(k string, y int);
-@name('variable') create variable int seen = 0;
-create context Keyed partition by k from E;
-create context Spans initiated by E(x > 2) as e terminated after 3 sec;
-@name('plain') select k, twice(x) as y from E(x > 0);
-@name('derive') insert into D select k, x from E;
-@name('derived') select k, sum(x) as s from D group by k;
-@name('window') select irstream k, x from E#time(2 sec);
-@name('batch') select sum(x) as s from E#time_batch(2 sec);
-@name('snapshot') select k, count(*) as n from E group by k output snapshot every 1 sec;
-@name('keyed') context Keyed select k, sum(x) as s from E#time(2 sec);
 @name('join') select E.k as k, x, y from E#length(3) as E, F#length(3) as F where E.k = F.k;
 @name('subquery') select k, (select max(y) from F#length(2) as f where f.k = e.k) as top from E as e;
-@name('pattern') select a.k as k from pattern[every a=E -> timer:interval(1 sec)];
-@name('set') on E(x = 2) set seen = seen + 1;
-@name('ticks') select seen from pattern[every timer:interval(1 sec)];
 create table T(k string primary key, n count(*));
 @name('into') into table T select count(*) as n from E group by k;
 @name('reads') select T[k].n as n from F;

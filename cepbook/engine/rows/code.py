@@ -300,7 +300,7 @@ class Code:
         key = self._row_key(key)
         with self.source.block(f"if {key} in groups:"):
             self.source.line(f"{target} = groups[{key}][1]")
-            self.source.line(f"if {self.table}.followed: {self.table}.touch({key})")
+            self.source.line(f"if {self.table}.followers: {self.table}.touch({key})")
         with self.source.block("else:"):
             self.source.line(f"{target} = {self.table}.cells(S[0], {key})")
 

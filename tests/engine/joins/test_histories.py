@@ -18,8 +18,8 @@ from cepbook.engine.delta import Delta
 from cepbook.engine.relations.relation import CompositeIndex
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import CompileError
-from tests.engine.histories import Event, Run
-from tests.engine.relations.test_modules import loaded
+from tests.engine.histories import Event
+from tests.engine.relations.test_modules import same_whichever_way
 
 SCHEMA = "".join(f"create schema {name}(k string, x int, i int);" for name in "ABC")
 WINDOWS = (
@@ -280,19 +280,7 @@ def test_joins_sent_replayed_and_loaded(seed: int) -> None:
     further = {"A": {"g": 0, "n": 1, "d": 1.5, "f": 0.5}, "C": {"c": 1}}
     drawn_events = history(draw, 40)
     events = [Event(t, of, {"k": e["k"], "x": e["x"], **further.get(of, {})}) for t, of, e in drawn_events]
-    sent, replayed, parted = Run(epl), Run(epl), Run(epl)
-    cuts, middle = sorted(draw.sample(range(40), draw.randint(0, 3))), draw.randrange(40)
-    sent.send(events)
-    replayed.replay(events, cuts)
-    parted.replay(events[:middle], cuts)
-    parted = loaded(parted)
-    parted.replay(events[middle:], cuts)
-    for until in (0, 1000, 4000):
-        for each in (sent, replayed, parted):
-            each.runtime.advance(sent.runtime.now + until if each is sent else sent.runtime.now)
-        assert replayed.deliveries == sent.deliveries, join.text
-        assert parted.deliveries == sent.deliveries, join.text
-        assert replayed.readings() == sent.readings() == parted.readings(), join.text
+    same_whichever_way(epl, events, draw)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])

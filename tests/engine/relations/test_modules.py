@@ -121,9 +121,8 @@ def loaded(run: Run) -> Run:
     return found
 
 
-@pytest.mark.parametrize("seed", range(MANY))
-def test_sent_replayed_and_loaded(seed: int) -> None:
-    epl, events, draw = drawn(seed)
+def same_whichever_way(epl: str, events: list[Event], draw: Random) -> None:
+    """Sent one by one, replayed in slices cut anywhere, and saved and loaded in the middle of such a replay."""
     sent, replayed, parted = Run(epl), Run(epl), Run(epl)
     cuts = sorted(draw.sample(range(len(events)), draw.randint(0, 3)))
     middle = draw.randrange(len(events))
@@ -135,9 +134,14 @@ def test_sent_replayed_and_loaded(seed: int) -> None:
     for until in (0, 1000, 4000):
         for each in (sent, replayed, parted):
             each.runtime.advance(sent.runtime.now + until if each is sent else sent.runtime.now)
-        assert replayed.deliveries == sent.deliveries
-        assert parted.deliveries == sent.deliveries
-        assert replayed.readings() == sent.readings() == parted.readings()
+        assert replayed.deliveries == sent.deliveries, epl
+        assert parted.deliveries == sent.deliveries, epl
+        assert replayed.readings() == sent.readings() == parted.readings(), epl
+
+
+@pytest.mark.parametrize("seed", range(MANY))
+def test_sent_replayed_and_loaded(seed: int) -> None:
+    same_whichever_way(*drawn(seed))
 
 
 def test_statements_of_contexts_run_through_slices() -> None:

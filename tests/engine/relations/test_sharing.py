@@ -296,11 +296,11 @@ def test_who_follows_a_table_parts_with_its_statement() -> None:
     runtime.deploy("@name('s') select (select sum(k) from T) as s from E", deployment_id="reader")
     runtime.statement("s").add_listener(lambda delta: None)
     table: Any = runtime.stores["T"]
-    assert not table.followed
+    assert not table.followers
     runtime.send("E", {"x": 1})
-    assert table.followed
+    assert table.followers
     runtime.undeploy("reader")
-    assert not table.followed
+    assert not table.followers
 
 
 BANDED = """create schema L(g int, v int, d boolean); create schema E(g int, low int, high int);
