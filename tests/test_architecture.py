@@ -260,3 +260,33 @@ def _imported(path: Path, modules: set[str], types: bool) -> set[str]:
             parts = {f"{node.module}.{each.name}" for each in node.names}
             found |= parts if parts <= modules else {node.module, *parts}
     return found & modules
+
+
+ENGINE = ROOT / "cepbook" / "engine"
+
+
+def test_only_the_border_makes_deltas() -> None:
+    """Inside the engine changes travel as what entered and what left; a Delta is made for a listener."""
+    making = {
+        relative(path)
+        for path in ENGINE.rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Delta"
+    }
+    assert making == {"cepbook/engine/layout.py"}
+
+
+def test_the_writer_asks_no_window_which_it_is() -> None:
+    """Modules of windows are found by the names of their rows. The rest of the engine names two: ``groupwin``, of which
+    the windows behind it are parts, and ``newest``, which hides what the windows before it hold.
+    """
+    folder = "cepbook.engine.rows.windows"
+    named = {
+        found.removeprefix(f"{folder}.")
+        for path in ENGINE.rglob("*.py")
+        if not path.is_relative_to(ENGINE / "rows" / "windows")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith(folder)
+        for found in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
+    }
+    assert named & set(WINDOWS) == {"groupwin", "newest"}
