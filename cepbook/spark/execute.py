@@ -19,12 +19,13 @@ from cepbook.spark import parts
 from cepbook.spark.delivered import CLOCK, EVENT, META
 from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union
-from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import Placement, place
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
+from cepbook.spark.schema import text
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
@@ -49,19 +50,15 @@ class Job:
 
 def _in_full(program: Program, found: DataFrame) -> DataFrame:
     """What tasks deliver with `META` in place of `BRIEF`."""
-    what, error = F.col("what"), F.col("error")
-    name, *others = (name for name, _ in program.outputs)
-    statement = F.lit(name)
-    for number, other in enumerate(others, 1):
-        statement = F.when(F.shiftright(what, 2) == number, F.lit(other)).otherwise(statement)
-    kind = F.when(what.bitwiseAND(2) == 0, F.lit("insert")).otherwise(F.lit("remove"))
+    name, *others = (text(name) for name, _ in program.outputs)
+    several = " ".join(f"WHEN what >> 2 = {number} THEN {other}" for number, other in enumerate(others, 1))
     values = {
-        "statement": statement,
-        "trigger": F.when(what.bitwiseAND(1) == 0, F.lit(CLOCK)).otherwise(F.lit(EVENT)),
-        "kind": F.when(error.isNull(), kind).otherwise(F.lit("error")),
+        "statement": f"CASE {several} ELSE {name} END" if others else name,
+        "trigger": f"CASE WHEN what & 1 = 0 THEN '{CLOCK}' ELSE '{EVENT}' END",
+        "kind": "CASE WHEN error IS NOT NULL THEN 'error' WHEN what & 2 = 0 THEN 'insert' ELSE 'remove' END",
     }
-    about = [values.get(column, F.col(column)).cast(ddl).alias(column) for column, ddl, _ in META]
-    return found.select(*about, *(f"s{number}" for number in range(len(program.outputs))))
+    about = [f"CAST({values.get(column, column)} AS {ddl}) AS {column}" for column, ddl, _ in META]
+    return found.selectExpr(*about, *(f"s{number}" for number in range(len(program.outputs))))
 
 
 def execute(
@@ -300,13 +297,15 @@ def divided(
     """The program's events, with the number of the task that gets each; where several get it, once for each."""
     tags = [tag for tag, _, _, _ in program.inputs]
     columns = [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
-    events = tagged.stream.where(F.col(TAG).isin(tags)).select(TAG, TIME, SEQ, *columns)
+    events = tagged.stream
+    if len(tags) < len(tagged.columns):
+        events = events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
+    own = TAG, TIME, SEQ, *columns
     if placement.parts is not None:
-        return events.withColumn(TASK, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)))
+        return events.select(*own, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)).alias(TASK))
     if len(slices) > 1:
-        return events.withColumn(TASK, F.explode(tasks_of(slices)))
-    task = F.pmod(_hash(program, placement), F.lit(tasks)) if placement.path == "by key" else F.lit(0)
-    return events.withColumn(TASK, task.cast("int"))
+        return events.select(*own, F.explode(tasks_of(slices)).alias(TASK))
+    return events.selectExpr(*own, f"CAST({_task(program, placement, tasks)} AS INT) AS {TASK}")
 
 
 def _stream(
@@ -319,19 +318,17 @@ def _stream(
 ) -> DataFrame:
     """The program's events, divided into tasks as `placement` says and sorted inside each task."""
     events = divided(tagged, program, placement, tasks, slices)
-    unneeded = () if program.numbered else (TASK,)
     if placement.path == "native":
-        return events.drop(TASK)
+        return events
     if placement.path == "row by row":
-        return _sorted(events.drop(TASK), program, alone=True)
+        return _sorted(events, program, alone=True)
     if placement.path == "by key":
-        every = F.explode(F.sequence(F.lit(0), F.lit(tasks - 1)))
         stops = [_stops(tagged.stream)] if program.stops else []
         if until is not None and placement.ticks:
             stops.append(_last_stop(tagged.stream, until))
-        found = [events, *(each.withColumn(TASK, every) for each in stops)]
-        whole = union(found).repartitionById(tasks, TASK).drop(*unneeded)
-        return _sorted(whole, program, alone=len(found) == 1)
+        every = f"explode(sequence(0, {tasks - 1})) AS {TASK}"
+        found = [events, *(each.selectExpr("*", every) for each in stops)]
+        return _sorted(union(found).repartitionById(tasks, TASK), program, alone=len(found) == 1)
     count = max(1, len(slices))
     found = [events]
     for number, each in enumerate(slices or [Slice(None, None, None)]) if program.stops else ():
@@ -340,23 +337,30 @@ def _stream(
         found.append(_last_stop(tagged.stream, until).withColumn(TASK, F.lit(count - 1)))
     divided_ = union(found)
     divided_ = divided_.repartitionById(count, TASK) if count > 1 else divided_.repartition(1)
-    return _sorted(divided_.drop(*unneeded), program, alone=len(found) == 1)
+    return _sorted(divided_, program, alone=len(found) == 1)
 
 
 def _sorted(events: DataFrame, program: Program, alone: bool) -> DataFrame:
-    """In the order that tasks need; tags that say nothing, of events `alone` that are of one type, are left out."""
-    found = events.sortWithinPartitions(TIME, SEQ, TAG)
-    return found.drop(TAG) if alone and len(program.inputs) == 1 else found
+    """In the order that tasks need, with what they need; of events `alone` that are of one type tags say nothing."""
+    order = (TIME, SEQ) if alone and len(program.inputs) == 1 else (TIME, SEQ, TAG)
+    wanted = [*order, *([TASK] if program.numbered else []), *([STOPS] if program.stops else [])]
+    wanted += [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
+    return events.sortWithinPartitions(*order).selectExpr(*wanted)
 
 
-def _hash(program: Program, placement: Placement) -> Any:
-    """The hash of an event's keys; keys are hashed as text, so that an int and a long of one value agree."""
-    keys = dict(placement.keys)
-    found = F.lit(0)
+def _task(program: Program, placement: Placement, tasks: int) -> str:
+    """The task that gets an event, as text of Spark SQL: by the hash of its keys, else the first.
+
+    Keys are hashed as text, so that an int and a long of one value agree.
+    """
+    if placement.path != "by key":
+        return "0"
+    keys, hashes = dict(placement.keys), []
     for tag, name, properties, columns in program.inputs:
-        own = [F.col(columns[properties.index(p)]).cast("string") for p in keys[name]]
-        found = F.when(F.col(TAG) == tag, F.hash(*own)).otherwise(found)
-    return found
+        own = ", ".join(f"CAST({columns[properties.index(p)]} AS STRING)" for p in keys[name])
+        hashes.append((tag, f"hash({own})"))
+    several = " ".join(f"WHEN {TAG} = {tag} THEN {own}" for tag, own in hashes)
+    return f"pmod({hashes[0][1] if len(hashes) == 1 else f'CASE {several} END'}, {tasks})"
 
 
 def _stops(stream: DataFrame) -> DataFrame:

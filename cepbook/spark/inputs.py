@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
-from cepbook.spark.casts import Place, checked, event_time, failing
+from cepbook.spark.casts import Place, Sql, checked, event_time, failing
 from cepbook.spark.names import SEQ, TAG, TIME
 from cepbook.spark.schema import quote
 
@@ -139,24 +139,25 @@ def tag_frames(
         if name in tables:
             kinds = from_arrow_schema(tables[name].schema, prefer_timestamp_ntz=True)  # those without a zone stay so
             part = session.createDataFrame(tables[name], kinds)
-            sequenced = F.col(SEQ) if whole or sequence is not None else F.col(SEQ) + F.lit(tag << _TYPE_BITS)
-            values, clock = [F.col(_property(i)) for i in range(len(read[name]))], F.col(TIME)
+            sequenced = SEQ if whole or sequence is not None else f"{SEQ} + {tag << _TYPE_BITS}"
+            values, clock = [_property(i) for i in range(len(read[name]))], TIME
         else:
             column = time_column(time, types[name])
-            place = Place(column, name, F.concat(F.lit(f"`{column}` = "), _shown(column)))
+            place = Place(column, name, row=column)
             clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
             values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
             chosen = _chosen(sequence, name)
             if chosen is None and streams:
-                part, sequenced = frame, F.lit(0)
+                part, sequenced = frame, "0"
                 orders.append(name)
             elif chosen is None:
                 part, sequenced, order = _made_sequence(frame, tag, name)
                 orders.append(order)
             else:
                 part, sequenced = frame, _given_sequence(frame, chosen, name, place)
-        named = [v.alias(column_name(tag, i)) for i, v in enumerate(values)]
-        parts.append(part.select(F.lit(tag).alias(TAG), clock.alias(TIME), sequenced.cast("bigint").alias(SEQ), *named))
+        named = [f"{v} AS {column_name(tag, i)}" for i, v in enumerate(values)]
+        about = f"{tag} AS {TAG}", f"{clock} AS {TIME}", f"CAST({sequenced} AS BIGINT) AS {SEQ}"
+        parts.append(part.selectExpr(*about, *named))
     columns = tuple(tuple(column_name(tag, i) for i in range(len(read[n]))) for tag, n in enumerate(frames))
     order, certain = _order_of(sequence, orders)
     return Tagged(union(parts), columns, read, order, certain)
@@ -201,7 +202,7 @@ def _numbered(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     return found
 
 
-def _made_sequence(frame: DataFrame, tag: int, name: str) -> tuple[DataFrame, Column, str]:
+def _made_sequence(frame: DataFrame, tag: int, name: str) -> tuple[DataFrame, Sql, str]:
     """The frame with a sequence by which its rows can be ordered in tasks of their own, and what order that is."""
     first = tag << _TYPE_BITS
     plan = plan_of(frame)
@@ -214,7 +215,7 @@ def _made_sequence(frame: DataFrame, tag: int, name: str) -> tuple[DataFrame, Co
     files = [scan for scan in scans if scan != "ExistingRDD"]
     single = not files or (set(files) <= {"parquet", "orc", "csv", "json", "text"} and len(frame.inputFiles()) == 1)
     certain = nodes - {"Physical"} <= _IN_ORDER and single
-    return frame, F.monotonically_increasing_id() + F.lit(first), FRAME_ORDER if certain else name
+    return frame, f"monotonically_increasing_id() + {first}", FRAME_ORDER if certain else name
 
 
 def plan_of(frame: DataFrame) -> str:
@@ -225,7 +226,7 @@ def plan_of(frame: DataFrame) -> str:
     return taken.getvalue()
 
 
-def _by_file(frame: DataFrame, first: int) -> tuple[DataFrame, Column] | None:
+def _by_file(frame: DataFrame, first: int) -> tuple[DataFrame, Sql] | None:
     """By file and position in it, which filters, the division into tasks and the order of files do not change."""
     log = logging.getLogger("DataFrameQueryContextLogger")
     level, log.disabled = log.disabled, True  # that a frame does not hand on its files' metadata is no news
@@ -238,13 +239,12 @@ def _by_file(frame: DataFrame, first: int) -> tuple[DataFrame, Column] | None:
         log.disabled = level
     files = sorted(_path(path) for path in frame.inputFiles())
     if len(files) == 1:
-        return kept, F.col(_ROW) + F.lit(first)
+        return kept, f"{_ROW} + {first}"
     ranks = pa.table({_FILE: files, _RANK: pa.array(range(len(files)), pa.int64())})
     ranked = kept.withColumn(_FILE, F.regexp_replace(_FILE, "^([a-z0-9]+):/+", "$1:/"))
     ranked = ranked.join(F.broadcast(frame.sparkSession.createDataFrame(ranks)), on=_FILE, how="left")
-    unknown = F.raise_error(F.concat(F.lit("cepbook.errors.EventError: a file came while it was read: "), _FILE))
-    number = F.coalesce(F.col(_RANK), unknown.cast("bigint")) * F.lit(1 << _ROW_BITS) + F.col(_ROW)
-    return ranked, number + F.lit(first)
+    unknown = f"raise_error(concat('cepbook.errors.EventError: a file came while it was read: ', {_FILE}))"
+    return ranked, f"coalesce({_RANK}, CAST({unknown} AS BIGINT)) * {1 << _ROW_BITS} + {_ROW} + {first}"
 
 
 _ROW, _FILE, _RANK = "__cepbook_row", "__cepbook_file", "__cepbook_rank"
@@ -254,13 +254,14 @@ def _path(path: str) -> str:
     return re.sub("^([a-z0-9]+):/+", r"\1:/", path)
 
 
-def _given_sequence(frame: DataFrame, column: str, name: str, time: Place) -> Column:
+def _given_sequence(frame: DataFrame, column: str, name: str, time: Place) -> Sql:
     value = _existing(frame, column, name)
     place = Place(column, name, time.row)
     found = frame.schema[column].dataType
     if not isinstance(found, st.IntegralType):
         raise EventError(f"the sequence column `{column}` of `{name}` is {found.simpleString()}, not a whole number")
-    return F.coalesce(value.cast("bigint"), failing(place, value, "the sequence number is missing: ").cast("bigint"))
+    missing = failing(place, value, "the sequence number is missing: ")
+    return f"coalesce(CAST({value} AS BIGINT), CAST({missing} AS BIGINT))"
 
 
 # ---- columns
@@ -287,19 +288,15 @@ def time_column(time: str | Mapping[str, str] | None, event_type: EventType) -> 
     return column
 
 
-def _shown(column: str) -> Column:
-    return F.coalesce(F.col(quote(column)).cast("string"), F.lit("null"))
-
-
-def _existing(frame: DataFrame, column: str, type_name: str) -> Column:
+def _existing(frame: DataFrame, column: str, type_name: str) -> Sql:
     if column not in frame.columns:
         raise EventError(_no_column(column, type_name, frame.columns))
-    return F.col(quote(column))
+    return quote(column)
 
 
 def _property_column(
     frame: DataFrame, event_type: EventType, name: str, types: Mapping[str, EventType], time: Place, second: int
-) -> Column:
+) -> Sql:
     place = Place(name, event_type.name, time.row)
     value = _existing(frame, name, event_type.name)
     return checked(value, frame.schema[name].dataType, event_type.properties[name], types, place, second)

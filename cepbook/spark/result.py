@@ -20,7 +20,7 @@ from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
-from cepbook.spark.schema import free_names, shape_of
+from cepbook.spark.schema import free_names, quote, shape_of, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,14 +113,14 @@ class SparkRun:
 
         Who writes them may have Spark count them, and the failures: as its metrics `observed`, rows, failures, first.
         """
-        output, number, own, _ = self._find(name)
+        output, number, _, _ = self._find(name)
         if observed is not None:
-            wanted = (F.col("statement") == F.lit(name)) & F.col("error").isNull()
+            wanted = F.expr(_rows_of(name))
             first = F.first("error", ignorenulls=True).alias("first")
             counts = F.count_if(wanted).alias("rows"), F.count("error").alias("failures")
             output = output.observe(observed, *counts, first)
-        values = [F.col(f"s{number}.c{i}").alias(f"c{i}") for i in range(len(own))]
-        return self._own_rows(output, name).select(*SHOWN, *values).toDF(*SHOWN, *self.columns(name).values())
+        shown = enumerate(self.columns(name).values())
+        return output.where(_rows_of(name)).selectExpr(*SHOWN, *(f"s{number}.c{i} AS {quote(c)}" for i, c in shown))
 
     def union(self) -> DataFrame:
         """The rows of all statements, their own columns as one JSON text ``columns``."""
@@ -131,7 +131,7 @@ class SparkRun:
                 F.struct(*(F.col(f"s{number}.c{i}").alias(c) for i, c in enumerate(free_names(own, ())))),
                 {"ignoreNullFields": "false"},
             )
-            parts.append(self._own_rows(output, name).select(*SHOWN, row.alias("columns")))
+            parts.append(output.where(_rows_of(name)).select(*SHOWN, row.alias("columns")))
         return union(parts)
 
     def failures(self) -> DataFrame:
@@ -188,17 +188,17 @@ class SparkRun:
         """The rows of a statement, on request with the failures of all statements of its job, and the names of the
         columns that hold a row's place in its delivery and the text of a failure.
         """
-        output, number, own, _ = self._find(name)
+        output, number, _, _ = self._find(name)
         shown = list(self.columns(name).values())
         row, error = free_names(("row", "error"), (*SHOWN, *shown))
-        values = [F.col(f"s{number}.c{i}").alias(f"c{i}") for i in range(len(own))]
-        wanted = (F.col("statement") == F.lit(name)) & F.col("error").isNull()
-        rows = output.where(wanted | F.col("error").isNotNull() if failures else wanted)
-        return rows.select(*SHOWN, "row", "error", *values).toDF(*SHOWN, row, error, *shown), row, error
+        values = [f"s{number}.c{i} AS {quote(c)}" for i, c in enumerate(shown)]
+        rows = output.where(f"{_rows_of(name)} OR error IS NOT NULL" if failures else _rows_of(name))
+        return rows.selectExpr(*SHOWN, f"row AS {row}", f"error AS {error}", *values), row, error
 
-    @staticmethod
-    def _own_rows(output: DataFrame, name: str) -> DataFrame:
-        return output.where((F.col("statement") == F.lit(name)) & F.col("error").isNull())
+
+def _rows_of(name: str) -> str:
+    """What holds of the rows of a statement and not of its failures, in Spark SQL."""
+    return f"statement = {text(name)} AND error IS NULL"
 
 
 def acting(
