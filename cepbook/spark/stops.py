@@ -9,6 +9,7 @@ them brings them together. Light: Spark's workers load it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ PACKED = f"{TAG} int, {TIME} bigint, {SEQ} bigint, {STOPS} binary"
 NONE = np.empty(0, np.int64)
 _GATHERED = 500_000  # stops that are sorted at once
 _BLOCK = 4096
+_HEAD = 4  # numbers in front of a block's steps
 Whole = npt.NDArray[np.int64]
 
 
@@ -66,14 +68,30 @@ def _distinct(times: Whole, numbers: Whole) -> tuple[Whole, Whole]:
 
 
 def packed(times: Whole, numbers: Whole) -> bytes:
-    """One block; few different bytes, which Spark's shuffle makes little of."""
-    return np.concatenate([np.diff(times, prepend=0), np.diff(numbers, prepend=0)]).tobytes()
+    """One block: of both columns the first element and how wide the steps from one to the next are, then the steps."""
+    steps = [_narrow(np.diff(each)) for each in (times, numbers)]
+    head = np.array([times[0], numbers[0], *(each.itemsize for each in steps)], np.int64)
+    return b"".join(each.tobytes() for each in (head, *steps))
+
+
+def _narrow(values: Whole) -> npt.NDArray[np.signedinteger[Any]]:
+    """As the shortest whole numbers that hold them."""
+    low, high = (values.min(), values.max()) if len(values) else (0, 0)
+    fits = (kind for kind in (np.int8, np.int16, np.int32) if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return values.astype(next(fits, np.int64))
 
 
 def unpacked(block: bytes) -> tuple[Whole, Whole]:
     """The times of a block, ascending, and their sequence numbers."""
-    times, numbers = np.cumsum(np.frombuffer(block, np.int64).reshape(2, -1), axis=1)
-    return times, numbers
+    time, number, wide, wider = np.frombuffer(block, np.int64, _HEAD).tolist()
+    start = _HEAD * 8
+    count = (len(block) - start) // (wide + wider)
+    found = []
+    for first, width, at in ((time, wide, start), (number, wider, start + count * wide)):
+        own = np.empty(count + 1, np.int64)
+        own[0], own[1:] = first, np.frombuffer(block, f"i{width}", count, at)
+        found.append(np.cumsum(own))
+    return found[0], found[1]
 
 
 class Stops:

@@ -22,6 +22,13 @@ def rows(*batches: pa.RecordBatch) -> list[dict[str, object]]:
 def test_a_block_is_what_it_was() -> None:
     times, numbers = unpacked(packed(np.array([-5, 0, 2**53]), np.array([9, 1, 2**62])))
     assert (times.tolist(), numbers.tolist()) == ([-5, 0, 2**53], [9, 1, 2**62])
+    for step in (1, 127, 128, -129, 2**15, -(2**31) - 1, 2**62, -(2**63)):  # of each width, and around its end
+        found = unpacked(packed(np.array([3, 4]), np.array([0, step])))
+        assert [each.tolist() for each in found] == [[3, 4], [0, step]]
+
+
+def test_short_steps_take_few_bytes() -> None:
+    assert len(packed(np.arange(0, 90_000, 90), np.arange(1000))) < 2100
 
 
 def test_each_time_is_packed_once_with_its_least_number(monkeypatch: pytest.MonkeyPatch) -> None:
