@@ -106,6 +106,11 @@ class WindowRow:
             raise TypeError(f"the row of window {self.name} has {self.operands} operands for {compared} parameters")
 
     @property
+    def stamped(self) -> bool:
+        """Whether time is to it what a property of its events says."""
+        return any(p.kind == "timestamp" for p in self.parameters)
+
+    @property
     def batch(self) -> bool:
         """Whether it collects events and releases them together."""
         return self.kind == "batch"
@@ -292,6 +297,7 @@ _ROWS = (
         leaves="in order",
         operands=1,
         per_group=True,
+        forgets="period",
     ),
     WindowRow(
         "ext_timed_batch",
@@ -303,6 +309,7 @@ _ROWS = (
         leaves="in order",
         operands=1,
         per_group=True,
+        forgets="grid",
     ),
     WindowRow(
         "time_length_batch",

@@ -22,7 +22,7 @@ from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, t
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
-from cepbook.spark.placement import Placement, place
+from cepbook.spark.placement import Placement, clocks_of, place
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.schema import text
@@ -113,12 +113,14 @@ def planned(
     if session is None:
         session = next((f.sparkSession for f in frames.values() if isinstance(f, DataFrame)), None) or local_session()
     plans = [statement for deployment in runtime.deployments.values() for statement in deployment.plan.statements]
+    types = runtime.catalog.event_types
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
-    placements = {name: place(line, runtime.catalog) for name, line in lines.items()}
+    clocks = clocks_of({name: time_column(time, types[name]) for name in frames}, runtime.catalog)
+    placements = {name: place(line, runtime.catalog, clocks) for name, line in lines.items()}
     if streams is not None:
         placements = {name: streams(_without_slices(placement)) for name, placement in placements.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
-    types, second = runtime.catalog.event_types, runtime.config.second
+    second = runtime.config.second
     tagged = tag_frames(session, frames, types, read, time, sequence, second, streams is not None)
     if until is not None:
         tagged = replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))

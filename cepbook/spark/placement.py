@@ -50,8 +50,13 @@ class Placement:
     reach: Reach | None = None
 
 
-def place(line: Pipeline, catalog: Catalog) -> Placement:
-    """How to run `line` so that the result is the one of the ordered run."""
+def place(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
+    """How to run `line` so that the result is the one of the ordered run.
+
+    `clocks` are the properties (long) that are the times of events, by their types; by default the types' own.
+    """
+    if clocks is None:
+        clocks = clocks_of({name: catalog.event_types[name].time_property for name in line.inputs}, catalog)
     created = [s for s in line.stores if isinstance(s, plan.CreateWindowStatement)]
     ticks = any(is_timed(s) for s in (*line.readers, *created)) or any(
         isinstance(c, plan.CreateContextTreeStatement) for c in line.contexts
@@ -78,10 +83,20 @@ def place(line: Pipeline, catalog: Catalog) -> Placement:
     parts = parts_of(line, catalog, any(map(is_timed, statements)))
     if isinstance(parts, Parts):
         return Placement("by key", (), ticks, parts.reason, parts=parts)
-    reach = reach_of(line, catalog)
+    reach = reach_of(line, catalog, clocks)
     if isinstance(reach, Reach):
         return Placement("by time slice", (), ticks, reach.reason, reach=reach)
     return _ordered(line, needs, ticks, parts, reach)
+
+
+def clocks_of(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, str]:
+    """Of the time columns, by type, those that are long properties: their values are the times of the events."""
+    found = {}
+    for name, column in columns.items():
+        of = catalog.event_types[name].properties
+        if column is not None and column in of and of[column].name == "long":
+            found[name] = column
+    return found
 
 
 def _ordered(

@@ -10,7 +10,7 @@ that came and went before), have none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -61,22 +61,36 @@ class _Unbounded(Exception):
     """Why a statement has no reach."""
 
 
-def reach_of(line: Pipeline, catalog: Catalog) -> Reach | str | None:
-    """The reach of a statement with all that feeds it; else why it has none, or None where other reasons say more."""
+Stamps = frozenset[tuple[str, str]]  # types, each with the property that is the time of all its events
+
+
+def reach_of(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str]) -> Reach | str | None:
+    """The reach of a statement with all that feeds it; else why it has none, or None where other reasons say more.
+
+    `clocks` are the properties of input types that are the times of their events.
+    """
     if line.contexts or line.stores or line.triggers:
         return None
     selects = [s for s in line.selects if type(s) is plan.SelectStatement]
     if len(selects) != len(line.selects):
         return None
     try:
-        steps = _of_statement(line.target, selects, (), catalog)
+        steps = _of_statement(line.target, selects, (), catalog, _stamps(line, catalog, clocks))
     except _Unbounded as found:
         return str(found) or None
     return Reach(steps) if steps else None
 
 
+def _stamps(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str]) -> Stamps:
+    found = set()
+    for name in catalog.event_types:
+        own = {clocks.get(each) for each in line.inputs if catalog.is_a(each, name)}
+        found |= {(name, each) for each in own if each is not None and len(own) == 1}
+    return frozenset(found)
+
+
 def _of_statement(
-    name: str, selects: Sequence[plan.SelectStatement], before: tuple[str, ...], catalog: Catalog
+    name: str, selects: Sequence[plan.SelectStatement], before: tuple[str, ...], catalog: Catalog, stamps: Stamps
 ) -> tuple[Step, ...]:
     """The steps of the statement `name` with those of what feeds it, which `before` do."""
     if name in before:
@@ -84,8 +98,8 @@ def _of_statement(
     statement = next(s for s in selects if s.name == name)
     read = set(types_read(statement))
     feeders = [s for s in selects if s.insert is not None and any(catalog.is_a(s.insert.target, r) for r in read)]
-    own = _own_steps(statement, fed=bool(feeders))
-    return own + together([_of_statement(s.name, selects, (*before, name), catalog) for s in feeders])
+    own = _own_steps(statement, bool(feeders), stamps)
+    return own + together([_of_statement(s.name, selects, (*before, name), catalog, stamps) for s in feeders])
 
 
 def together(all_steps: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
@@ -96,7 +110,7 @@ def together(all_steps: Sequence[Sequence[Step]]) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _own_steps(statement: plan.SelectStatement, fed: bool) -> tuple[Step, ...]:
+def _own_steps(statement: plan.SelectStatement, fed: bool, stamps: Stamps) -> tuple[Step, ...]:
     if statement.drop or statement.lots or statement.into or statement.context is not None or statement.output:
         raise _Unbounded
     if statement.derived is not None or recognize_of(statement.root) is not None or statement.iterable_unbound:
@@ -115,7 +129,7 @@ def _own_steps(statement: plan.SelectStatement, fed: bool) -> tuple[Step, ...]:
     found = []
     for number, (stream, _) in enumerate(chains):
         alone = statement.join is None and aggregation is None
-        found.append(_of_stream(stream, free=alone or number in one_sided, fed=fed))
+        found.append(_of_stream(stream, alone or number in one_sided, fed, stamps))
     for subquery in statement.subqueries:
         nodes = list(plan.chain(subquery.root))
         if any(isinstance(n, plan.Derived | plan.Recognize) for n in nodes):
@@ -124,7 +138,7 @@ def _own_steps(statement: plan.SelectStatement, fed: bool) -> tuple[Step, ...]:
             if isinstance(node, plan.Aggregation):
                 _check_calls(node.calls)
         inner = next(n for n in nodes if isinstance(n, plan.Windowed | plan.Source))
-        found.append(_of_stream(inner, free=False, fed=fed))
+        found.append(_of_stream(inner, False, fed, stamps))
     counts = [e.index for e in expressions(statement.root) if isinstance(e, expr.Prior)]
     if counts:
         if statement.join is not None or statement.subqueries or fed:
@@ -142,7 +156,7 @@ def _check_calls(calls: Sequence[plan.AggregateCall]) -> None:
             raise _Unbounded
 
 
-def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ...]:
+def _of_stream(stream: plan.StreamNode, free: bool, fed: bool, stamps: Stamps) -> tuple[Step, ...]:
     """The steps of the events that a stream holds; unless `free` they must leave again."""
     nodes = list(plan.chain(stream))
     source = nodes[-1]
@@ -154,7 +168,7 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ..
     windows = [w for stage in stages for w in stage.windows]
     if windows and windows[0].name == "groupwin" and windows[0].reclaim is None:
         windows = windows[1:]
-        if windows and WINDOWS[windows[0].name].forgets in ("size", "one"):
+        if windows and (WINDOWS[windows[0].name].forgets in ("size", "one") or WINDOWS[windows[0].name].stamped):
             raise _Unbounded  # the last events of each group may be long ago
     if not windows:
         if not free:
@@ -163,6 +177,8 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ..
     if len(windows) > 1 or len(stages) > 1:
         raise _Unbounded
     (window,) = windows
+    if WINDOWS[window.name].stamped:
+        return _of_stamped(window, source, fed, stamps)
     forgets, constant = WINDOWS[window.name].forgets, [a for a in window.args if isinstance(a, expr.Const)]
     if forgets == "period":
         return ((_ms(window.args[0]),), *below)
@@ -173,6 +189,22 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool) -> tuple[Step, ..
     if isinstance(size, int) and not fed:
         return ((_last(source, size),),)
     raise _Unbounded
+
+
+def _of_stamped(window: plan.WindowSpec, source: plan.Source, fed: bool, stamps: Stamps) -> tuple[Step, ...]:
+    """Of a window in whose events' timestamps the time of the stream is: only an event moves it."""
+    stamp, period, *reference = window.args
+    forgets = WINDOWS[window.name].forgets
+    if not forgets or fed or window.options:
+        raise _Unbounded
+    if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamps):
+        raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
+    back: tuple[Step, ...] = ((_last(source, 1),), (_ms(period),))
+    if forgets == "period":
+        return back
+    if not (reference and isinstance(reference[0], expr.Const)):
+        raise _Unbounded(f"the first event sets the batches of its window {window.name}, which has no reference point")
+    return back * 2  # the batch that is collected, and the one before it, however long ago
 
 
 def _last(source: plan.Source, count: int) -> Last:

@@ -199,18 +199,26 @@ def shown(rows: Sequence[Any], of: Any, types: Any) -> Counter[str]:
     return Counter(repr((t, k, v)) for (t, k, _), v in zip(rows, values, strict=True))
 
 
+def clock_of(engine: Recorded, name: str) -> str | None:
+    """A property that is the time of all events of a type."""
+    own = [(time, event) for n, time, event in engine.events if n == name]
+    of = engine.runtime.catalog.event_types[name].properties
+    return next((p for p in of if of[p].name == "long" and all(e.get(p) == time for time, e in own)), None)
+
+
 def differences(engine: Recorded, only: set[str] | None = None) -> tuple[list[str], Counter[str]]:
     """Where tasks deliver something else than the kernel; how many statements ran on each path."""
     runtime, paths, wrong = engine.runtime, Counter[str](), []
     types = runtime.catalog.event_types
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
     frames = dict.fromkeys(dict.fromkeys(name for name, _, _ in engine.events))
+    clocks = {name: clock for name in frames if (clock := clock_of(engine, name)) is not None}
     for each in plans:
         chosen = isinstance(each, SelectStatement | CycleStatement) and each.name in runtime.statements
         if not chosen or (only is not None and each.name not in only):
             continue
         line = pipeline(each.name, plans, runtime.catalog, frames)
-        at = place(line, runtime.catalog)
+        at = place(line, runtime.catalog, clocks)
         read = _read_by_any([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
         program = replace(program, stops=at.ticks)

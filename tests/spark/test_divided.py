@@ -112,6 +112,11 @@ SLICES = (
     "insert into Many select count(*) as n from Tick#time(2 sec); select max(n) as m, count(*) as c from Many#time(1 sec)",
     "select rstream price from Tick#time(2 sec)",
     "select irstream symbol, price, prev(1, price) as p from Tick#time(2 sec)",
+    "select irstream symbol, sum(volume) as s, count(*) as n from Tick#ext_timed(ts, 2 sec) group by symbol",
+    "select irstream price, prev(1, price) as p from Tick(price > 2)#ext_timed(ts, 1 sec)",
+    "select irstream price from Tick#ext_timed_batch(ts, 2 sec, 0L)",
+    "select irstream sum(volume) as s, count(*) as n from Tick(volume > 4)#ext_timed_batch(ts, 1 sec, 700L)",
+    "select price, (select max(volume) from Tick#ext_timed(ts, 2 sec)) as m from Bid",
 )
 EXPECTED = {
     **dict.fromkeys((*IN_CONTEXTS, *KEYED, *STORES), "by key"),

@@ -125,6 +125,37 @@ def test_row_by_row(epl: str) -> None:
     assert placed(epl).path == "row by row"
 
 
+@pytest.mark.parametrize(
+    ("epl", "reason"),
+    [
+        ("select count(*) from Dated#ext_timed(at, 3 sec)", None),
+        ("select irstream n from Dated(n > 3)#ext_timed_batch(at, 3 sec, 0L)", None),
+        ("select count(*) from Dated#ext_timed_batch(at, 3 sec)", "which has no reference point"),
+        ("select count(*) from Dated#ext_timed(n, 3 sec)", "are not those of a time column that is long"),
+        ("select count(*) from Dated(n * 2 > 3)#ext_timed(at, 3 sec)", "is not one that Spark expresses itself"),
+        ("select count(*) from Tick#ext_timed(ts, 3 sec)", "are not those of a time column that is long"),
+        ("select count(*) from Dated#time_order(at, 3 sec)", "the window time_order holds events of all keys"),
+        ("select n * 2, count(*) from Dated#groupwin(n * 2)#ext_timed(at, 3 sec) group by n * 2", "no groupwin key"),
+        ("insert into Odd select n as at from Dated; select count(*) from Odd#ext_timed(at, 3 sec)", "of all keys"),
+        ("select count(*) from Parent#ext_timed(at, 3 sec)", "are not those of a time column that is long"),
+    ],
+)
+def test_windows_over_timestamps_are_sliced_where_these_are_the_time(epl: str, reason: str | None) -> None:
+    runtime = Runtime()
+    runtime.deploy(
+        "create schema Tick(ts long); create schema Parent(at long, n long);"
+        "create schema Dated() inherits Parent starttimestamp at; create schema Other() inherits Parent"
+    )
+    runtime.deploy(epl)
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    line = pipeline(plans[-1].name, plans, runtime.catalog, ("Tick", "Dated", "Other"))
+    found = place(line, runtime.catalog)
+    assert found.path == ("ordered" if reason else "by time slice"), found
+    assert (reason or "its state reaches back") in found.reason
+    given = place(line, runtime.catalog, {"Tick": "ts", "Other": "n"})  # as `time=` says, which counts alone
+    assert (given.path == "by time slice") is ("Tick" in epl), given
+
+
 def test_timed_windows_of_a_key_are_told_the_time_of_the_whole_stream() -> None:
     found = placed("context PerSymbol select irstream count(*) from Tick#time(3 sec)")
     assert (found.path, found.ticks) == ("by key", True)

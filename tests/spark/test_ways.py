@@ -65,6 +65,8 @@ FORMS = (
     ("counts, extremes, sums of whole numbers over `time`", "select irstream count(*), max(price) from "
      "Tick#time(5 sec)"),
     ("`time_batch` with a reference point", "select count(*) from Tick#time_batch(5 sec, 0L)"),
+    ("`ext_timed`, `ext_timed_batch` with a reference point, by the time column", "select irstream count(*) from "
+     "Tick#ext_timed(ts, 5 sec)"),
     ("`length` and `prior` of all events", "select irstream symbol, prior(1, price) from Tick(price > 2)#length(3)"),
     ("joins and subqueries over `time`", "select price from Tick#time(2 sec) as t, Quote#time(2 sec) as q where "
      "t.price > q.bid"),
