@@ -60,7 +60,6 @@ def _shifted(there: Rows, here: Rows, shift: int, names: Sequence[str]) -> tuple
 
 
 def _span(ms: int) -> str:
-    hours, rest = divmod(ms, 3_600_000)
-    if not rest:
-        return f"{hours} hour{'' if hours == 1 else 's'} ({ms:,} ms)"
+    if ms % 900_000 == 0:  # some time zones have half and quarter hours
+        return f"{ms / 3_600_000:g} hour{'' if ms == 3_600_000 else 's'} ({ms:,} ms)"
     return f"{ms:,} ms"

@@ -103,6 +103,12 @@ def swap(columns: str, n: int) -> Callable[[Table], object]:
     return change
 
 
+def exchanged(table: Table) -> None:
+    """Two keys, all over: what was A's is B's."""
+    other = {"A": "B", "B": "A"}
+    table["s"] = [other.get(s, s) for s in table["s"]]
+
+
 def shift(ms: int, *columns: str) -> Callable[[Table], object]:
     def change(table: Table) -> None:
         for name in ("time", *columns):
@@ -146,6 +152,56 @@ def test_a_planted_difference_is_told_with_time_key_and_values(
             assert line.format(**known) in told, found
 
 
+@pytest.mark.parametrize(("n", "k"), [(11, 15), (10, 11), (10, EVENTS - 9)])  # of two times, of one, far apart
+def test_swapped_keys(cep: Workbench, n: int, k: int) -> None:
+    before = rows(cep)
+    keys = [before["s"][at(before, i)] for i in (n, k)]
+    assert keys[0] != keys[1]
+
+    def change(table: Table) -> None:
+        for i, key in ((n, keys[1]), (k, keys[0])):
+            put("s", i, key)(table)
+
+    lines = the(cep, change).splitlines()
+    assert lines[1].endswith("2 with different values (s: 2)")
+    for line, i, here, there in ((lines[2], n, *keys), (lines[3], k, *reversed(keys))):
+        told = f"00:00:00.{i // 2 + 1:03} insert  s: '{here}' here, '{there}' there  (at={i // 2 + 1}, n={i}, x="
+        assert told in line
+    lines = the(cep, change, key=("s", "n")).splitlines()
+    assert lines[1].endswith("2 only here, 2 only there")
+    assert f"s='{keys[0]}'  n={n}  only here: at={n // 2 + 1}, x=" in lines[2]
+
+
+def test_keys_that_are_exchanged_everywhere(cep: Workbench) -> None:
+    many = sum(s in "AB" for s in rows(cep)["s"])
+    lines = the(cep, exchanged).splitlines()
+    assert lines[1].endswith(f"{many:,} with different values (s: {many:,})")
+    assert "00:00:00.001 insert  s: 'A' here, 'B' there  (at=1, n=1, x=" in lines[2]
+
+
+@pytest.mark.histories
+def test_much_data_whose_ties_come_in_another_order() -> None:
+    """300,000 rows of 10,000 times, with floats that are a little off: only what was planted is told."""
+    many = 300_000
+    rng = np.random.default_rng(3)
+    columns = {"time": np.arange(many) // 30, "s": rng.choice(["A", "B", "C"], many), "n": np.arange(many)}
+    here = pd.DataFrame(columns | {"x": rng.normal(100, 10, many), "kind": "insert"})
+    there = here.assign(x=here["x"] * (1 + 1e-13)).iloc[np.lexsort((rng.random(many), here["time"]))]
+
+    def compared(there: pd.DataFrame) -> Any:
+        return compare(*({"q": pa.Table.from_pandas(each, preserve_index=False)} for each in (here, there)))
+
+    found = compared(there)
+    assert found.verdict == "equal" and f"{many:,} equal" in str(found)
+    at = int(np.flatnonzero(there["n"] == 150_001)[0])
+    there.iloc[at, there.columns.get_loc("x")] = 500.0
+    lines = str(compared(there.drop(index=200_001))).splitlines()
+    assert lines[0] == "different: 1 of 1 statement (q)"
+    assert lines[1].endswith("1 only here, 1 with different values (x: 1)")
+    assert lines[3].startswith("       00:00:05.000 insert  x: ") and "500.0 there  (s='" in lines[3]
+    assert lines[4].startswith("       00:00:06.666 insert  only here: s='") and ", n=200001, x=" in lines[4]
+
+
 def test_ties_in_another_order(cep: Workbench) -> None:
     change = swap("at s n x y m", 10)
     found = the(cep, change)
@@ -166,9 +222,16 @@ def test_whole_numbers_in_place_of_floats(cep: Workbench) -> None:
     assert "m: whole numbers here, floats there" in "\n".join(the(cep, whole).splitlines()[:3])
 
 
-@pytest.mark.parametrize("ms", [HOUR, -5 * HOUR, 1])
-def test_a_constant_shift_is_recognised(cep: Workbench, ms: int) -> None:
-    word = f"{abs(ms) // HOUR} hour{'s' if abs(ms) > HOUR else ''} ({abs(ms):,} ms)" if abs(ms) >= HOUR else f"{ms} ms"
+@pytest.mark.parametrize(
+    ("ms", "word"),
+    [
+        (HOUR, "1 hour (3,600,000 ms)"),
+        (-5 * HOUR, "5 hours (18,000,000 ms)"),
+        (19_800_000, "5.5 hours (19,800,000 ms)"),  # India
+        (1, "1 ms"),
+    ],
+)
+def test_a_constant_shift_is_recognised(cep: Workbench, ms: int, word: str) -> None:
     said = f"times there are {word} {'later' if ms > 0 else 'earlier'} than here"
     found = the(cep, shift(ms))
     assert found.startswith("different: ") and said in found.splitlines()[2], found
