@@ -192,7 +192,8 @@ def _judge(name: str, here: Rows, there: Rows, rules: Rules, failures: tuple[int
     if note:
         notes.append(note)
     if any(failures):
-        notes.append(f"failed {failures[0]:,} times here, {failures[1]:,} times there: rows may be missing")
+        times = [_many(number, "time") for number in failures]
+        notes.append(f"failed {times[0]} here, {times[1]} there: rows may be missing")
     tally = Tally(here, there, columns, rules)
     shifted = unshifted(here, there, columns, rules, tally)
     if shifted is not None:
@@ -255,19 +256,23 @@ def _after(rows: Rows, start: int) -> Rows:
 
 def _headline(comparison: Comparison) -> str:
     verdicts = comparison.statements.values()
-    many = f"{len(verdicts)} statement{'' if len(verdicts) == 1 else 's'}"
+    many = _many(len(verdicts), "statement")
     if comparison.verdict == "equal":
-        return f"equal: {many}, {sum(v.equal for v in verdicts):,} rows"
+        return f"equal: {many}, {_many(sum(v.equal for v in verdicts), 'row')}"
     wrong = [v.statement for v in verdicts if v.verdict == comparison.verdict]
     found = [f"{comparison.verdict}: {len(wrong)} of {many} ({', '.join(wrong)})"]
     uncompared, failures = sum(v.uncompared for v in verdicts), sum(sum(v.failures) for v in verdicts)
     if uncompared:
-        found.append(f"{uncompared:,} rows not compared")
+        found.append(f"{_many(uncompared, 'row')} not compared")
     if failures:
-        found.append(f"{failures:,} failure{'' if failures == 1 else 's'} of statements")
+        found.append(f"{_many(failures, 'failure')} of statements")
     if comparison.verdict == "incomplete":
-        found.append(f"{sum(v.equal for v in verdicts):,} rows equal")
+        found.append(f"{_many(sum(v.equal for v in verdicts), 'row')} equal")
     return ", ".join(found)
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _summary(v: Verdict) -> str:

@@ -246,7 +246,7 @@ def test_compare_in_one_line(trades: Notebook, monkeypatch: pytest.MonkeyPatch) 
     trades.cep.send("Trade", symbol="A", volume=200)
     frame = trades.cep.changes("big")
     trades.shell.user_ns["other"] = {"big": frame}
-    assert "equal: 1 statement, 1 rows" in trades.run("%epl compare --with other --assert")
+    assert "equal: 1 statement, 1 row" in trades.run("%epl compare --with other --assert")
     trades.shell.user_ns["other"] = {"big": frame.assign(volume=frame["volume"] + 1)}
     shown = trades.run("%epl compare big --with other --key symbol")
     assert "symbol='A'  volume: 200 here, 201 there" in shown

@@ -232,5 +232,5 @@ def test_a_statement_that_failed_is_not_called_equal() -> None:
     found = compare(bench(feed, failures=1), {"q": expected})
     assert found.verdict == "incomplete" and found.statements["q"].failures == (1, 0)
     assert str(found).startswith("incomplete: 1 of 1 statement (q), 1 failure of statements, 14 rows equal")
-    assert "failed 1 times here, 0 times there: rows may be missing" in str(found)
+    assert "failed 1 time here, 0 times there: rows may be missing" in str(found)
     assert compare(bench(feed, failures=1), {"q": expected[1:]}).verdict == "different"
