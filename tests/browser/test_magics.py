@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pandas as pd
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import OpenNotebook
@@ -34,8 +35,11 @@ CELLS = [
     "%view mean",
     "%clock live here",
     "%clock stop",
+    "%%epl >> found\nselect symbol, price from Tick where price > 12",
+    "rows = %epl select max(price) as top from Tick\nprint(found.to_dict('list'), rows.to_dict('list'))",
+    "%epl record recorded.md --title tried",
 ]
-TUNE, WHY, WHY_NOT, SCENARIO, EXPECTED, UNEXPECTED, REPORT, VIEW, LIVE, STOP = range(3, 13)
+TUNE, WHY, WHY_NOT, SCENARIO, EXPECTED, UNEXPECTED, REPORT, VIEW, LIVE, STOP, INTO, FRAME, RECORD = range(3, 16)
 # Contrast of each text of an output with what lies behind it.
 TEXTS = _CONTRASTS.replace("svg text", "td, th, div:not(:has(*)), pre").replace(".fill", ".color")
 
@@ -95,10 +99,22 @@ def check_taking(notebook: NotebookPage, folder: Path) -> None:
     with (folder / "mean.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert download.value.suggested_filename == "mean.csv" and [row["mean"] for row in rows] == ["10.0", "14.0", "13.0"]
+    with page.expect_download(timeout=10_000) as download:
+        view.get_by_role("button", name="Parquet").click()
+    download.value.save_as(folder / "mean.parquet")
+    assert list(pd.read_parquet(folder / "mean.parquet")["mean"]) == [10.0, 14.0, 13.0]
     view.get_by_role("tab", name="Groups").click()
     view.get_by_role("button", name="Copy").click()
     expect(view.locator(".cv-taken")).to_have_text("copied 2 rows", timeout=10_000)
     assert page.evaluate("() => navigator.clipboard.readText()").splitlines() == ["symbol\tmean", "A\t13.0", "B\t14.0"]
+
+
+def check_frames(notebook: NotebookPage, folder: Path) -> None:
+    """EPL gives frames to Python; what happened becomes a scenario file."""
+    run(notebook, INTO)
+    expect(run(notebook, FRAME).last).to_contain_text("'symbol': ['B', 'A'], 'price': [14.0, 16.0]}")
+    expect(run(notebook, RECORD).last).to_contain_text("recorded tried in recorded.md")
+    assert "## tried" in (folder / "recorded.md").read_text(encoding="utf-8")
 
 
 def check_report(notebook: NotebookPage, folder: Path, pictures: Path) -> None:
@@ -145,6 +161,7 @@ def test_magics_in_the_browser(open_lab: OpenNotebook, lab_root: Path, screensho
         check_looks(notebook, screenshot_dir)
         check_tune(notebook)
         check_taking(notebook, tmp_path)
+        check_frames(notebook, lab_root)
         check_clock(notebook)
         check_report(notebook, lab_root, screenshot_dir)
         notebook.page.evaluate(_REOPEN, "magics.ipynb")
