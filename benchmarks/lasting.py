@@ -34,7 +34,7 @@ AGAIN = f"""async i => {{
     const again = async () => {{
         while (!window.ended) {{
             await run(i);
-            while (!window.ended && !ended()) await new Promise(r => setTimeout(r, 100));
+            for (let n = 0; n < 300 && !window.ended && !ended(); n++) await new Promise(r => setTimeout(r, 100));
             window.replays += 1;
         }}
     }};
@@ -74,9 +74,9 @@ def measure(server: lab.LabServer, browser: Any, minutes: float, events: int) ->
             now = time.monotonic() - began
             found.append((now, page.evaluate("() => window.replays"), resident_mb(pid), *page_now(session)))
             seconds, replays, kernel, heap, nodes = found[-1]
-            print(f"{seconds:5.0f} s {replays:4} replays, kernel {kernel:4.0f} MB, page {heap:3.0f} MB, {nodes} nodes")
+            print(f"{seconds:5.0f} s {replays:4} replays, kernel {kernel:4.0f} MB, page {heap:3.0f} MB, {nodes} nodes", flush=True)
         page.evaluate("() => { window.ended = true; }")
-        assert notebook.errors() == []
+        assert (notebook.errors(), notebook.page_errors) == ([], [])
     return found
 
 

@@ -20,7 +20,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.types import DOUBLE, LONG, STRING
 from cepbook.session.tables import frame_of
 
-PERIOD = 0.01  # seconds between two samples
+PERIOD = 0.02  # seconds between two samples
 RENEWED = 50  # samples after which it is looked up anew whose code is whose
 DEPTH = 60  # frames of a stack that are looked at
 

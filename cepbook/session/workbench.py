@@ -32,6 +32,7 @@ from cepbook.session.modules import Owned, also_gone, deployment_of, dropped, fr
 from cepbook.session.outward import Outward
 from cepbook.session.parameters import Given as Values
 from cepbook.session.parameters import with_settings
+from cepbook.session.process import leftovers
 from cepbook.session.query import Prepared, query
 from cepbook.session.replay import ENDED, Replay
 from cepbook.session.results import RunResult
@@ -169,6 +170,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             former = self._stage
             self._begin()
             former.release()
+            del former
+        leftovers.clear()
 
     def rewind(self) -> None:
         """Begin again with what is deployed: all statements in their first state, the clock at its start.
@@ -180,6 +183,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
             self._end_replay()
             self._stage.restart(first_state(self.runtime, self._start))
             self._checks = {}
+        leftovers.clear()
 
     def _end_replay(self) -> None:
         self.glance.leave()

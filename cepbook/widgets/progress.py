@@ -84,7 +84,7 @@ class ReplayControl(LiveWidget):
             shown["scrub"] = self._scrubber.describe()
         if progress.state not in ENDED:  # the clock may move, or the replay be paused, between two slices
             self._pump.remind(self._interval)
-        if shown == self._last:
+        if shown == self._last and self._pump.acked == number - 1:  # else the last frame was lost
             return False
         self._last = shown
         self.send({"kind": "frame", "n": number, **shown})

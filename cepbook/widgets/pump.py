@@ -91,11 +91,14 @@ class Pump:
     def shut(self) -> None:
         """No browser listens any more, until `open`."""
         self._is_open = False
+        self._unanswered = 0
 
     def ack(self, number: int) -> None:
         """The browser has drawn frame `number`."""
         if self._acked < number <= self._number:
             self._acked = number
+            if self._unanswered > GIVE_UP_AFTER:  # the page was busy, and is there after all
+                self._is_open = self._dirty = True
             self._unanswered = 0
             self._wake(again=True)
 

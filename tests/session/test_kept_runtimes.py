@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 from weakref import ref
 
+import pytest
+
 from cepbook.session import Workbench
+from cepbook.session.process import leftovers
 
 
 def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
@@ -20,3 +23,24 @@ def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
     gc.collect()
     assert former() is None
     assert replay.result.events == 20, "a notebook keeps what its cells gave"
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "MUCH", 20_000)
+    monkeypatch.setattr(leftovers, "_kept", 0)
+    cep = Workbench()
+    former = []
+    for _ in range(6):
+        if reset:
+            cep.reset()
+            former.append(ref(cep.runtime))
+        if reset or not former:
+            cep.run("create schema Tick(price double); select * from Tick#keepall")
+        if not reset:
+            cep.rewind()
+            former.append(ref(cep.runtime))
+        cep.replay([{"time": i, "price": 1.5 * i} for i in range(20_000)], type="Tick", time="time").run()
+        monkeypatch.setattr(leftovers, "_kept", 0)
+    cep.rewind()
+    assert [each() for each in former] == [None] * 6

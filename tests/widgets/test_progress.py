@@ -57,6 +57,11 @@ def test_without_news_no_frame_is_sent() -> None:
     assert len(browser.frames) == 1
     browser.hello()
     assert control.flush(), "a page that opens late gets the present state"
+    now.value += 1.1
+    assert control.flush(), "a frame that nobody answered was lost"
+    browser.ack()
+    now.value += 1.1
+    assert not control.flush()
 
 
 def test_at_the_end_the_saved_output_is_brought_up_to_date() -> None:

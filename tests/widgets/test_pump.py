@@ -85,6 +85,20 @@ def test_a_page_that_is_gone_gets_no_frames_until_it_says_hello() -> None:
     assert pump.flush()
 
 
+def test_a_page_that_answers_after_all_gets_frames_again() -> None:
+    now = FakeTime()
+    pump, sent = pump_of(now)
+    pump.open()
+    for _ in range(100):
+        pump.touch()
+        pump.flush()
+        now.value += 1.1
+    assert not pump.is_open
+    pump.ack(sent[-1])
+    assert pump.is_open
+    assert pump.flush(), "it gets what there is now, though nothing new came"
+
+
 def test_a_frame_that_was_slow_to_build_is_followed_by_a_rest() -> None:
     now = FakeTime()
     times: list[float] = []
