@@ -74,7 +74,8 @@ def measure(server: lab.LabServer, browser: Any, minutes: float, events: int) ->
             now = time.monotonic() - began
             found.append((now, page.evaluate("() => window.replays"), resident_mb(pid), *page_now(session)))
             seconds, replays, kernel, heap, nodes = found[-1]
-            print(f"{seconds:5.0f} s {replays:4} replays, kernel {kernel:4.0f} MB, page {heap:3.0f} MB, {nodes} nodes", flush=True)
+            print(f"{seconds:5.0f} s {replays:4} replays, kernel {kernel:4.0f} MB, page {heap:3.0f} MB, {nodes} nodes")
+            sys.stdout.flush()
         page.evaluate("() => { window.ended = true; }")
         assert (notebook.errors(), notebook.page_errors) == ([], [])
     return found
