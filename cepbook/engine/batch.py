@@ -32,7 +32,8 @@ from cepbook.engine.slices import Slice
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
 from cepbook.lang.catalog import Catalog
-from cepbook.lang.plan import CreateTableStatement, CreateWindowStatement, Output, Reader, StatementPlan, WindowSpec
+from cepbook.lang.patterns import begins_undecided
+from cepbook.lang.plan import CreateTableStatement, CreateWindowStatement, Reader, StatementPlan, WindowSpec
 from cepbook.lang.reads import stores_changed, stores_in, types_read
 from cepbook.lang.windows import WINDOWS
 
@@ -248,8 +249,9 @@ class Batch:
             return f"`{statement.name}` takes part in activations: each event has one, through all that read its rows"
         columnar = None if context is None else context.columnar
         if columnar is not None and statement.steps.in_order:
-            if statement.steps.matches:
-                return f"`{statement.name}` looks for a pattern in each partition of a context"
+            patterns = [each.source.pattern for each in statement.steps.scans]
+            if not all(begins_undecided(each.root) for each in patterns if each is not None):
+                return f"`{statement.name}` has a pattern that may be true as soon as a partition begins"
             if any(columnar.listed(each) is None for each in self._read_by(statement)):
                 return f"`{statement.name}` takes events for all partitions of a context together"
         if any(each.reads_types for each in (statement.program, *statement.program.subqueries)):
@@ -260,8 +262,6 @@ class Batch:
         for window in (window for each in parts for window in each.windows):
             if WINDOWS[window.name].timed and not all(x.above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
-            if statement.context is not None and _starts_with_partition(window):
-                return f"`{statement.name}` has a window whose clock starts when a partition begins"
             if statement.context is not None and _reads_variables(window):
                 return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
         if any(_may_be_due_at_once(stage) for each in parts for stage in each.stages):
@@ -270,8 +270,6 @@ class Batch:
             return f"`{statement.name}` has a window that follows a variable"
         if statement.program.output_watched:
             return f"`{statement.name}` has an output clause that follows a variable"
-        if statement.context is not None and _output_starts_with_partition(statement.steps.output):
-            return f"`{statement.name}` has an output clause whose clock starts when a partition begins"
         if statement.kind == "on set" or statement.steps.apply.assigned:
             return f"`{statement.name}` sets variables that others read"
         if statement.steps.apply.changes:
@@ -365,19 +363,3 @@ def _may_be_due_at_once(stage: Keep) -> bool:
     """Whether other windows may take an event away that a window's end depends on."""
     moving = any(WINDOWS[window.name].due_moves_back for window in stage.holding)
     return moving and len(stage.holding) > 1 and not stage.union
-
-
-def _starts_with_partition(window: WindowSpec) -> bool:
-    return "START_EAGER" in window.options or WINDOWS[window.name].runs_ahead or window.reclaim is not None
-
-
-def _output_starts_with_partition(output: Output | None) -> bool:
-    """Whether the output clause measures time from the beginning of its context partition."""
-    if output is None:
-        return False
-    conditions = [e for e in (output.when, output.terminated_when) if e is not None]
-    return isinstance(output.after, x.Period) or any(
-        isinstance(part, x.OutputCounter) and part.name == "last_output_timestamp"
-        for e in conditions
-        for part in x.walk(e)
-    )

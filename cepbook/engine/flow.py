@@ -242,13 +242,12 @@ class Flow:
 
         for each in given:
             own: Sequence[Any] = [(place, 1, 0, ()) for place in each.places] if produced else each.places
+            partitions, part = self._partitions_of(statement, each), each
             wanted = wanted_by([statement], each)
-            rows, partitions = events(each.columns, len(each.times)), self._partitions_of(statement, each)
-            shown = zip(each.times, rows, partitions)  # noqa: B905 - the times tell how many
-            if wanted is None:
-                add(each.type, own, shown)
-            else:
-                add(each.type, list(compress(own, wanted)), compress(shown, wanted))
+            if wanted is not None:
+                own, partitions, part = list(compress(own, wanted)), compress(partitions, wanted), each.where(wanted)
+            rows = events(part.columns, len(part.times))
+            add(each.type, own, zip(part.times, rows, partitions))  # noqa: B905 - the times tell how many
         for derived in produced:
             add(derived.type, derived.keys or [ALONE] * len(derived.events), self._located(statement, derived))
         if not keys or produced:
@@ -263,7 +262,7 @@ class Flow:
         """Derived events, each with its partition, which it may open when it is its turn."""
         locate = None if statement.context is None else self._locator(statement.context, derived.type)
         for time, event in derived.events:
-            yield time, event, None if locate is None else locate(event)
+            yield time, event, None if locate is None else locate(event, time)
 
     def _run_in_order(
         self,
@@ -400,16 +399,16 @@ class Flow:
         if context is None:
             return take  # type: ignore[no-any-return]
         locate = self._locator(context, statement.steps.source.event_type)
-        slot = statement.program.namespace["slot"]
+        slot, clock = statement.program.namespace["slot"], self._runtime.clock
 
         def within(event: Row) -> None:
-            partition = locate(event)
+            partition = locate(event, clock.now)
             if partition is not None:
                 take(event, partition.states[slot])
 
         return within
 
-    def _locator(self, context: Context, type_name: str) -> Callable[[Row], Partition | None]:
+    def _locator(self, context: Context, type_name: str) -> Callable[[Row, int], Partition | None]:
         return next(c.locator(listed) for c, listed in allocating(self._runtime, type_name) if c.name == context.name)
 
     def _catch_up(self, statement: Statement, push: Push) -> Callable[[int], None]:

@@ -39,6 +39,11 @@ class Slice:
         values = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
         return zip(self.places, self.times, values)  # noqa: B905 - without columns the times tell how many
 
+    def where(self, wanted: Sequence[Any]) -> Slice:
+        """The events that are `wanted`."""
+        columns = {name: list(compress(values, wanted)) for name, values in self.columns.items()}
+        return Slice(self.type, list(compress(self.times, wanted)), columns, list(compress(self.places, wanted)))
+
     def part(self, begin: int, end: int | None = None) -> Slice:
         """The events number `begin` (from 0) to before `end`."""
         cut = slice(begin, end)

@@ -12,7 +12,7 @@ from typing import Literal
 from cepbook.lang import trees
 from cepbook.lang.catalog import EventType
 from cepbook.lang.crontabs import Crontab
-from cepbook.lang.expr import Expr
+from cepbook.lang.expr import Const, Expr, above_zero
 from cepbook.lang.nodes import Contained, PlanNode
 
 EVENT, MATCH = 0, 1  # the streams of a pattern's expressions
@@ -161,3 +161,30 @@ def operands(node: PatternNode) -> tuple[PatternNode, ...]:
 def walk(node: PatternNode) -> list[PatternNode]:
     """`node` and everything below it, parents first."""
     return [each for each in trees.walk(node) if isinstance(each, PatternNode)]
+
+
+def begins_undecided(node: PatternNode) -> bool:
+    """Whether a fresh `node` is neither true nor false before an event or a later time has made it so."""
+    match node:
+        case Atom() | At():
+            return True
+        case Interval():
+            return above_zero(node.period)
+        case Within():
+            return above_zero(node.period) and begins_undecided(node.operand)
+        case Logical():
+            waiting = [each.operand if isinstance(each, Not) else each for each in node.operands]
+            some = node.op == "and" and not all(isinstance(each, Not) for each in node.operands)
+            return (some or waiting == list(node.operands)) and all(map(begins_undecided, waiting))
+        case FollowedBy():
+            return begins_undecided(node.operands[0])
+        case Every():
+            return begins_undecided(node.operand)
+        case Repeat():
+            bounds = [each for each in (node.low, node.high) if each is not None]
+            known = all(isinstance(each, Const) and isinstance(each.value, int) and each.value > 0 for each in bounds)
+            parts = [node.operand] if node.until is None else [node.operand, node.until]
+            return known and all(map(begins_undecided, parts))
+        case While():
+            return begins_undecided(node.operand)
+    return False

@@ -257,10 +257,6 @@ def test_slices_run_inside_the_generated_code(name: str) -> None:
             "create variable boolean GO = true; @name('s') select x from A output when GO",
             "`s` has an output clause that follows a variable",
         ),
-        (
-            "create context P partition by k from A; @name('s') context P select x from A output after 1 sec",
-            "`s` has an output clause whose clock starts when a partition begins",
-        ),
     ],
 )
 def test_output_clauses_that_depend_on_the_order_of_statements(epl: str, reason: str) -> None:

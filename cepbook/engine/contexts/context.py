@@ -127,5 +127,5 @@ class Columnar(Protocol):
     def assign(self, streams: Sequence[Arriving]) -> list[list[Partition | None]]:
         """The partition of each row of a replay, stream by stream; new ones are allocated in the order of all rows."""
 
-    def locator(self, listed: str) -> Callable[[Any], Partition | None]:
-        """The partition of one event (allocated if new), None outside the context."""
+    def locator(self, listed: str) -> Callable[[Any, int], Partition | None]:
+        """The partition of an event and its time (allocated if new), None outside the context."""

@@ -8,6 +8,7 @@ from 0 and are not reused while the context is active; a context is active while
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cepbook.engine.contexts.context import Arriving, Columnar
@@ -178,11 +179,16 @@ class KeyedContext:
         return list(self.partitions.values()) if listed is None else [] if found is None else [found]
 
     def allocate(self, key: Any, keys: Sequence[Any], time: int | None = None) -> Partition:
-        """A new partition for `key`, with fresh states of all statements. `time` None: the present."""
+        """A new partition for `key`, with fresh states of all statements, which begin at `time`; None: now."""
         properties = {f"key{i}": value for i, value in enumerate(keys, 1)}
         partition = Partition(self._next_id, self.name, properties, key)
         self._next_id += 1
-        self._roster.begin(partition)
+        clock, now = self._host.clock, self._host.clock.now
+        try:
+            clock.now = now if time is None else max(now, time)
+            self._roster.begin(partition)
+        finally:
+            clock.now = now
         self.partitions[key] = partition  # when a state could not begin (a variable has no such size) there is none
         self._tell("allocated", partition, time)
         self._roster.opened(partition)
@@ -329,7 +335,7 @@ class KeyedContext:
         for key, (_, time) in sorted(first.items(), key=lambda each: each[1]):
             self.allocate(key, (key,), time)
 
-    def _assign_row(self, listed: str, event: dict[str, Any], time: int | None = None) -> Partition | None:
+    def _assign_row(self, listed: str, event: dict[str, Any], time: int) -> Partition | None:
         try:
             key, keys = self._locate[listed](event)
             partition = self.partitions.get(key)
@@ -340,9 +346,9 @@ class KeyedContext:
             return None
         return self.allocate(key, keys, time) if partition is None else partition
 
-    def locator(self, listed: str) -> Callable[[Any], Partition | None]:
-        """The partition of one event (allocated if new), None outside the context."""
-        return lambda event: self._assign_row(listed, event)
+    def locator(self, listed: str) -> Callable[[Any, int], Partition | None]:
+        """The partition of an event and its time (allocated if new), None outside the context."""
+        return partial(self._assign_row, listed)
 
     def columns(self, listed: str) -> list[str]:
         """The properties that `assign` needs."""

@@ -1,6 +1,6 @@
 """The conditions of ``expr`` and ``expr_batch``: a test over the window's oldest and newest event, with aggregates.
 
-Generated functions do the work: ``expr0(C, item)`` tests, ``expr0_enter(cells, item)`` and ``expr0_leave`` keep the
+Generated functions do the work: ``expr0(C, item)`` tests, ``expr0_enter(C, item)`` and ``expr0_leave`` keep the
 aggregates of the condition, if it has any. A failure is reported and counts as false, so that the window stays whole.
 """
 
@@ -17,7 +17,6 @@ from cepbook.engine.state import State
 from cepbook.lang.plan import WindowSpec
 
 Cells = list[Any]
-Move = Callable[[Cells, Item], None]
 
 
 class Condition(State):
@@ -33,6 +32,7 @@ class Condition(State):
         "count",
         "expired",
         "newest",
+        "now",
         "oldest",
         "test",
     )
@@ -42,13 +42,14 @@ class Condition(State):
         state: Any,
         test: Callable[[Condition, Item | None], bool],
         fresh: Callable[[], Cells] | None = None,
-        enter: Move | None = None,
-        leave: Move | None = None,
+        enter: Callable[[Condition, Item], None] | None = None,
+        leave: Callable[[Condition, Item], None] | None = None,
     ) -> None:
         self.S = state
         self.cells: Cells = [] if fresh is None else fresh()
         self.count = 0
         self.expired = 0
+        self.now = 0  # the engine's clock may be behind it in a replay
         self.oldest: Item | None = None
         self.newest: Item | None = None
         self.test = test
@@ -65,12 +66,12 @@ class Condition(State):
     def enter(self, item: Item) -> None:
         """An event came in."""
         if self._enter is not None:
-            self._enter(self.cells, item)
+            self._enter(self, item)
 
     def leave(self, item: Item) -> None:
         """An event went out."""
         if self._leave is not None:
-            self._leave(self.cells, item)
+            self._leave(self, item)
 
     def restart(self) -> None:
         """All events went out."""
@@ -110,7 +111,7 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
     """Code of a new `Condition` of the window `spec`; its functions are written behind those of the statement."""
     name = f"expr{len(code.helpers)}"
     cells = Aggregates(code.base, spec.calls, Leaving.ANYHOW, False)
-    scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]")
+    scope = code.retained().at(aggregates=cells.values, window=_VALUES, partition="C.S[0]", now="C.now")
     source, items = code.source, code.items
 
     def write() -> None:
@@ -121,7 +122,7 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
             items.unpack(source, "item")
             cells.load("C.cells")
             if cells.reads_now:
-                source.line("now = clock.now")
+                source.line("now = C.now")
             with code.reported("return False"):
                 source.line(f"return {lower.truth(scope, spec.args[0])}", spec.args[0].span)
         if not spec.calls:
@@ -129,17 +130,17 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
         with source.block(f"def {name}_fresh():"):
             source.line(f"return {cells.fresh()}")
         for move in ("enter", "leave"):
-            with source.block(f"def {name}_{move}(cells, item):"):
+            with source.block(f"def {name}_{move}(C, item):"):
                 items.unpack(source, "item")
-                cells.load("cells")
+                cells.load("C.cells")
                 if move == "leave":
                     cells.leave(scope, "qo")
-                    cells.store("cells")
+                    cells.store("C.cells")
                     continue
                 if cells.risky:
                     source.line("broken = None")
                 cells.enter(scope, "qo")
-                cells.store("cells")
+                cells.store("C.cells")
                 if cells.risky:
                     with source.block("if broken is not None:"):
                         source.line("failed(broken)")

@@ -33,6 +33,7 @@ class Expr(OverCondition):
 
     def arrive(self, item: Item, now: int) -> Change:
         self.items.append(item)
+        self.condition.now = now
         if self.condition.aggregates:
             self.condition.enter(item)
         return (item,), self._expire(item)
@@ -56,6 +57,7 @@ class Expr(OverCondition):
 
     def advance(self, now: int) -> Change:
         self.due = NEVER
+        self.condition.now = now
         return (), (self._expire(self.items[-1]) if self.items else ())
 
 

@@ -34,6 +34,7 @@ class ExprBatch(OverCondition, Collecting):
 
     def arrive(self, item: Item, now: int) -> Change | None:
         self.items.append(item)
+        self.condition.now = now
         self.condition.enter(item)
         if not self.condition.holds(item, self.items[0], item, len(self), 0):
             return None
@@ -56,6 +57,7 @@ class ExprBatch(OverCondition, Collecting):
 
     def advance(self, now: int) -> Change | None:
         self.due = NEVER
+        self.condition.now = now
         newest = self.items[-1] if self.items else None
         oldest = self.items[0] if self.items else None
         if self.idle or not self.condition.holds(newest, oldest, newest, len(self), 0):
