@@ -21,8 +21,9 @@ from cepbook.spark.hosted import Program, Step, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
+from cepbook.spark.native_windows import delivered as windows
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
-from cepbook.spark.placement import Placement, clocks_of, place
+from cepbook.spark.placement import Placement, clocks_of, natively, place
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.schema import text
@@ -44,7 +45,8 @@ class Job:
     def output(self) -> DataFrame:
         """What the tasks deliver: the columns of `output_schema`."""
         if self.placement.path == "native":
-            return delivered(self.program, self.stream)
+            form = self.placement.form
+            return delivered(self.program, self.stream) if form is None else windows(form, self.program, self.stream)
         return _in_full(self.program, self.stream.mapInArrow(host(self.program), output_schema(self.program, True)[0]))
 
 
@@ -117,10 +119,12 @@ def planned(
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     clocks = clocks_of({name: time_column(time, types[name]) for name in frames}, runtime.catalog)
     placements = {name: place(line, runtime.catalog, clocks) for name, line in lines.items()}
-    if streams is not None:
+    second = runtime.config.second
+    if streams is None:
+        placements = {n: natively(p, lines[n], runtime.catalog, second, clocks) for n, p in placements.items()}
+    else:
         placements = {name: streams(_without_slices(placement)) for name, placement in placements.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
-    second = runtime.config.second
     tagged = tag_frames(session, frames, types, read, time, sequence, second, streams is not None)
     if until is not None:
         tagged = replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
@@ -129,7 +133,7 @@ def planned(
         together = [lines[name] for name in group]
         placement = replace(placements[group[0]], ticks=any(placements[name].ticks for name in group))
         program = _program(together, runtime, frames, read, start)
-        if streams is None and placement.path != "native":  # where files may be asked for times
+        if streams is None and (placement.path != "native" or placement.form):  # else files are asked for times
             program = _with_times(program, types, time)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = streams is None and placement.ticks and (placement.path == "by key" or others)

@@ -11,7 +11,7 @@ conservative: what is not known to be the same runs in order, with the reason.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cepbook.lang import plan
@@ -19,6 +19,7 @@ from cepbook.lang.catalog import Catalog
 from cepbook.spark.carried import ANYWHERE, Need, common_keys
 from cepbook.spark.division import division_of, need_of, need_of_store
 from cepbook.spark.native import is_native
+from cepbook.spark.native_windows import Form, form_of
 from cepbook.spark.parts import Parts, parts_of
 from cepbook.spark.pipeline import Pipeline, is_timed, store_of
 from cepbook.spark.reach import Reach, reach_of
@@ -38,7 +39,7 @@ class Placement:
     `keys` gives for each input event type the properties that decide on the task; of ``by key`` without keys it is the
     `parts` that do. A time slice begins with the earlier events that are within the `reach`. `ticks` says whether every
     task is told all times of the whole stream (or of its slice); `advice` what would let it run in parallel, if
-    anything is known.
+    anything is known. Of windows that Spark calculates itself there is the `form`.
     """
 
     path: Literal["native", "row by row", "by key", "by time slice", "ordered"]
@@ -48,6 +49,7 @@ class Placement:
     advice: str = ""
     parts: Parts | None = None
     reach: Reach | None = None
+    form: Form | None = None
 
 
 def place(line: Pipeline, catalog: Catalog, clocks: Mapping[str, str] | None = None) -> Placement:
@@ -97,6 +99,22 @@ def clocks_of(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, 
         if column is not None and column in of and of[column].name == "long":
             found[name] = column
     return found
+
+
+def natively(found: Placement, line: Pipeline, catalog: Catalog, second: int, clocks: Mapping[str, str]) -> Placement:
+    """By Spark itself, where it can calculate the windows of a statement that is placed by key.
+
+    `second`: in units of the clock; `clocks`: event type -> the property that is its time, where one is.
+    """
+    if found.path != "by key" or not found.keys:
+        return found
+    form = form_of(line, catalog, second)
+    if form is None:
+        return found
+    if isinstance(form, Form) and form.clock in (None, clocks.get(form.event_type)):
+        return Placement("native", found.keys, False, form.reason, form=form)
+    why = form if isinstance(form, str) else f"Spark itself could group batches if {form.clock} were the time"
+    return replace(found, reason=f"{found.reason}; {why}")
 
 
 def _ordered(

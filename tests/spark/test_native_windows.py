@@ -1,0 +1,197 @@
+"""Windows that Spark calculates itself give what the engine gives, row for row: in tasks, and in the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from cepbook import Workbench
+from cepbook.errors import EventError
+from cepbook.spark import execute
+from cepbook.spark.native_windows import Form, form_of
+from cepbook.spark.pipeline import pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# ruff: noqa: E501  (a table of statements reads better with a statement in one line)
+SCHEMA = """
+create schema Tick(ts long, symbol string, venue int, price double, volume int, big long, tiny byte, bits short);
+create schema Quote(ts long, symbol string);
+create schema Fine() inherits Tick;
+create context PerSymbol partition by symbol from Tick, symbol from Quote;
+create context PerBoth partition by symbol and venue from Tick;
+create context Cheap partition by symbol from Tick(price < 50);
+"""
+ALL = "count(*) as n, count(price) as priced, sum(volume) as total, sum(big) as large, sum(tiny) as t, avg(volume) as mean, avg(bits) as b"
+ROWS = (
+    f"select symbol, {ALL}, min(volume) as low, max(big) as top from Tick#groupwin(symbol)#length(3) group by symbol",
+    f"select symbol, price, ts, {ALL} from Tick(price > 20 or volume is null)#groupwin(symbol)#length(7) group by symbol",
+    f"context PerBoth select context.key2 as k, volume, {ALL}, min(tiny) as low from Tick#length(1)",
+    "select venue, symbol, sum(ts) as s, min(bits) as low from Tick#groupwin(venue, symbol)#length(100) group by symbol, venue",
+)
+BATCHES = (
+    f"context PerSymbol select symbol, {ALL}, min(volume) as low, max(big) as top from Tick#ext_timed_batch(ts, 10 sec, 0L)",
+    f"context PerBoth select context.key2 as v, context.key1 as k, {ALL} from Tick(price > 20)#ext_timed_batch(ts, 777 msec, -3001L)",
+    f"select symbol, {ALL}, max(bits) as top from Tick#groupwin(symbol)#ext_timed_batch(ts, 1 sec, 250L) group by symbol",
+    "select sum(volume) as total from Tick#groupwin(venue)#ext_timed_batch(ts, 1 day, 0L) group by venue",
+)
+OUTSIDE = (
+    ("context PerSymbol select sum(price) as s from Tick#length(3)", "sum of what are not whole numbers"),
+    ("context PerSymbol select avg(big) as s from Tick#length(3)", "avg of long"),
+    ("context PerSymbol select sum(volume * 2) as s from Tick#length(3)", "is not one property"),
+    ("context PerSymbol select max(volume) as s from Tick#length(101)", "more than 100 events"),
+    ("context PerSymbol select stddev(volume) as s from Tick#length(3)", "stddev is not one"),
+    ("context PerSymbol select sum(distinct volume) as s from Tick#length(3)", "sum is not one"),
+    ("context PerSymbol select sum(volume, price > 3) as s from Tick#length(3)", "sum is not one"),
+    ("context PerSymbol select sum(volume) as s from Tick#ext_timed_batch(ts, 1 sec)", "have a reference point"),
+    ("context PerSymbol select irstream sum(volume) as s from Tick#length(3)", None),
+    ("context PerSymbol select sum(volume) + 1 as s from Tick#length(3)", None),
+    ("context PerSymbol select sum(volume) as s from Tick#length(3) having sum(volume) > 3", None),
+    ("context PerSymbol select sum(volume) as s from Tick#length(3) output every 2 events", None),
+    ("context PerSymbol select sum(volume) as s from Tick#length(3) where volume > 2", None),
+    ("context PerSymbol select sum(volume) as s from Tick(volume * 2 > 3)#length(3)", None),
+    ("context PerSymbol select sum(volume) as s from Tick#length(3) group by venue", None),
+    ("context PerSymbol select venue, sum(volume) as s from Tick#ext_timed_batch(ts, 1 sec, 0L)", None),
+    ("context PerSymbol select sum(volume) as s from Tick#ext_timed_batch(ts, 1 month, 0L)", None),
+    ("context PerSymbol select sum(volume) as s from Tick#time(3 sec)", None),
+    ("context PerSymbol select sum(volume) as s from Tick", None),
+    ("context Cheap select sum(volume) as s from Tick#length(3)", None),
+    ("select price, sum(volume) as s from Tick#groupwin(price)#length(3) group by price", None),
+    ("select symbol, sum(volume) as s from Tick#groupwin(symbol, venue)#length(3) group by symbol", None),
+    ("select symbol, sum(volume) as s from Tick#length(3) group by symbol", None),
+)
+
+
+def ticks(seed: int, events: int = 500) -> pa.Table:
+    """Many ties in time, before 1970 and after it, sequence numbers in no order; nulls everywhere; sums that wrap."""
+    rng = np.random.default_rng(seed)
+
+    def whole(low: int, high: int, of: pa.DataType, missing: float = 0.15) -> pa.Array:
+        values = rng.integers(low, high, events, endpoint=True)
+        extreme = rng.random(events) < 0.2
+        values[extreme] = rng.choice([low, high], int(extreme.sum()))
+        return pa.array(values, of, mask=rng.random(events) < missing)
+
+    price = np.where(rng.random(events) < 0.1, np.nan, rng.normal(40, 30, events))
+    sequence = rng.permutation(events)
+    sequence += np.where(rng.random(events) < 0.1, rng.choice([-(2**63), -events, 2**50, 2**62], events), 0)
+    return pa.table(
+        {
+            "ts": np.sort(rng.integers(-30, 300, events) * 100)[rng.permutation(events)],
+            "symbol": rng.choice(np.array(["A", "a", "B ", "", None], object), events, p=[0.5, 0.2, 0.2, 0.05, 0.05]),
+            "venue": whole(0, 2, pa.int32(), 0.05),
+            "price": pa.array(price, mask=rng.random(events) < 0.1),
+            "volume": whole(-(2**31), 2**31 - 1, pa.int32()),
+            "big": whole(-(2**63), 2**63 - 1, pa.int64()),
+            "tiny": whole(-128, 127, pa.int8()),
+            "bits": whole(-(2**15), 2**15 - 1, pa.int16()),
+            "seq": sequence,
+        }
+    )
+
+
+def bench(statements: tuple[str, ...], start: int = -5000) -> Workbench:
+    cep = Workbench(start=start)
+    cep.run(SCHEMA + ";".join(f"@name('q{i}') {epl}" for i, epl in enumerate(statements)))
+    return cep
+
+
+def test_the_same_rows_as_in_tasks_and_in_the_kernel(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int = 0
+) -> None:
+    """With all that is told about a row: its time, sequence number, trigger, place."""
+    table = ticks(seed)
+    frame, cep = spark.createDataFrame(table).repartition(4), bench((*ROWS, *BATCHES))
+    given: dict[str, Any] = {"time": "ts", "sequence": "seq", "session": spark, "persist": True}
+    quotes = spark.createDataFrame(pa.table({"ts": [-(10**6)], "symbol": ["A"], "seq": [1]}))  # nobody looks at them
+    run = cep.spark({"Quote": quotes, "Tick": frame}, **given)
+    assert {p.path for p in run.coverage.values()} == {"native"}, run
+    with monkeypatch.context() as without:
+        without.setattr(execute, "natively", lambda found, *_: found)
+        tasks = cep.spark({"Tick": frame}, **given)
+    assert {p.path for p in tasks.coverage.values()} == {"by key"}
+    for name in run.statements:
+        found, wanted = run.to_arrow(name), tasks.to_arrow(name)
+        assert found.num_rows > 3
+        assert found.cast(wanted.schema).equals(wanted), name  # those of tasks might be null
+    cep.replay({"Tick": table}, time="ts", sequence="seq").run()
+    comparison = cep.compare(run)
+    assert comparison.verdict == "equal", comparison
+    run.close()
+    tasks.close()
+
+
+@pytest.mark.parametrize(("epl", "reason"), OUTSIDE)
+def test_what_is_not_provably_the_same_runs_in_tasks(epl: str, reason: str | None) -> None:
+    found = _form(epl)
+    assert (reason in found) if reason is not None and isinstance(found, str) else found is reason, found
+
+
+def test_the_form_of_a_statement() -> None:
+    found = _form("context PerBoth select venue, sum(volume) as s from Tick(price > 3)#length(9)")
+    assert isinstance(found, Form) and found.filter is not None
+    assert (found.keys, found.columns[0], found.length, found.clock) == (("symbol", "venue"), "venue", 9, None)
+    found = _form("context PerSymbol select sum(volume) as s from Tick#ext_timed_batch(ts, 3 sec, -1000L)")
+    assert isinstance(found, Form)
+    assert (found.keys, found.period, found.reference, found.clock) == (("symbol",), 3000, 2000, "ts")
+
+
+def test_events_of_a_subtype_would_be_of_other_frames() -> None:
+    epl = "context PerSymbol select sum(volume) as s from Tick#length(3)"
+    assert isinstance(_form(epl, "Tick", "Quote"), Form)
+    assert _form(epl, "Tick", "Fine") is _form(epl, "Quote") is None
+
+
+def _form(epl: str, *given: str) -> Form | str | None:
+    runtime = Workbench().runtime
+    runtime.deploy(SCHEMA)
+    runtime.deploy(epl)
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    return form_of(pipeline(plans[-1].name, plans, runtime.catalog, given or ("Tick",)), runtime.catalog, 1000)
+
+
+def test_batches_by_another_time_than_that_of_the_events_run_in_tasks(spark: SparkSession) -> None:
+    cep = bench(BATCHES[:1])
+    frame = ticks(1).append_column("arrival", pa.array(range(500)))
+    run = cep.spark({"Tick": frame}, time="arrival", session=spark)
+    assert run.coverage["q0"].path == "by key"
+    assert run.coverage["q0"].reason.endswith("Spark itself could group batches if ts were the time")
+
+
+@pytest.mark.parametrize("epl", [ROWS[0], BATCHES[0]])
+def test_errors_are_those_of_tasks(spark: SparkSession, epl: str) -> None:
+    times = [5, 7, 7, 20_000]
+    good = pd.DataFrame(
+        {
+            "ts": times,
+            "symbol": "A",
+            "venue": 1,
+            "price": 1.0,
+            "volume": 1,
+            "big": 1,
+            "tiny": 1,
+            "bits": 1,
+            "seq": [1, 2, 3, 4],
+        }
+    )
+
+    def run(frame: pd.DataFrame, start: int = 0) -> Any:
+        cep = bench((epl,), start)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return cep.spark({"Tick": spark.createDataFrame(table)}, time="ts", sequence="seq", session=spark).to_arrow(
+            "q0"
+        )
+
+    assert len(run(good)) in (4, 1)
+    with pytest.raises(EventError, match="an event of Tick has the time 5, but the clock starts at 6"):
+        run(good, start=6)
+    with pytest.raises(EventError, match="the time of an event of Tick is missing"):
+        run(good.assign(ts=pd.array([1, None, 2, 3], "Int64")))
+    if epl == ROWS[0]:  # the sums of a batch are the same in any order
+        with pytest.raises(EventError, match="two events of Tick at time 7 have the sequence number 2: their order"):
+            run(good.assign(seq=[1, 2, 2, 3]))
