@@ -40,6 +40,8 @@ NEAR = 100  # rows of a window that are looked through for each row
 _FURTHEST = 2**31 - 1  # how far back a frame of rows may reach
 _BITS = 63  # of a place within a batch: what of the time there is, then the sequence number
 _LOW = 2**32 - 1
+_EXTREMES = {"min": "lowest", "max": "highest"}
+_MADE_OF = {"count": "number", "sum": "total", "avg": "total", **_EXTREMES}  # aggregate -> its base
 _BATCHES = 2**42  # longer ones leave too few bits for sequence numbers
 
 
@@ -196,7 +198,7 @@ def _unfit(form: Form) -> str:
             continue
         plain = not (call.distinct or call.filter or call.ever or call.index or call.group_by or call.criteria)
         (of,) = call.args if len(call.args) == 1 else (None,)
-        if not plain or call.options or call.reference or call.name not in ("count", "sum", "avg", "min", "max"):
+        if not plain or call.options or call.reference or call.name not in _MADE_OF:
             return f"{call.name} is not one that Spark calculates itself"
         if call.name == "count" and (not call.args or isinstance(of, expr.Prop)):
             continue
@@ -204,7 +206,7 @@ def _unfit(form: Form) -> str:
             return f"{call.name} of what are not whole numbers depends on how the engine adds, or is not one property"
         if call.name == "avg" and of.type.name == "long":
             return "the last digits of avg of long depend on how the engine divides"
-        if call.name in ("min", "max") and form.length > NEAR:
+        if call.name in _EXTREMES and form.length > NEAR:
             return f"{call.name} over more than {NEAR} events is quicker in tasks"
     return ""
 
@@ -241,7 +243,7 @@ def delivered(form: Form, program: Program, stream: DataFrame) -> DataFrame:
 
 
 Base = Callable[[str, str], "Column"]
-"""A base of aggregates by its name (`_BASES`, of a property)."""
+"""A base of aggregates (`_bases`) by its name and the property."""
 
 
 def _checked(type_name: str, start: int) -> dict[str, Column]:
@@ -268,8 +270,8 @@ def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:
         of = call.args[0].name if call.args and isinstance(call.args[0], expr.Prop) else ""
         if call.name == "count":
             found[("number" if of else "rows", of)] = None
-        elif call.name in ("min", "max"):
-            found[(call.name, of)] = None
+        elif call.name in _EXTREMES:
+            found[(_EXTREMES[call.name], of)] = None
         else:
             parts = ("low", "high") if call.args[0].type.name == "long" else ("total",)
             found |= {(part, of): None for part in (*parts, "number")}
@@ -280,8 +282,8 @@ def _aggregate(name: str, value: Column) -> Column:
     """A base as an aggregate of Spark; sums of long are added in halves, which do not overflow."""
     from pyspark.sql import functions as F
 
-    if name in ("min", "max"):
-        return F.min(value) if name == "min" else F.max(value)
+    if name in _EXTREMES.values():
+        return F.min(value) if name == "lowest" else F.max(value)
     if name == "rows":
         return F.count(F.lit(1))
     if name == "number":
@@ -298,8 +300,8 @@ def _value(call: plan.AggregateCall, base: Base) -> Column:
     name = of.name if isinstance(of, expr.Prop) else ""
     if call.name == "count":
         return base("number" if name else "rows", name)
-    if call.name in ("min", "max"):
-        return base(call.name, name)
+    if call.name in _EXTREMES:
+        return base(_EXTREMES[call.name], name)
     assert of is not None
     if of.type.name == "long":
         low = base("low", name)
@@ -330,7 +332,7 @@ def _over_rows(
     kept |= {"time_before": F.lag(TIME).over(last), "seq_before": F.lag(SEQ).over(last)}
     for i, (name, p) in enumerate(_bases(calls)):
         made = _aggregate(name, F.col(place[p]) if p else F.lit(1))
-        if name in ("min", "max"):
+        if name in _EXTREMES.values():
             kept[f"b{i}"] = made.over(near)
         else:
             kept |= {f"b{i}": made.over(upto), f"g{i}": made.over(gone)}
@@ -338,7 +340,9 @@ def _over_rows(
 
     def base(name: str, p: str) -> Column:
         i = number[name, p]
-        return F.col(f"b{i}") if name in ("min", "max") else F.col(f"b{i}") - F.coalesce(F.col(f"g{i}"), F.lit(0))
+        if name in _EXTREMES.values():
+            return F.col(f"b{i}")
+        return F.col(f"b{i}") - F.coalesce(F.col(f"g{i}"), F.lit(0))
 
     twice = F.concat(
         F.lit(f"cepbook.errors.EventError: two events of {of.name} at time "),
