@@ -203,11 +203,11 @@ def _unfit(form: Form) -> str:
         if call.name == "count" and (not call.args or isinstance(of, expr.Prop)):
             continue
         if not isinstance(of, expr.Prop) or of.type.name not in BITS:
-            return f"{call.name} of what are not whole numbers depends on how the engine adds, or is not one property"
+            return f"Spark itself could calculate {call.name} of a property of whole numbers"
         if call.name == "avg" and of.type.name == "long":
-            return "the last digits of avg of long depend on how the engine divides"
+            return "Spark itself could calculate avg of int, whose last digits do not depend on how one divides"
         if call.name in _EXTREMES and form.length > NEAR:
-            return f"{call.name} over more than {NEAR} events is quicker in tasks"
+            return f"Spark itself could calculate {call.name} of {NEAR} events"
     return ""
 
 

@@ -41,10 +41,10 @@ BATCHES = (
     "select sum(volume) as total from Tick#groupwin(venue)#ext_timed_batch(ts, 1 day, 0L) group by venue",
 )
 OUTSIDE = (
-    ("context PerSymbol select sum(price) as s from Tick#length(3)", "sum of what are not whole numbers"),
-    ("context PerSymbol select avg(big) as s from Tick#length(3)", "avg of long"),
-    ("context PerSymbol select sum(volume * 2) as s from Tick#length(3)", "is not one property"),
-    ("context PerSymbol select max(volume) as s from Tick#length(101)", "more than 100 events"),
+    ("context PerSymbol select sum(price) as s from Tick#length(3)", "calculate sum of a property of whole numbers"),
+    ("context PerSymbol select avg(big) as s from Tick#length(3)", "calculate avg of int"),
+    ("context PerSymbol select sum(volume * 2) as s from Tick#length(3)", "calculate sum of a property of whole numbers"),
+    ("context PerSymbol select max(volume) as s from Tick#length(101)", "calculate max of 100 events"),
     ("context PerSymbol select stddev(volume) as s from Tick#length(3)", "stddev is not one"),
     ("context PerSymbol select sum(distinct volume) as s from Tick#length(3)", "sum is not one"),
     ("context PerSymbol select sum(volume, price > 3) as s from Tick#length(3)", "sum is not one"),
