@@ -268,13 +268,12 @@ def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for call in calls:
         of = call.args[0].name if call.args and isinstance(call.args[0], expr.Prop) else ""
-        if call.name == "count":
-            found[("number" if of else "rows", of)] = None
-        elif call.name in _EXTREMES:
-            found[(_EXTREMES[call.name], of)] = None
-        else:
-            parts = ("low", "high") if call.args[0].type.name == "long" else ("total",)
+        made = _MADE_OF[call.name]
+        if made == "total":
+            parts = ("low", "high") if call.args[0].type.name == "long" else (made,)
             found |= {(part, of): None for part in (*parts, "number")}
+        else:
+            found[(made if of else "rows", of)] = None
     return list(found)
 
 
@@ -298,10 +297,9 @@ def _value(call: plan.AggregateCall, base: Base) -> Column:
 
     of = call.args[0] if call.args else None
     name = of.name if isinstance(of, expr.Prop) else ""
-    if call.name == "count":
-        return base("number" if name else "rows", name)
-    if call.name in _EXTREMES:
-        return base(_EXTREMES[call.name], name)
+    made = _MADE_OF[call.name]
+    if made != "total":
+        return base(made if name else "rows", name)
     assert of is not None
     if of.type.name == "long":
         low = base("low", name)
