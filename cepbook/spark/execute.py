@@ -18,7 +18,7 @@ from cepbook.lang.contexts import Category
 from cepbook.spark import parts
 from cepbook.spark.delivered import CLOCK, EVENT, META
 from cepbook.spark.hosted import Program, Step, host, output_schema
-from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union
+from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
 from cepbook.spark.native_windows import delivered as windows
@@ -127,7 +127,7 @@ def planned(
     read = _read_by_any(lines.values(), frames, runtime.catalog)
     tagged = tag_frames(session, frames, types, read, time, sequence, second, streams is not None)
     if until is not None:
-        tagged = replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
+        tagged = upto(tagged, until)
     jobs = []
     for group in _alike(placements):
         together = [lines[name] for name in group]
@@ -137,7 +137,7 @@ def planned(
             program = _with_times(program, types, time)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = streams is None and placement.ticks and (placement.path == "by key" or others)
-        program, tasks = replace(program, stops=stops), tasks_in(session)
+        program, tasks = replace(program, stops=stops), tasks_in(session) if streams is None else DIVISIONS
         slices: list[Slice] = []
         if placement.parts is not None:
             program = replace(program, shares=_shares(program, placement.parts, tasks))
@@ -292,8 +292,13 @@ def _program(
     return Program(steps, types, inputs, outputs, nested, runtime.config, start, functions, variables)
 
 
+DIVISIONS = 32
+"""How many parts the keys of a stream are divided into: the same everywhere, so that a checkpoint fits a session with
+any number of tasks. A part costs some 3 ms of each micro-batch that has events of it."""
+
+
 def tasks_in(session: SparkSession) -> int:
-    """How many tasks keys are divided among."""
+    """How many tasks the keys of a batch are divided among."""
     return max(1, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
 
 

@@ -20,9 +20,9 @@ from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import resume
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang import plan
-from cepbook.spark.execute import Job, divided
+from cepbook.spark.execute import DIVISIONS, Job, divided
 from cepbook.spark.hosted import Program, Step, Task, load
-from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union
+from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union, upto
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.placement import Placement
 from cepbook.spark.result import Given, SparkRun
@@ -42,9 +42,7 @@ def placed(placement: Placement, initial: Initial | None) -> Placement:
     return replace(placement, path="ordered", keys=(), parts=None, reason=REASON, advice=ADVICE)
 
 
-def states(
-    initial: Initial, job: Job, runtime: Runtime, tagged: Tagged, tasks: int, session: SparkSession
-) -> DataFrame:
+def states(initial: Initial, job: Job, runtime: Runtime, tagged: Tagged, session: SparkSession) -> DataFrame:
     """A row for each division of the job: what it begins with.
 
     Errors: UsageError for a batch over other event types, and for a file that cannot be read; SnapshotError for a state
@@ -53,11 +51,11 @@ def states(
     if isinstance(initial, SparkRun):
         if initial.given is None:
             raise UsageError("initial= is a stream, which has no end; give the run of a batch")
-        return _of_batch(initial.given, job, runtime, tagged, tasks, session)
+        return _of_batch(initial.given, job, runtime, tagged, session)
     return session.createDataFrame(of_saved(_bytes(initial), job.program, runtime), INITIAL)
 
 
-def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, tasks: int, session: SparkSession) -> DataFrame:
+def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, session: SparkSession) -> DataFrame:
     """The end of a batch, computed when the stream begins."""
     lacking = [name for name in tagged.read if name not in given.frames]
     if lacking or len(given.frames) != len(tagged.read):
@@ -69,16 +67,17 @@ def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, tasks: i
         check_frame(frame, types[name], given.time)
     before = tag_frames(session, frames, types, tagged.read, given.time, given.sequence, second)
     if given.until is not None:
-        before = replace(before, stream=before.stream.where(F.col(TIME) <= given.until))
+        before = upto(before, given.until)
     end = F.max(TIME) if given.until is None else F.lit(given.until)
-    numbers = F.sequence(F.lit(0), F.lit(tasks - 1 if job.placement.path == "by key" else 0))
+    count = DIVISIONS if job.placement.path == "by key" else 1
+    numbers = F.sequence(F.lit(0), F.lit(count - 1))
     last = before.stream.agg(end.cast("bigint").alias(TIME)).select(
         F.lit(TICK).alias(TAG),
         F.coalesce(F.col(TIME), F.lit(job.program.start)).cast("bigint").alias(TIME),
         F.lit(2**63 - 1).alias(SEQ),
         F.explode(numbers).alias(TASK),
     )
-    events = union([divided(before, job.program, job.placement, tasks), last]).repartitionById(tasks, TASK)
+    events = union([divided(before, job.program, job.placement, DIVISIONS), last]).repartitionById(count, TASK)
     return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(ended(job.program), INITIAL)
 
 

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -80,11 +80,7 @@ def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str]
             "`spark.read`, not `spark.readStream`"
         )
     if isinstance(frame, str | os.PathLike):
-        path = os.fspath(frame)
-        if "://" not in path and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
-            raise UsageError(f"there is no file {path!r}")
-        if not path.lower().rstrip("/").endswith((".parquet", ".pq")) and not os.path.isdir(path):
-            raise UsageError(f"{path!r} is no Parquet file (.parquet, .pq) or directory; read it into a frame first")
+        check_path(frame)
         return
     columns = columns_of(frame)
     if columns is None:
@@ -92,10 +88,27 @@ def check_frame(frame: Any, event_type: EventType, time: str | Mapping[str, str]
             f"events of {name}: expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file, "
             f"not {type(frame).__name__}"
         )
+    check_once(columns, name)
     check_present(columns, event_type)
     column = time_column(time, event_type)
     if column not in columns and getattr(getattr(frame, "index", None), "name", None) != column:
         raise EventError(_no_column(column, name, columns))
+
+
+def check_path(given: str | os.PathLike[str]) -> None:
+    """Raise `UsageError` for what is no Parquet file or directory, as far as its name and this machine tell."""
+    path = os.fspath(given)
+    if "://" not in path and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
+        raise UsageError(f"there is no file {path!r}")
+    if not path.lower().rstrip("/").endswith((".parquet", ".pq")) and not os.path.isdir(path):
+        raise UsageError(f"{path!r} is no Parquet file (.parquet, .pq) or directory; read it into a frame first")
+
+
+def check_once(columns: Sequence[str], name: str) -> None:
+    """Raise `EventError` for a name that several columns of the frame for events of type `name` bear."""
+    twice = next((column for at, column in enumerate(columns) if column in columns[:at]), None)
+    if twice is not None:
+        raise EventError(f"the DataFrame for `{name}` has several columns `{twice}`: rename or drop all but one")
 
 
 def columns_of(frame: Any) -> list[str] | None:
@@ -166,6 +179,11 @@ def tag_frames(
 def union(parts: Sequence[DataFrame]) -> DataFrame:
     """All rows of `parts`; columns that a part lacks are null."""
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def upto(tagged: Tagged, until: int) -> Tagged:
+    """Without events after `until`; those that lack a time stay, to be told of."""
+    return replace(tagged, stream=tagged.stream.where((F.col(TIME) <= until) | F.col(TIME).isNull()))
 
 
 def _is_spark(frame: Any) -> bool:

@@ -19,22 +19,23 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import CepbookError, EventError, UsageError
+from cepbook.errors import CepbookError, UsageError
+from cepbook.lang.reading import declared
 from cepbook.shown import progress_line
 from cepbook.spark.execute import execute
 from cepbook.spark.module import runtime_of
-from cepbook.spark.result import acting
-from cepbook.spark.session import local_session, quiet_pandas_warning
+from cepbook.spark.result import acting, caused
+from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
 
 FORMATS = ("parquet", "csv", "json", "orc")
 DONE, FAILED_SOME, WRONG, BROKEN, INTERRUPTED = 0, 1, 2, 3, 130
 _METRICS = "delivered"  # what a stream counts of its rows
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
 _EVERY = 1.0  # seconds between two looks at the progress
 
 
@@ -112,8 +113,8 @@ def _columns(given: Sequence[str]) -> str | dict[str, str] | None:
 
 def _session(given: argparse.Namespace) -> SparkSession:
     """The one of ``spark-submit``, of the Spark Connect server that ``SPARK_REMOTE`` names, or a local one."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return SparkSession.builder.getOrCreate()
+    if _SUBMITTED in os.environ:
+        return submitted()
     return local_session(**({"spark.master": given.master} if given.master else {}))
 
 
@@ -123,7 +124,10 @@ def _format(path: str, given: argparse.Namespace) -> str:
 
 
 def _read(session: SparkSession, path: str, given: argparse.Namespace) -> DataFrame:
-    found: DataFrame = _reader(session.read, _format(path, given)).load(path)
+    try:
+        found: DataFrame = _reader(session.read, _format(path, given)).load(path)
+    except AnalysisException as wrong:  # no such files, or not of that format
+        raise UsageError(f"{path} cannot be read: {_first_lines(wrong)}") from wrong
     return found
 
 
@@ -132,11 +136,40 @@ def _reader(reader: Any, kind: str) -> Any:
     return found.option("header", True).option("inferSchema", True) if kind == "csv" else found
 
 
+def _check_places(given: argparse.Namespace) -> None:
+    """What can be seen of files and directories where paths are this machine's. Errors: UsageError."""
+    if _SUBMITTED in os.environ or not os.environ.get("SPARK_REMOTE", "local").startswith("local"):
+        return
+    for name, path in given.inputs:
+        if _is_local(path) and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
+            raise UsageError(f"--in {name}={path}: there is no such file or directory")
+    taken: dict[str, str] = {}
+    for name, path in given.outputs:
+        other = taken.setdefault(os.path.normpath(path), name)
+        if other != name:
+            raise UsageError(f"the rows of {other} and {name} cannot both go to {path}")
+        goes_on = given.stream and os.path.exists(os.path.join(given.checkpoint, name))
+        if given.overwrite or goes_on or not (_is_local(path) and _has_files(path)):
+            continue
+        what = "a checkpoint that wrote it, or another directory" if given.stream else "another, or say --overwrite"
+        raise UsageError(f"--out {name}={path}: there is something in the directory already\n  hint: give {what}")
+
+
+def _is_local(path: str) -> bool:
+    return "://" not in path and not path.startswith("rate:")
+
+
+def _has_files(path: str) -> bool:
+    return os.path.isfile(path) or any(files for _, _, files in os.walk(path))
+
+
 def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str, DataFrame], Any, Any]:
     """The session, the deployed module, the frames, and the columns of time and sequence."""
     with open(given.module, encoding="utf-8") as file:
         epl = file.read()
+    declared(epl)  # what is no EPL is told before Spark starts, which takes seconds
     time, sequence = _columns(given.time), _columns(given.sequence)
+    _check_places(given)
     session = _session(given)
     frames = {}
     for name, path in given.inputs:
@@ -172,16 +205,16 @@ def _batch(given: argparse.Namespace) -> int:
     lines, failed = [], 0
     for name, path in given.outputs:
         seen = Observation(f"rows of {name}")
-        rows = run.frame(name).observe(seen, F.count(F.lit(1)).alias("rows"))
+        rows = run.frame(name, observed=seen)
         mode = "overwrite" if given.overwrite else "error"
         writer = rows.write.format(_format(path, given)).mode(mode)
         acting(partial(writer.save, path), session, name, given.quiet)
-        lines.append((name, run.coverage[name].path, f"{seen.get['rows']:,} rows", path))
-    errors = run.errors()
-    for name, count in errors["statement"].value_counts().items():
-        failed += count
-        first = errors[errors["statement"] == name].iloc[0]
-        _told(FAILED_SOME, f"{name} failed {count:,} times, first at {first['time']}: {first['error']}")
+        found = seen.get
+        lines.append((name, run.coverage[name].path, f"{found['rows']:,} rows", path))
+        failed += found["failures"]
+        if found["failures"]:
+            many = f"{found['failures']:,} time{'' if found['failures'] == 1 else 's'}"
+            _told(FAILED_SOME, f"{name} failed {many}, first at {found['at']}: {found['first']}")
     run.close()
     _summary(lines)
     return FAILED_SOME if failed else DONE
@@ -194,6 +227,8 @@ def _stream(given: argparse.Namespace) -> int:
         raise UsageError("a stream needs a place for its state: --checkpoint DIR")
     if given.until is not None:
         raise UsageError("a stream has no --until: it goes on with what comes")
+    if given.overwrite:
+        raise UsageError("a stream adds to what it wrote: --overwrite is for batches")
     session, runtime, frames, time, sequence = _opened(given)
     wanted = [name for name, _ in given.outputs]
     run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session, given.initial)
@@ -258,7 +293,7 @@ def _look(queries: dict[str, StreamingQuery], seen: dict[str, _Seen]) -> None:
             known.last = progress.batchId
             if "values" in found:  # the client of a server makes a row of the values and their schema
                 found = found["values"]
-            rows, failures, first = found
+            rows, failures, first, _ = found
             known.rows += rows
             known.failures += failures
             if failures:
@@ -270,10 +305,7 @@ def _look(queries: dict[str, StreamingQuery], seen: dict[str, _Seen]) -> None:
 def _raise(query: StreamingQuery) -> None:
     failure = query.exception()
     assert failure is not None
-    for line in str(failure).splitlines():
-        if "cepbook.errors." in line:
-            raise EventError(line.partition(": ")[2])
-    raise failure
+    raise caused(str(failure)) or failure
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

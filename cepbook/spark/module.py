@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ from cepbook.lang.plan import SelectStatement
 from cepbook.lang.reading import declared
 from cepbook.lang.types import Type, array_of, event_of
 from cepbook.spark.execute import execute
+from cepbook.spark.inputs import check_once, check_path
+from cepbook.spark.inputs import columns_of as names_of
+from cepbook.spark.session import local_session
 
 _SCALARS: dict[type[st.DataType], Type] = {
     st.BooleanType: lt.BOOLEAN,
@@ -79,7 +83,14 @@ def runtime_of(
 
 
 def columns_of(frame: Any, name: str, session: SparkSession | None) -> st.StructType:
-    """The columns of a frame as Spark has them. Errors: UsageError for something else."""
+    """The columns of a frame or Parquet file as Spark has them.
+
+    Errors: UsageError for something else, EventError for several columns of one name.
+    """
+    if isinstance(frame, str | os.PathLike):
+        check_path(frame)
+        frame = (session or local_session()).read.parquet(os.fspath(frame))
+    check_once(names_of(frame) or [], name)
     if isinstance(frame, DataFrame) or hasattr(frame, "sparkSession"):
         found: st.StructType = frame.schema
         return found
@@ -87,7 +98,10 @@ def columns_of(frame: Any, name: str, session: SparkSession | None) -> st.Struct
         frame = pa.Table.from_pandas(frame.head(1000), preserve_index=False)
     if isinstance(frame, pa.Table):
         return from_arrow_schema(frame.schema, prefer_timestamp_ntz=True)
-    raise UsageError(f"events of {name}: expected a Spark or pandas DataFrame or an Arrow table, not {frame!r}")
+    raise UsageError(
+        f"events of {name}: expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file, "
+        f"not {type(frame).__name__}"
+    )
 
 
 def shown(runtime: Runtime) -> list[str]:

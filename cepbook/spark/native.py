@@ -113,9 +113,16 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
         F.col(TIME).cast("string"),
         F.lit(f", but the clock starts at {program.start}"),
     )
+    missing = F.lit(f"cepbook.errors.EventError: the time of an event of {type_name} is missing")
     at = F.when(F.col(TIME) < program.start, F.raise_error(early).cast("bigint")).otherwise(F.col(TIME))
-    values = {"statement": F.lit(name), "time": at, "sequence": F.col(SEQ), "trigger": F.lit(EVENT)}
+    values = {"statement": F.lit(name), "sequence": F.col(SEQ), "trigger": F.lit(EVENT)}
     values |= {"delivery": F.lit(0), "kind": F.lit("insert"), "row": F.lit(0)}
+    if stream.isStreaming:  # which goes on without the event
+        left_out = F.when(F.col(TIME).isNull(), F.lit(f"an event of {type_name} was left out: the time is missing"))
+        values |= {"error": left_out, "kind": F.when(left_out.isNull(), F.lit("insert")).otherwise(F.lit("error"))}
+        values["time"] = F.coalesce(at, F.lit(program.start))
+    else:
+        values["time"] = F.coalesce(at, F.raise_error(missing).cast("bigint"))
     meta = [values.get(column, F.lit(None)).cast(ddl).alias(column) for column, ddl, _ in META]
     shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expr.Prop)}
     own = F.struct(*(F.col(place[shown[p]]).alias(f"c{i}") for i, p in enumerate(output.properties)))

@@ -22,7 +22,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import resume
+from cepbook.errors import SnapshotError
 from cepbook.spark.delivered import EVENT
 from cepbook.spark.hosted import Program, Task, failures, load, output_schema
 from cepbook.spark.names import SEQ, TAG, TASK, TIME
@@ -121,7 +123,7 @@ class Hosted(StatefulProcessor):
             if saved is None or (due is not None and due <= watermark) or (ready is not None and len(ready)):
                 runtime, collected = load(replace(self._program, start=now), number)
                 if saved is not None:
-                    resume(runtime, bytes(saved))
+                    _resume(runtime, bytes(saved))
                 made += Task(self._program, (runtime, collected)).follow(ready, watermark)
                 saved, due = runtime.snapshot(), runtime.next_due
             passed = watermark
@@ -149,6 +151,17 @@ class Hosted(StatefulProcessor):
                 self._handle.deleteTimer(timer)
         if at is not None:
             self._handle.registerTimer(at)
+
+
+def _resume(runtime: Runtime, saved: bytes) -> None:
+    """Errors: SnapshotError for the state of another program."""
+    try:
+        resume(runtime, saved)
+    except SnapshotError:
+        raise SnapshotError(
+            "the checkpoint holds the state of other statements, or of another version of cepbook: it would not fit\n"
+            "  hint: go on with what the stream was begun with, or begin anew: another checkpoint, another directory"
+        ) from None  # Spark's text has both, and the first is shown
 
 
 def _number(key: Any) -> int:

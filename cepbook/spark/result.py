@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from cepbook.errors import EventError, UsageError
+from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
 from cepbook.lang.types import Type
 from cepbook.shown import Table, captioned
 from cepbook.spark.hosted import Program
@@ -108,17 +108,19 @@ class SparkRun:
         shapes = {c: shape_of(t, program.nested) for c, t in properties.items()}
         return tuple(c for c, shape in shapes.items() if shape.json and shape.ddl == "string")
 
-    def frame(self, name: str, observed: str | None = None) -> DataFrame:
+    def frame(self, name: str, observed: str | Observation | None = None) -> DataFrame:
         """The rows of one statement, in no particular order (sort by sequence, trigger, delivery).
 
-        Who writes them may have Spark count them, and the failures: as its metrics `observed`, rows, failures, first.
+        Who writes them may have Spark count them, and the statement's failures, on the way: as the metrics `observed`,
+        which are rows, failures, the first of these, and its time (ms).
         """
         output, number, _, _ = self._find(name)
         if observed is not None:
-            wanted = F.expr(_rows_of(name))
-            first = F.first("error", ignorenulls=True).alias("first")
-            counts = F.count_if(wanted).alias("rows"), F.count("error").alias("failures")
-            output = output.observe(observed, *counts, first)
+            mine = F.col("statement") == F.lit(name)
+            error = F.when(mine, F.col("error"))
+            at = F.when(error.isNotNull(), F.col("time"))
+            counts = F.count_if(F.expr(_rows_of(name))).alias("rows"), F.count(error).alias("failures")
+            output = output.observe(observed, *counts, F.min_by(error, at).alias("first"), F.min(at).alias("at"))
         shown = enumerate(self.columns(name).values())
         return output.where(_rows_of(name)).selectExpr(*SHOWN, *(f"s{number}.c{i} AS {quote(c)}" for i, c in shown))
 
@@ -211,13 +213,19 @@ def acting(
     try:
         return action() if session is None else watched(session, action, name, quiet)
     except PySparkException as failed:
-        match = re.search(r"cepbook\.errors\.\w+: (.+)", str(failed))
-        if match is not None:
-            raise EventError(match.group(1)) from failed
-        module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", str(failed))
-        if module is not None:
-            raise module_missing(module.group(1), "a registered function") from failed
-        raise
+        told = caused(str(failed))
+        if told is None:
+            raise
+        raise told from failed
+
+
+def caused(failure: str) -> CepbookError | None:
+    """The error of ours that made Spark fail, of its text with all tracebacks; None for what we know nothing of."""
+    found = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
+    if found is not None:
+        return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(found.group(2))
+    module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", failure)
+    return None if module is None else module_missing(module.group(1), "a registered function")
 
 
 def module_missing(module: str, what: str) -> UsageError:

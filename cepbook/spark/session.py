@@ -106,6 +106,22 @@ def local_session(**overrides: Any) -> SparkSession:
             raise UsageError("\n".join([f"Spark did not start on Java {java.version}: {failed}", *tail])) from failed
 
 
+def submitted() -> SparkSession:
+    """The session that ``spark-submit`` made, with the settings of ours that what is computed or its pace depends on,
+    where the user gave none: UTC, plans as they are, and as many tasks as there are cores, if all is on this machine.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    given, master = session.conf.getAll, session.conf.get("spark.master", "")
+    local = master is not None and master.startswith("local")
+    wanted = ["spark.sql.session.timeZone", "spark.sql.adaptive.enabled"]
+    for name in [*wanted, "spark.sql.shuffle.partitions"] if local else wanted:
+        if name not in given:
+            session.conf.set(name, settings(_cores(master or ""))[name])
+    return session
+
+
 def connected(remote: str) -> SparkSession:
     """The session of a Spark Connect server. Raises `UsageError` when what pyspark needs for it is missing."""
     from pyspark.errors import PySparkImportError
@@ -132,6 +148,8 @@ def _memory_gb() -> int:
 
 
 def _cores(master: str) -> int:
+    if master == "local":
+        return 1
     inside = master.removeprefix("local[").removesuffix("]").split(",")[0]
     if inside.isdigit():
         return int(inside)

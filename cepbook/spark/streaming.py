@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.spark.execute import Job, planned, tasks_in, warn_of_order
+from cepbook.spark.execute import Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
 from cepbook.spark.initial import Initial, placed, states, whole
 from cepbook.spark.names import TASK, TIME
@@ -55,7 +55,7 @@ def stream(
     for job in jobs:
         begin = None
         if initial is not None and job.placement.path != "native":
-            begin = states(initial, job, runtime, tagged, tasks_in(session), session).groupBy(TASK)
+            begin = states(initial, job, runtime, tagged, session).groupBy(TASK)
         made.append((job.program, _hosted(job, delay, sequence is not None, begin)))
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
 

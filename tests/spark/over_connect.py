@@ -15,7 +15,9 @@ from typing import Any
 import pandas as pd
 
 from cepbook import Workbench, spark
+from cepbook.errors import EventError
 from cepbook.spark import job
+from cepbook.spark.result import acting
 from cepbook.spark.session import local_session, shown_by
 
 EPL = """
@@ -51,18 +53,52 @@ def main(folder: Path) -> dict[str, Any]:
     found["kept"] = kept.frame("by_key").count()
     kept.close()
     found["stream"] = _streamed(cep, session, read, folder)
+    found["function"] = _function(session, frame)
     found["job"] = _jobs(folder)
     found["stopped"] = _stopped(cep, session)
     return found
 
 
-def _streamed(cep: Workbench, session: Any, read: Any, folder: Path) -> int:
-    source = session.readStream.schema(read.schema).parquet(str(folder / "in"))
-    run = spark.stream(runtime=cep.runtime, frames={"Tick": source}, time="at", statements=["by_key"])
-    writer = run.frame("by_key").writeStream.option("checkpointLocation", str(folder / "state"))
-    query = writer.trigger(availableNow=True).start(str(folder / "streamed"))
-    query.awaitTermination()
-    return int(session.read.parquet(str(folder / "streamed")).count())
+def _streamed(cep: Workbench, session: Any, read: Any, folder: Path) -> dict[str, Any]:
+    """Rows of streams that begin with the end of a batch, and with what a workbench saved; and of the whole."""
+    before, after = read.where("at <= 9900"), str(folder / "after")
+    read.where("at > 9900").write.parquet(after)
+    source = session.readStream.schema(read.schema).parquet(after)
+    desk = Workbench()
+    desk.define("Tick", read, time="at")
+    desk.run(KEYED)
+    desk.replay({"Tick": before}).run()
+    desk.save(folder / "desk.cep")
+    begins = {"batch": cep.spark({"Tick": before}, statements=["by_key"]), "saved": folder / "desk.cep"}
+    found: dict[str, Any] = {}
+    for name, initial in begins.items():
+        runtime = (cep if name == "batch" else desk).runtime
+        run = spark.stream(runtime=runtime, frames={"Tick": source}, time="at", statements=["by_key"], initial=initial)
+        writer = run.frame("by_key").writeStream.option("checkpointLocation", str(folder / f"{name}-state"))
+        query = writer.trigger(availableNow=True).start(str(folder / f"from-{name}"))
+        query.awaitTermination()
+        found[name] = _rows(session.read.parquet(str(folder / f"from-{name}")))
+    found["whole"] = _rows(cep.spark({"Tick": read}, statements=["by_key"]).frame("by_key").where("time > 9900"))
+    return found
+
+
+def _rows(frame: Any) -> list[list[Any]]:
+    return sorted(list(row) for row in frame.select("time", "kind", "symbol", "s").collect())
+
+
+def _function(session: Any, frame: Any) -> list[Any]:
+    """What a table function gives, as rows and by symbol, and what it says of a table that has not the columns."""
+    frame.createOrReplaceTempView("ticks")
+    epl = "select symbol, sum(price) as s from Tick#length(3)"
+    spark.register_sql("cep_run", epl, Tick=frame, time="at", session=session)
+    query = "select * from cep_run(TABLE({0}) PARTITION BY symbol ORDER BY at)"
+    found = _rows(session.sql(query.format("ticks")))
+    try:
+        acting(session.sql(query.format("select at, symbol from ticks")).collect)
+        said = "nothing"
+    except EventError as wrong:
+        said = str(wrong)
+    return [found, said]
 
 
 def _jobs(folder: Path) -> list[int]:

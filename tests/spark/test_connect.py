@@ -53,8 +53,20 @@ def test_a_server_runs_what_a_local_session_runs(found: dict[str, Any]) -> None:
 
 @pytest.mark.histories
 def test_a_server_runs_streams_and_jobs(found: dict[str, Any]) -> None:
-    assert found["stream"] == 200
+    streams = found["stream"]
+    assert streams["batch"] == streams["saved"] == streams["whole"] and len(streams["whole"]) == 100
     assert found["job"] == [0, 0]
+
+
+@pytest.mark.histories
+def test_a_server_runs_table_functions(found: dict[str, Any]) -> None:
+    rows, said = found["function"]
+    prices = {symbol: [i for i in range(200) if "AB"[i % 2] == symbol] for symbol in "AB"}
+    expected = [
+        [100 * i, "insert", s, float(sum(v[max(0, n - 2) : n + 1]))] for s, v in prices.items() for n, i in enumerate(v)
+    ]
+    assert rows == sorted(expected)
+    assert said == "cep_run: the table has no column `price`, which Tick has; it has at, symbol"
 
 
 @pytest.mark.histories

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 
+import cepbook
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.spark import sql, stream
-from cepbook.spark.job import BROKEN, DONE, FAILED_SOME, WRONG, main
+from cepbook.spark.java import find_java
+from cepbook.spark.job import DONE, FAILED_SOME, WRONG, main
 
 from .histories import trades
 
@@ -42,12 +49,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def kernel(name: str, column: str) -> list[Any]:
+def kernel_feed(name: str) -> Any:
     cep = Workbench()
     cep.define("Trade", trades(1), time="ts")
     cep.run(EPL)
     cep.replay({"Trade": trades(1)}).run()
-    return list(cep.feed(name).columns().column(column))
+    return cep.feed(name)
+
+
+def kernel(name: str, column: str) -> list[Any]:
+    return list(kernel_feed(name).columns().column(column))
 
 
 def stepped() -> list[tuple[Any, ...]]:
@@ -71,12 +82,17 @@ def stepped() -> list[tuple[Any, ...]]:
 
 def test_one_call_gives_the_rows_of_a_module(spark: SparkSession, folder: Path) -> None:
     frame = spark.read.parquet(str(folder / "in"))
-    only = sql("select symbol, size from Trade(size > 500)", Trade=frame, time="ts")
-    assert not isinstance(only, dict) and only.count() == len(kernel("big", "size"))
+    for given in (frame, folder / "in"):
+        only = sql("select symbol, size from Trade(size > 500)", Trade=given, time="ts", session=spark)
+        assert not isinstance(only, dict) and only.count() == len(kernel("big", "size"))
     both = sql(EPL, frames={"Trade": trades(1)}, time="ts", session=spark)
     assert isinstance(both, dict) and list(both) == ["big", "sums"]
     with pytest.raises(UsageError, match="no select statement"):
         sql("create schema A(x int)", Trade=frame)
+    with pytest.raises(UsageError, match=r"there is no file 'nowhere.parquet'"):
+        sql("select symbol from Trade", Trade="nowhere.parquet", time="ts", session=spark)
+    with pytest.raises(UsageError, match=r"expected a Spark or pandas DataFrame, .* not dict"):
+        sql("select symbol from Trade", Trade={}, time="ts", session=spark)
 
 
 def test_a_job_writes_what_the_kernel_delivers(spark: SparkSession, folder: Path, capsys: Any) -> None:
@@ -87,15 +103,49 @@ def test_a_job_writes_what_the_kernel_delivers(spark: SparkSession, folder: Path
     assert shown.out.splitlines()[0].split()[:3] == ["big", "native", f"{len(kernel('big', 'size'))}"]
     found = pq.read_table(folder / "sums").to_pandas()
     assert sorted(found["total"].dropna()) == sorted(v for v in kernel("sums", "total") if v is not None)
-    assert main([*words, "--out", f"big={out}"]) == BROKEN  # there is something already
+    capsys.readouterr()
+    assert main([*words, "--out", f"sums={folder}/none", "--out", f"big={out}"]) == WRONG
+    assert "/big.csv: there is something in the directory already\n  hint: give another" in capsys.readouterr().err
+    assert not (folder / "none").exists()
     assert main([*words, "--out", f"big={out}", "--overwrite", "--quiet"]) == DONE
 
 
+@pytest.mark.histories
+def test_spark_submit_runs_a_job_as_a_local_session_does(spark: SparkSession, tmp_path: Path) -> None:
+    """Times without a zone are UTC wherever it runs, and there are not 200 tasks on two cores."""
+    (tmp_path / "job.epl").write_text(EPL)
+    frame = trades(1).assign(number=range(400))
+    frame.assign(ts=pd.to_datetime(frame["ts"], unit="ms")).to_csv(tmp_path / "in.csv", index=False)
+    program = Path(cepbook.__file__).parent / "spark" / "__main__.py"
+    given = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    given |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable, "TZ": "America/New_York"}
+    given |= {"PYTHONPATH": str(program.parents[2])}
+    words = ["job.epl", "--in", "Trade=in.csv", "--time", "ts", "--sequence", "number", "--out", "sums=out"]
+    command = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]", program, *words]
+    done = subprocess.run(command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=400)
+    assert done.returncode == DONE, done.stderr[-3000:]
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    assert done.stdout.split() == ["sums", "by", "key", f"{len(rows):,}", "rows", "out"]
+    found = [tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows]
+    feed = kernel_feed("sums").columns()
+    kinds = ["insert" if insert else "remove" for insert in feed.inserts]
+    expected = zip(feed.times, kinds, feed.column("symbol"), feed.column("total"), strict=True)
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert len(list((tmp_path / "out").glob("part-*"))) <= 2
+
+
 def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any) -> None:
-    (folder / "fails.epl").write_text("@name('q') select cast(symbol, int) as n from Trade")
-    words = [str(folder / "fails.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"q={folder}/q"]
-    assert main(words) == FAILED_SOME
-    assert "q failed" in capsys.readouterr().err
+    epl = "@name('q') select cast(symbol, int) as n from Trade; @name('r') select size + 1 as n from Trade"
+    (folder / "fails.epl").write_text(epl)
+    words = [str(folder / "fails.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number"]
+    assert main([*words, "--out", f"q={folder}/q", "--out", f"r={folder}/r"]) == FAILED_SOME
+    frame = trades(1)
+    named = frame[frame["symbol"].notna()]
+    assert len(named) < len(frame)
+    shown = capsys.readouterr()
+    (line,) = (line for line in shown.err.splitlines() if "failed" in line)  # of what runs in one job with another
+    assert line.startswith(f"q failed {len(named)} times, first at {named['ts'].iloc[0]}: ")
+    assert [line.split()[-3] for line in shown.out.splitlines()] == [f"{len(frame) - len(named)}", f"{len(frame)}"]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +157,10 @@ def test_a_job_tells_what_failed(spark: SparkSession, folder: Path, capsys: Any)
         (["--time", "ts", "--stream", "--out", "big=x"], "a stream needs a place for its state"),
         (["--time", "ts", "--out", "big=x", "--initial", "desk.cep"], "a batch begins with nothing"),
         (["--time", "ts", "--in", "Rate=rate:5", "--out", "big=x"], "a rate has no end"),
+        (["--time", "ts", "--in", "Quote=nowhere", "--out", "big=x"], "--in Quote=nowhere: there is no such file"),
+        (["--time", "ts", "--in", "Quote=nowhere/*.csv", "--out", "big=x"], "nowhere/*.csv cannot be read: [PATH_NOT"),
+        (["--time", "ts", "--out", "big=x", "--out", "sums=./x"], "the rows of big and sums cannot both go to ./x"),
+        (["--time", "ts", "--stream", "--checkpoint", "s", "--overwrite", "--out", "big=x"], "a stream adds to what"),
     ],
 )
 def test_wrong_arguments(spark: SparkSession, folder: Path, capsys: Any, words: list[str], message: str) -> None:
@@ -120,7 +174,11 @@ def test_a_missing_module(spark: SparkSession, capsys: Any) -> None:
     assert "none.epl: No such file" in capsys.readouterr().err
 
 
-def test_a_stream_that_is_broken_off_goes_on_from_its_checkpoint(spark: SparkSession, folder: Path) -> None:
+def test_a_stream_that_is_broken_off_goes_on_from_its_checkpoint_whatever_the_number_of_tasks(
+    spark: SparkSession, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    request.addfinalizer(lambda: spark.conf.set("spark.sql.shuffle.partitions", before))
     runtime = Runtime()
     columns = spark.read.parquet(str(folder / "in")).schema
     runtime.deploy("create schema Trade(ts long, symbol string, venue long, price double, size int)")
@@ -134,7 +192,8 @@ def test_a_stream_that_is_broken_off_goes_on_from_its_checkpoint(spark: SparkSes
             broken.add(number)
             raise RuntimeError("broken off")
 
-    for _ in range(3):
+    for tasks in ("3", "2", "5"):  # another machine has others
+        spark.conf.set("spark.sql.shuffle.partitions", tasks)
         source = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
         run = stream(runtime=runtime, frames={"Trade": source}, time="ts", sequence="number", statements=["sums"])
         writer = run.frame("sums").writeStream.foreachBatch(sink).option("checkpointLocation", str(folder / "state"))
@@ -151,17 +210,41 @@ def test_a_stream_that_is_broken_off_goes_on_from_its_checkpoint(spark: SparkSes
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
+def test_a_stream_does_not_go_on_with_the_state_of_other_statements(
+    spark: SparkSession, folder: Path, capsys: Any
+) -> None:
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--quiet", "--stream", "--once"]
+    words += ["--sequence", "number", "--out", f"sums={folder}/sums", "--checkpoint"]
+    assert main([*words, f"{folder}/state"]) == DONE
+    capsys.readouterr()
+    assert main([*words, f"{folder}/other"]) == WRONG  # Spark would take its first batches for those of the old one
+    assert "there is something in the directory already\n  hint: give a checkpoint" in capsys.readouterr().err
+    (folder / "job.epl").write_text(EPL.replace("2 sec", "3 sec"))
+    later = trades(1).assign(number=range(400)).assign(ts=trades(1)["ts"] + 100_000)
+    pq.write_table(pa.Table.from_pandas(later, preserve_index=False), folder / "in" / "3.parquet")
+    assert main([*words, f"{folder}/state"]) == WRONG
+    told = capsys.readouterr().err
+    assert told.startswith("the checkpoint holds the state of other statements, or of another version of cepbook")
+    assert "\n  hint: go on with what the stream was begun with" in told and len(told.splitlines()) == 2
+
+
 def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSession, folder: Path, capsys: Any) -> None:
     late = trades(1).assign(number=range(400)).iloc[[0, 399]].astype({"ts": "Int64"})
     late.loc[399, "ts"] = None
+    late = late.assign(size=600).astype({"size": "int32"})
     pq.write_table(pa.Table.from_pandas(late, preserve_index=False), folder / "in" / "late.parquet")
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--out", f"sums={folder}/sums"]
+    words += ["--out", f"big={folder}/big"]
     stream = ["--stream", "--once", "--files", "1", "--checkpoint", f"{folder}/state", "--sequence", "number"]
     assert main([*words, *stream]) == FAILED_SOME
     shown = capsys.readouterr()
     told = shown.err
     rows = pq.read_table(folder / "sums").num_rows
-    assert rows > 400 and shown.out.split() == ["sums", "by", "key", f"{rows:,}", "rows", str(folder / "sums")]
+    assert rows > 400
+    assert shown.out.splitlines()[0].split() == ["sums", "by", "key", f"{rows:,}", "rows", str(folder / "sums")]
+    big = pq.read_table(folder / "big")  # what keeps nothing takes late ones
+    assert big.num_rows == len(kernel("big", "size")) + 1
+    assert "big: a failure in batch 3, first: an event of Trade was left out: the time is missing" in told
     assert "sums: 2 failures in batch 3, first: an event of Trade " in told and "was left out: the " in told
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
+from cepbook.spark import sql
 
 from .histories import SPAN, quotes, trades
 
@@ -408,6 +409,18 @@ def test_bad_spark_frames(spark: SparkSession) -> None:
         cep.spark({"Trades": frame}, session=spark)
     with pytest.raises(EventError, match="the time of an event of Trade is missing"):
         cep.spark({"Trade": frame.withColumn("ts", frame["ts"] + None)}, session=spark).to_pandas("q")
+    cep.run("@name('plain') select size from Trade(size > 5)")
+    some = spark.createDataFrame([(None, None, 1, 2.5, 7), (1, "A", 1, 2.5, 7)], frame.schema)
+    for until in (None, 100):
+        run = cep.spark({"Trade": some}, statements=["plain"], until=until)
+        assert run.coverage["plain"].path == "native"
+        with pytest.raises(EventError, match="the time of an event of Trade is missing"):
+            run.to_pandas("plain")
+    for twice in (good[["ts", *good.columns]], frame.select("ts", "*")):
+        with pytest.raises(EventError, match="has several columns `ts`: rename or drop all but one"):
+            cep.spark({"Trade": twice}, session=spark)
+        with pytest.raises(EventError, match="has several columns `ts`"):
+            sql("select size from Trade", Trade=twice, time="ts", session=spark)
 
 
 def test_user_functions_travel_to_the_tasks(spark: SparkSession) -> None:
