@@ -62,8 +62,8 @@ def test_the_latency_is_that_of_the_events_that_came_while_somebody_measured() -
             cep.send("Tick", symbol="A", price=1.0)
         cep.sampler.stop()
         cep.send("Tick", symbol="A", price=1.0)
-    cep.sampler.samples["high"] = 2  # of 10 ms
-    assert cep.metrics().set_index("name").loc["high", "latency"] == 2_000.0
+    cep.sampler.samples["high"] = 2  # of 20 ms, for ten events
+    assert cep.metrics().set_index("name").loc["high", "latency"] == 4_000.0
 
 
 def test_frames_carry_figures_and_the_picture_once() -> None:
