@@ -61,3 +61,31 @@ def test_live_replay(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Pat
         assert notebook.errors() == []
         assert "events stopped, clock" in notebook.cells()[2]["outputs"][-1]["data"]["text/plain"]
         assert (notebook.external, notebook.page_errors) == ([], [])
+
+
+# anywidget gives up a widget whose module took two seconds to load, and never hears the kernel then.
+_HASTE = """() => {
+    const patient = AbortSignal.timeout;
+    AbortSignal.timeout = () => patient.call(AbortSignal, 0);
+    window.cepbookPatient = () => { AbortSignal.timeout = patient; };
+}"""
+
+
+def test_a_bar_that_hears_nothing_says_so(open_lab: OpenNotebook, lab_root: Path, screenshot_dir: Path) -> None:
+    """On a page that started too slowly, as on a kernel that is busy: not "ready" for ever."""
+    write_notebook(lab_root / "unheard.ipynb", [*CELLS[:2], "replay = cep.replay(ticks, type='Tick')\nreplay"])
+    with open_lab("unheard.ipynb") as notebook:
+        page = notebook.page
+        page.evaluate(_HASTE)
+        try:
+            page.evaluate(_RUN)
+            bar = page.locator(".cepbook-progress")
+            expect(bar).to_have_attribute("data-state", "silent", timeout=30_000)
+        finally:
+            page.evaluate("() => window.cepbookPatient()")
+        expect(bar.locator(".cp-state")).to_have_text("nothing heard from the kernel")
+        page.screenshot(path=screenshot_dir / "unheard.png")
+        page.wait_for_function("() => window.cepbookPanel.sessionContext.session.kernel.status === 'idle'")
+        assert notebook.external == []
+        assert {error for error in notebook.page_errors if "Failed to initialize model" not in error} == set()
+        notebook.page_errors.clear()

@@ -2,26 +2,36 @@
 // Uses table.js and scrub.js, which Python puts before this text.
 
 const ENDED = ["finished", "stopped", "failed"];
+const PATIENCE = 3000; // ms until a bar says that it has heard nothing
+const SILENT = "The kernel is busy, or this page started too slowly to hear it: if this stays, reload the page.";
 
 class Control {
   constructor(model) {
     this.model = model;
     this.draws = new Set();
     this.frame = { events: 0, total: null, clock: "", state: "ready" };
-    Object.assign(this, { rate: 0, at: 0 });
+    Object.assign(this, { rate: 0, at: 0, silent: false });
     this.onMessage = (message) => message?.kind === "frame" && this.receive(message);
     model.on("msg:custom", this.onMessage);
     this.client = Math.random().toString(36).slice(2);
   }
   attach(draw) {
     this.draws.add(draw);
-    if (this.draws.size === 1) this.model.send({ kind: "hello", client: this.client });
+    if (this.draws.size > 1) return;
+    this.model.send({ kind: "hello", client: this.client });
+    if (!this.at) this.waiting = setTimeout(() => this.unheard(), PATIENCE);
+  }
+  unheard() {
+    this.silent = true;
+    for (const draw of this.draws) draw();
   }
   detach(draw) {
     this.draws.delete(draw);
     if (this.draws.size === 0) this.model.send({ kind: "bye", client: this.client });
   }
   receive(frame) {
+    clearTimeout(this.waiting);
+    this.silent = false;
     const now = performance.now();
     const news = frame.events - this.frame.events;
     if (this.at && news > 0) {
@@ -38,6 +48,7 @@ class Control {
     this.model.send({ kind: "order", order, ...more });
   }
   dispose() {
+    clearTimeout(this.waiting);
     this.model.off("msg:custom", this.onMessage);
   }
 }
@@ -76,8 +87,9 @@ function show(control, el) {
     const { events, total, clock: time, state: now } = control.frame;
     const ended = ENDED.includes(now);
     const share = total ? Math.min(100, (100 * events) / total) : ended ? 100 : 0;
-    setText(state, now);
-    setAttribute(root, "data-state", now);
+    setText(state, control.silent ? "nothing heard from the kernel" : now);
+    setAttribute(state, "title", control.silent ? SILENT : "");
+    setAttribute(root, "data-state", control.silent ? "silent" : now);
     setText(count, total === null ? plural(events, "event") : `${numbers.format(events)} of ${plural(total, "event")}`);
     const lag = control.frame.behind ? `${compact.format(control.frame.behind)} s behind the wall clock` : "";
     setText(rate, [control.rate >= 0.5 ? `${compact.format(control.rate)} ev/s` : "", lag].filter(Boolean).join(", "));
