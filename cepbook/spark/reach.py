@@ -193,10 +193,10 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool, stamps: Stamps) -
 
 def _of_stamped(window: plan.WindowSpec, source: plan.Source, fed: bool, stamps: Stamps) -> tuple[Step, ...]:
     """Of a window in whose events' timestamps the time of the stream is: only an event moves it."""
-    stamp, period, *reference = window.args
     forgets = WINDOWS[window.name].forgets
     if not forgets or fed or window.options:
         raise _Unbounded
+    stamp, period, *reference = window.args
     if not (isinstance(stamp, expr.Prop) and (source.event_type, stamp.name) in stamps):
         raise _Unbounded(f"the timestamps of its window {window.name} are not those of a time column that is long")
     back: tuple[Step, ...] = ((_last(source, 1),), (_ms(period),))

@@ -135,6 +135,7 @@ def test_row_by_row(epl: str) -> None:
         ("select count(*) from Dated(n * 2 > 3)#ext_timed(at, 3 sec)", "is not one that Spark expresses itself"),
         ("select count(*) from Tick#ext_timed(ts, 3 sec)", "are not those of a time column that is long"),
         ("select count(*) from Dated#time_order(at, 3 sec)", "the window time_order holds events of all keys"),
+        ("select count(*) from Dated#timetolive(at)", "the window timetolive holds events of all keys"),
         ("select n * 2, count(*) from Dated#groupwin(n * 2)#ext_timed(at, 3 sec) group by n * 2", "no groupwin key"),
         ("insert into Odd select n as at from Dated; select count(*) from Odd#ext_timed(at, 3 sec)", "of all keys"),
         ("select count(*) from Parent#ext_timed(at, 3 sec)", "are not those of a time column that is long"),
