@@ -40,6 +40,11 @@ def pytest_configure() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
+def pytest_unconfigure() -> None:
+    """What is left goes with the process: to look through all of it for garbage takes longer than any test."""
+    gc.freeze()
+
+
 def pytest_sessionstart() -> None:
     """What must hold between two rounds is looked at after every so many events, advances and slices, in all tests."""
     for name in ("send", "advance"):

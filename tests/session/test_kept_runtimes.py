@@ -25,6 +25,7 @@ def test_a_runtime_that_was_saved_goes_with_its_rewinding() -> None:
     assert replay.result.events == 20, "a notebook keeps what its cells gave"
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("reset", [False, True])
 def test_what_began_anew_again_and_again_leaves_little(reset: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leftovers, "MUCH", 20_000)
