@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cepbook.engine.queries import Query, ask, replace_rows
@@ -14,7 +16,11 @@ from cepbook.session.made import Piece
 from cepbook.session.stage import Stage
 from cepbook.session.why import SHOWN, Fired
 from cepbook.testing.engines import RowsEngine
+from cepbook.testing.runner import run
+from cepbook.testing.scenario import read
 from cepbook.testing.values import Row
+
+CORPUS = Path(__file__).parents[1] / "corpus"
 
 
 class Noting(RowsEngine):
@@ -69,6 +75,24 @@ class Noting(RowsEngine):
     def query(self, epl: str) -> list[Row]:
         answer = Query(self.runtime, epl).ask(acts=lambda: self.stage.done(lambda runtime: ask(runtime, epl)))
         return self._shown(answer.rows, answer.properties)
+
+
+def drawn(*left_out: str, seed: int) -> Iterator[tuple[str, Workbench]]:
+    """Two cases of each of thirty files of the corpus, run: where they stand, the workbench. None with these tags."""
+    draw = random.Random(seed)
+    paths = [path for path in sorted(CORPUS.rglob("*.md")) if path.parent.name not in ("invalid", "errors")]
+    for path in draw.sample(paths, 30):
+        cases = [each for each in read(path).cases if not set(left_out) & set(each.tags)]
+        for case in draw.sample(cases, min(2, len(cases))):
+            made: list[Noting] = []
+
+            def opened(start: int, options: Mapping[str, Any], made: list[Noting] = made) -> Noting:
+                made.append(Noting(start, options))
+                return made[-1]
+
+            run(case, opened, "rows")
+            if made and "undeploy" not in case.tags:
+                yield f"{path}:{case.line}", made[-1].workbench
 
 
 def contradictions(workbench: Workbench, fired: Fired) -> Iterator[str]:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cepbook import Workbench
-from cepbook.testing.runner import run
-from cepbook.testing.scenario import read
-from tests.session.explained import Noting
+from tests.session.explained import drawn
 from tests.session.test_made import bench
 
-CORPUS = Path(__file__).parents[1] / "corpus"
 KEPT = "insert into Kept select * from A;"
 MERGE = """@name('q') on B as b merge T as t where t.k = b.k
     when matched and b.y > t.n then update set n = b.y
@@ -90,33 +85,19 @@ def test_a_cycle_that_has_not_been_run_and_one_that_selects_nothing() -> None:
 @pytest.mark.histories
 def test_events_of_the_corpus() -> None:
     """Each has a reason, and what is said to have delivered has, at that time."""
-    draw = random.Random(7)
-    paths = [path for path in sorted(CORPUS.rglob("*.md")) if path.parent.name not in ("invalid", "errors")]
     asked = 0
-    for path in draw.sample(paths, 30):
-        cases = read(path).cases
-        for case in draw.sample(cases, min(2, len(cases))):
-            made: list[Noting] = []
-
-            def opened(start: int, options: Any, made: list[Noting] = made) -> Noting:
-                made.append(Noting(start, options))
-                return made[-1]
-
-            run(case, opened, "rows")
-            if not made or "undeploy" in case.tags:
-                continue
-            workbench = made[-1].workbench
-            known = workbench.runtime.catalog.event_types
-            happened = workbench._stage.arrivals.since((0, 0), set(known), known)
-            count = sum(each.type_name is not None for each in happened)
-            for number in {1, count // 2 + 1, count} if count else ():
-                judged = workbench.why(None, number)
-                for course in judged.courses:
-                    where = f"{path}:{case.line} {course.statement} {number}"
-                    assert course.outcome == "delivered" or course.stages, where
-                    if course.outcome == "fell out":
-                        assert course.fell_at is not None and not course.rows, where
-                    if course.rows:
-                        assert judged.event.time in list(workbench.changes(course.statement)["time"]), where
-                    asked += 1
+    for case, workbench in drawn(seed=7):
+        known = workbench.runtime.catalog.event_types
+        happened = workbench._stage.arrivals.since((0, 0), set(known), known)
+        count = sum(each.type_name is not None for each in happened)
+        for number in {1, count // 2 + 1, count} if count else ():
+            judged = workbench.why(None, number)
+            for course in judged.courses:
+                where = f"{case} {course.statement} {number}"
+                assert course.outcome == "delivered" or course.stages, where
+                if course.outcome == "fell out":
+                    assert course.fell_at is not None and not course.rows, where
+                if course.rows:
+                    assert judged.event.time in list(workbench.changes(course.statement)["time"]), where
+                asked += 1
     assert asked > 60

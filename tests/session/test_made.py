@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +9,8 @@ import pytest
 from cepbook import Workbench
 from cepbook.lang import plan
 from cepbook.session.made import Piece
-from cepbook.testing.runner import run
-from cepbook.testing.scenario import read
-from tests.session.explained import Noting, contradictions
+from tests.session.explained import contradictions, drawn
 
-CORPUS = Path(__file__).parents[1] / "corpus"
 TYPES = """create schema A(k string, x int); create schema B(k string, y int);
 create window Kept#length(3) as A; create table T(k string primary key, n int);
 create variable int level = 0;
@@ -177,30 +172,16 @@ def test_an_apama_network() -> None:
 
 @pytest.mark.histories
 def test_rows_of_the_corpus() -> None:
-    draw = random.Random(12)
-    paths = [path for path in sorted(CORPUS.rglob("*.md")) if path.parent.name not in ("invalid", "errors")]
     asked = 0
-    for path in draw.sample(paths, 30):
-        cases = [each for each in read(path).cases if "drop" not in each.tags and "hint" not in each.tags]
-        for case in draw.sample(cases, min(2, len(cases))):
-            made: list[Noting] = []
-
-            def opened(start: int, options: Any, made: list[Noting] = made) -> Noting:
-                made.append(Noting(start, options))
-                return made[-1]
-
-            run(case, opened, "rows")
-            if not made or "undeploy" in case.tags:
-                continue
-            workbench = made[-1].workbench
-            for name in list(workbench.runtime.statements)[:6]:
-                count = len(workbench.changes(name))
-                for index in {0, count // 2, count - 1} if count else ():
-                    fired = workbench.why(name, row=index)
-                    where = f"{path}:{case.line} {name}[{index}]"
-                    assert fired.basis == "run again" and fired.made is not None, where
-                    assert not list(contradictions(workbench, fired)), where
-                    asked += 1
+    for case, workbench in drawn("drop", "hint", seed=12):
+        for name in list(workbench.runtime.statements)[:6]:
+            count = len(workbench.changes(name))
+            for index in {0, count // 2, count - 1} if count else ():
+                fired = workbench.why(name, row=index)
+                where = f"{case} {name}[{index}]"
+                assert fired.basis == "run again" and fired.made is not None, where
+                assert not list(contradictions(workbench, fired)), where
+                asked += 1
     assert asked > 100
 
 
