@@ -15,13 +15,12 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.responsive import EPL, RUN_CELL, SETUP  # noqa: E402
+from benchmarks.responsive import EPL, RUN_CELL, SETUP, browsing  # noqa: E402
 from tests.browser import lab  # noqa: E402
 
 CELLS = ["%view kept", "%view mean", "%view kept", "%cep", "%epl map", "import os; print(os.getpid())"]
@@ -86,14 +85,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--events", type=int, default=200_000)
     options = parser.parse_args()
-    executable = lab.find_chromium()
-    if executable is None:
-        raise SystemExit("no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path")
-    with TemporaryDirectory() as folder:
-        root, home = Path(folder) / "root", Path(folder) / "home"
-        root.mkdir()
-        with lab.lab_server(root, home) as server, lab.chromium(executable) as browser:
-            found = measure(server, browser, options.minutes, options.events)
+    with browsing() as (server, browser):
+        found = measure(server, browser, options.minutes, options.events)
     half = len(found) // 2
     for place, what in ((2, "MB of the kernel"), (3, "MB of the page"), (4, "nodes of the page")):
         parts = [[each[place] for each in part] for part in (found[:half], found[half:])]

@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -84,22 +86,29 @@ def measure(server: lab.LabServer, browser: Any, what: str, events: int) -> dict
     return {"cpu": cpu, "wall": wall, "frames": changes / wall, "drawn": drawn / wall, "largest": max(sizes) / 1000}
 
 
+@contextmanager
+def browsing() -> Iterator[tuple[lab.LabServer, Any]]:
+    """A server with nothing in it, and a browser."""
+    executable = lab.find_chromium()
+    if executable is None:
+        raise SystemExit("no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path")
+    with TemporaryDirectory() as folder:
+        root, home = Path(folder) / "root", Path(folder) / "home"
+        root.mkdir()
+        with lab.lab_server(root, home) as server, lab.chromium(executable) as browser:
+            yield server, browser
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    executable = lab.find_chromium()
-    if executable is None:
-        raise SystemExit("no Chromium or Chrome found; install one or set CEPBOOK_CHROMIUM to its path")
     found: dict[str, list[dict[str, float]]] = {what: [] for what in VIEWS}
-    with TemporaryDirectory() as folder:
-        root, home = Path(folder) / "root", Path(folder) / "home"
-        root.mkdir()
-        with lab.lab_server(root, home) as server, lab.chromium(executable) as browser:
-            for _ in range(options.rounds):
-                for what in VIEWS:
-                    found[what].append(measure(server, browser, what, options.events))
+    with browsing() as (server, browser):
+        for _ in range(options.rounds):
+            for what in VIEWS:
+                found[what].append(measure(server, browser, what, options.events))
     print("| open | kernel CPU | wall | changes of the view /s | pictures /s | largest message, kB |")
     print("|---|--:|--:|--:|--:|--:|")
     base = {key: statistics.median(each[key] for each in found["no view"]) for key in ("cpu", "wall")}
