@@ -54,9 +54,9 @@ class WindowRow:
 
     `timed`: an advance of the clock may change what it holds or releases. `keeps_time`: it reads when an event arrived.
     `operands`: how many values of the arriving event it compares (keys, timestamps, sort keys). `by_ordinal`: it tells
-    events apart by their number. `runs_ahead`: its clock starts when it is made, not with an event. `due_moves_back`:
-    events that other windows take away may make it due at once. `per_group`: of each group it holds what it would hold
-    if there were no other groups, and nobody sees the order among groups. `counts`: a batch that need not know of its
+    events apart by their number. `due_moves_back`: events that other windows take away may make it due at once.
+    `per_group`: of each group it holds what it would hold if there were no other groups, and nobody sees the order
+    among groups. `counts`: a batch that need not know of its
     events more than how many came and when. `sweeps`: what leaves by time may be dropped later, when somebody looks, if
     nobody is told of it. `gates`: it holds events back, so that an arrival may make several enter. `passing`: it holds
     events only while the change is made that they come with. `hides`: it stands behind other windows and shows some of
@@ -78,7 +78,6 @@ class WindowRow:
     keeps_time: bool = False
     operands: int = 0
     by_ordinal: bool = False
-    runs_ahead: bool = False
     due_moves_back: bool = False
     per_group: bool = False
     sweeps: bool = False
@@ -262,7 +261,6 @@ _ROWS = (
         "select * from Tick#firsttime(1 min)",
         leaves="never",
         timed=True,
-        runs_ahead=True,
     ),
     WindowRow(
         "firstevent",
@@ -413,7 +411,6 @@ _ROWS = (
         timed=True,
         keeps_time=True,
         by_ordinal=True,
-        runs_ahead=True,
         gates=True,
         esper=False,
     ),
