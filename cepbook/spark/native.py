@@ -98,8 +98,7 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
     """What a program of one native statement delivers of its tagged events: the columns of `hosted.output_schema`."""
     from pyspark.sql import functions as F
 
-    from cepbook.spark.delivered import EVENT, META
-    from cepbook.spark.names import SEQ, TIME
+    from cepbook.spark.names import TIME
 
     ((_, type_name, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
@@ -108,25 +107,50 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
         stream = stream.where(as_column(condition, lambda p: F.col(place[p])))
-    early = F.concat(
-        F.lit(f"cepbook.errors.EventError: an event of {type_name} has the time "),
-        F.col(TIME).cast("string"),
-        F.lit(f", but the clock starts at {program.start}"),
-    )
-    missing = F.lit(f"cepbook.errors.EventError: the time of an event of {type_name} is missing")
-    at = F.when(F.col(TIME) < program.start, F.raise_error(early).cast("bigint")).otherwise(F.col(TIME))
-    values = {"statement": F.lit(name), "sequence": F.col(SEQ), "trigger": F.lit(EVENT)}
-    values |= {"delivery": F.lit(0), "kind": F.lit("insert"), "row": F.lit(0)}
+    at = not_early(type_name, program.start)
     if stream.isStreaming:  # which goes on without the event
         left_out = F.when(F.col(TIME).isNull(), F.lit(f"an event of {type_name} was left out: the time is missing"))
-        values |= {"error": left_out, "kind": F.when(left_out.isNull(), F.lit("insert")).otherwise(F.lit("error"))}
-        values["time"] = F.coalesce(at, F.lit(program.start))
+        kind = F.when(left_out.isNull(), F.lit("insert")).otherwise(F.lit("error"))
+        meta = meta_of(name, time=F.coalesce(at, F.lit(program.start)), error=left_out, kind=kind)
     else:
-        values["time"] = F.coalesce(at, F.raise_error(missing).cast("bigint"))
-    meta = [values.get(column, F.lit(None)).cast(ddl).alias(column) for column, ddl, _ in META]
+        meta = meta_of(name, time=there(at, "time", type_name))
     shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expr.Prop)}
     own = F.struct(*(F.col(place[shown[p]]).alias(f"c{i}") for i, p in enumerate(output.properties)))
     return stream.select(*meta, own.alias("s0"))
+
+
+def not_early(type_name: str, start: int) -> Column:
+    """The times of events of a type, null where they are missing; an error if one is before the clock's `start`."""
+    from pyspark.sql import functions as F
+
+    from cepbook.spark.names import TIME
+
+    early = F.concat(
+        F.lit(f"cepbook.errors.EventError: an event of {type_name} has the time "),
+        F.col(TIME).cast("string"),
+        F.lit(f", but the clock starts at {start}"),
+    )
+    return F.when(F.col(TIME) < start, F.raise_error(early).cast("bigint")).otherwise(F.col(TIME))
+
+
+def there(value: Column, what: str, type_name: str) -> Column:
+    """A value of events of a type, the `what` of each; an error where it is null."""
+    from pyspark.sql import functions as F
+
+    missing = F.lit(f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing")
+    return F.coalesce(value, F.raise_error(missing).cast("bigint"))
+
+
+def meta_of(statement: str, **values: Column) -> list[Column]:
+    """What is told of rows that each are all that an event led to (`delivered.META`); of it `values` are given."""
+    from pyspark.sql import functions as F
+
+    from cepbook.spark.delivered import EVENT, META
+    from cepbook.spark.names import SEQ, TIME
+
+    of_all = {"statement": F.lit(statement), "time": F.col(TIME), "sequence": F.col(SEQ), "trigger": F.lit(EVENT)}
+    of_all |= {"delivery": F.lit(0), "kind": F.lit("insert"), "row": F.lit(0)}
+    return [(of_all | values).get(column, F.lit(None)).cast(ddl).alias(column) for column, ddl, _ in META]
 
 
 def as_column(e: expr.Expr, of: Callable[[str], Column]) -> Column:

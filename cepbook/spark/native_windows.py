@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
 from cepbook.lang.types import BITS
-from cepbook.spark.native import as_column, is_expressible
+from cepbook.spark.native import as_column, is_expressible, meta_of, not_early, there
 from cepbook.spark.pipeline import KEY_TYPES, Pipeline
 from cepbook.spark.schema import shape_of
 
@@ -218,7 +218,6 @@ def delivered(form: Form, program: Program, stream: DataFrame) -> DataFrame:
     """What a program of the one statement delivers of its tagged events: the columns of `hosted.output_schema`."""
     from pyspark.sql import functions as F
 
-    from cepbook.spark.delivered import EVENT, META
     from cepbook.spark.names import SEQ, TAG, TIME
 
     type_name = form.event_type
@@ -229,38 +228,19 @@ def delivered(form: Form, program: Program, stream: DataFrame) -> DataFrame:
     place = dict(zip(properties, columns, strict=True))
     if form.filter is not None:
         stream = stream.where(as_column(form.filter, lambda p: F.col(place[p])))
-    stream = stream.withColumns(_checked(type_name, program.start))
+    at = there(not_early(type_name, program.start), "time", type_name)
+    stream = stream.withColumns({TIME: at, SEQ: there(F.col(SEQ), "sequence number", type_name)})
     wanted = [c for c in form.columns if isinstance(c, plan.AggregateCall)]
     made = _in_batches if form.clock is not None else _over_rows
     rows, base = made(form, stream, place, wanted, program.nested[type_name])
-    values = {"statement": F.lit(name), "time": F.col(TIME), "sequence": F.col(SEQ), "trigger": F.lit(EVENT)}
-    values |= {"delivery": F.lit(0), "kind": F.lit("insert"), "row": F.lit(0)}
-    meta = [values.get(column, F.lit(None)).cast(ddl).alias(column) for column, ddl, _ in META]
     shown = [_value(c, base) if isinstance(c, plan.AggregateCall) else F.col(place[c]) for c in form.columns]
     types = [shape_of(t, program.nested).ddl for t in output.properties.values()]
     own = F.struct(*(v.cast(t).alias(f"c{i}") for i, (v, t) in enumerate(zip(shown, types, strict=True))))
-    return rows.select(*meta, own.alias("s0"))
+    return rows.select(*meta_of(name), own.alias("s0"))
 
 
 Base = Callable[[str, str], "Column"]
 """A base of aggregates (`_bases`) by its name and the property."""
-
-
-def _checked(type_name: str, start: int) -> dict[str, Column]:
-    """The time and sequence number of events, where both are there and the clock has not passed them."""
-    from pyspark.sql import functions as F
-
-    from cepbook.spark.names import SEQ, TIME
-
-    of = f"cepbook.errors.EventError: the {{}} of an event of {type_name} is missing"
-    early = F.concat(
-        F.lit(f"cepbook.errors.EventError: an event of {type_name} has the time "),
-        F.col(TIME).cast("string"),
-        F.lit(f", but the clock starts at {start}"),
-    )
-    wrong = F.raise_error(F.coalesce(early, F.lit(of.format("time")))).cast("bigint")
-    lacking = F.raise_error(F.lit(of.format("sequence number"))).cast("bigint")
-    return {TIME: F.when(F.col(TIME) >= start, F.col(TIME)).otherwise(wrong), SEQ: F.coalesce(F.col(SEQ), lacking)}
 
 
 def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:
