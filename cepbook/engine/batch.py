@@ -21,14 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
-from typing import Any
 
 from cepbook.engine.components import components
 from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed, allocating, nodes_of, wanted_by
 from cepbook.engine.rows.steps import Keep, Steps
 from cepbook.engine.singly import Mixed, Sender, Singly
-from cepbook.engine.slices import Slice
+from cepbook.engine.slices import Passed, Slice
 from cepbook.engine.statement import Statement
 from cepbook.lang import expr as x
 from cepbook.lang.catalog import Catalog
@@ -329,8 +328,8 @@ class Batch:
         return None
 
     # -------------------------------------------------------------- one by one
-    def _wanted(self, each: Slice) -> list[Any] | None:
-        """Of each event of a slice whether anybody can use it, where only patterns look; None if all are wanted."""
+    def _wanted(self, each: Slice) -> Passed | None:
+        """The events of a slice that anybody can use, where only patterns look; None if all are wanted."""
         shown = [self._runtime.statements[name] for name in self._plan.reasons or self._plan.merged]
         if any(statement.context is not None for statement in shown):
             return None  # the context may want it

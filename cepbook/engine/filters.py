@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from cepbook.lang import expr as x
@@ -107,6 +108,11 @@ def condition_of(e: x.Expr) -> Condition | None:
         if scalar and all(isinstance(o, x.Const) and isinstance(o.value, (str, int, float)) for o in e.options):
             return Condition(e.operand.name, "=", tuple(dict.fromkeys(o.value for o in e.options)))  # type: ignore[attr-defined]
     return None
+
+
+def leading(conjuncts: Iterable[x.Expr]) -> tuple[Condition, ...]:
+    """The first of `conjuncts` as indexable conditions: what fails on an event comes behind them."""
+    return tuple(found for found in takewhile(lambda c: c is not None, map(condition_of, conjuncts)) if found)
 
 
 LINEAR = 4  # up to this many statements, asking each is cheaper than looking up

@@ -27,7 +27,7 @@ from cepbook.engine.deployments import Deployment
 from cepbook.engine.inner import unwrapped
 from cepbook.engine.interleaved import events, in_order
 from cepbook.engine.rounds import Rounds
-from cepbook.engine.slices import ALONE, Collected, Derived, Held, Slice
+from cepbook.engine.slices import ALONE, Collected, Derived, Held, Passed, Slice
 from cepbook.engine.statement import Statement
 from cepbook.lang.catalog import Catalog
 
@@ -198,9 +198,12 @@ class Flow:
             self._run_columns(statement, each, out, derived.keys)
 
     def _run_columns(self, statement: Statement, each: Slice, out: Collected, keys: Sequence[Key] = ()) -> None:
-        program, partitions = statement.program, None
-        if statement.context is not None:
-            partitions = self._partitions[statement.context.name, each.type]
+        program, context = statement.program, statement.context
+        rest: Any = None if context is None else self._partitions[context.name, each.type]
+        passed = None if keys else each.passing((statement.leading,))
+        if passed is not None:
+            each = passed.slice
+            rest = statement.led and passed.exact if context is None else list(compress(rest, passed.flags))
         columns = [each.columns[name] for name in program.columns]
         catch_up = self._catch_up(statement, out.expired)
         times: Iterable[int] = each.times
@@ -208,7 +211,7 @@ class Flow:
         if out.keyed:
             times, marks, self._hand = out.watched(each, keys)
         ports = out.flat.extend, out.taken, out.expired, catch_up
-        found = program["run"](times, marks, statement.state, *ports, self.ticks, partitions, *columns)
+        found = program["run"](times, marks, statement.state, *ports, self.ticks, rest, *columns)
         if found is not None:
             out.take(Plain(each.times, found[1]), found[0])
 
@@ -243,9 +246,10 @@ class Flow:
         for each in given:
             own: Sequence[Any] = [(place, 1, 0, ()) for place in each.places] if produced else each.places
             partitions, part = self._partitions_of(statement, each), each
-            wanted = wanted_by([statement], each)
-            if wanted is not None:
-                own, partitions, part = list(compress(own, wanted)), compress(partitions, wanted), each.where(wanted)
+            passed = wanted_by([statement], each)
+            if passed is not None:
+                own, partitions = list(compress(own, passed.flags)), compress(partitions, passed.flags)
+                part = passed.slice
             rows = events(part.columns, len(part.times))
             add(each.type, own, zip(part.times, rows, partitions))  # noqa: B905 - the times tell how many
         for derived in produced:
@@ -440,18 +444,25 @@ def allocating(runtime: Replayed, type_name: str) -> list[tuple[Columnar, str]]:
     return found
 
 
-def wanted_by(statements: Iterable[Statement], each: Slice) -> list[Any] | None:
-    """Of each event of a slice whether any of `statements`, all over patterns, may take it; None: all are wanted."""
+def wanted_by(statements: Iterable[Statement], each: Slice) -> Passed | None:
+    """The events of a slice that any of `statements`, all over patterns, may take; None: all are wanted."""
+    groups = [statement.groups(each.type) for statement in statements]
+    if any(found is None for found in groups):
+        return None
+    asked = [group for found in groups for group in found or ()]
+    passed = each.passing([way for group in asked for way in group.ways]) if all(g.ways for g in asked) else None
+    if not asked or (passed is not None and passed.exact):
+        return passed
     found: list[list[Any]] = []
-    for statement in statements:
-        picks = statement.picks(each.type)
-        if picks is None:
+    for group in asked:
+        if group.pick is None:
             return None
         try:
-            found += [pick(each.columns) for pick in picks]
+            found.append(group.pick(each.columns))
         except Exception:  # noqa: BLE001 - the statement will meet it again, and tell of it
             return None
-    return found[0] if len(found) == 1 else [any(wants) for wants in zip(*found, strict=True)] if found else None
+    wanted = found[0] if len(found) == 1 else [any(wants) for wants in zip(*found, strict=True)]
+    return Passed(each.where(wanted), wanted)
 
 
 def _ticks(slices: Sequence[Slice], last: int) -> list[int]:

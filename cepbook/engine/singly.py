@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress
 from typing import Any
 
 from cepbook.engine.delta import Key
 from cepbook.engine.flow import Flow, Node, Replayed
 from cepbook.engine.interleaved import events, in_order
-from cepbook.engine.slices import Slice
+from cepbook.engine.slices import Passed, Slice
 
 Sender = Callable[[dict[str, Any]], None]
 # of each event of a slice whether it is to be sent; None: all are
-Wanted = Callable[[Slice], list[Any] | None]
+Wanted = Callable[[Slice], Passed | None]
 
 
 class Singly:
@@ -56,9 +55,10 @@ class Singly:
         slices = [each for each in self._slices if each.type in senders]
         places, heads = [], []
         for each in slices:
-            wanted, made = self._wanted(each), zip(each.times, events(each.columns, len(each.times)), strict=True)
-            places.append(each.places if wanted is None else list(compress(each.places, wanted)))
-            heads.append(iter(made if wanted is None else compress(made, wanted)))
+            passed = self._wanted(each)
+            part = each if passed is None else passed.slice
+            places.append(part.places)
+            heads.append(zip(part.times, events(part.columns, len(part.times)), strict=True))
         shown = [(each.type, senders[each.type]) for each in slices]
         for place, number in zip(*in_order(places), strict=True):
             time, event = next(heads[number])

@@ -9,12 +9,26 @@ from itertools import compress, repeat
 from operator import length_hint
 from typing import Any
 
+from cepbook.engine.asked import Columns
 from cepbook.engine.delta import CAUSE, GONE, INSERT, MORE, REMOVE, Causes, Key, Out, Plain, Push, Record, Row, Rows
+from cepbook.engine.filters import Condition
 from cepbook.engine.layout import Layout, deliveries
 from cepbook.engine.statement import Statement
 
 AFTER: Key = (1 << 62, 0, 0, ())  # all events of the slice
 ALONE: Key = (0, 1, 0, ())  # of events that meet no others: their order is known
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The events of a slice that passed conditions, as a slice, and of each event of the whole one whether it did.
+
+    Where not `exact`, there may be others among them.
+    """
+
+    slice: Slice
+    flags: Sequence[Any]
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,14 @@ class Slice:
         """The events that are `wanted`."""
         columns = {name: list(compress(values, wanted)) for name, values in self.columns.items()}
         return Slice(self.type, list(compress(self.times, wanted)), columns, list(compress(self.places, wanted)))
+
+    def passing(self, ways: Sequence[Sequence[Condition]]) -> Passed | None:
+        """The events that meet all conditions of one of `ways`; None where the columns cannot tell beforehand."""
+        told = self.columns.passing(ways) if isinstance(self.columns, Columns) and all(ways) and ways else None
+        if told is None:
+            return None
+        ranks = told.places if self.ranks is None else list(compress(self.ranks, told.flags))
+        return Passed(Slice(self.type, told.times, told.columns, ranks), told.flags, told.exact)
 
     def part(self, begin: int, end: int | None = None) -> Slice:
         """The events number `begin` (from 0) to before `end`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Container, Iterable
+from functools import cached_property, partial
 from typing import Any
 
 from cepbook.engine.blame import explained
@@ -11,13 +11,14 @@ from cepbook.engine.clock import NEVER
 from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.partition import Partition
 from cepbook.engine.delta import Listener, Ports, Rows, Sink
-from cepbook.engine.filters import Handler, Subscriber, ahead
+from cepbook.engine.filters import Condition, Handler, Subscriber, ahead, leading
 from cepbook.engine.inner import Inner, ignoring_state, indexable, unwrapped
 from cepbook.engine.inputs import joined_taker
 from cepbook.engine.inserts import Inserts
 from cepbook.engine.layout import Layout
 from cepbook.engine.outlet import Outlet
 from cepbook.engine.parcels import Parcels
+from cepbook.engine.patterns.matcher import Group
 from cepbook.engine.patterns.running import Matching, inspected
 from cepbook.engine.ports import Host, Reading
 from cepbook.engine.relations.reads import NO_READS
@@ -29,7 +30,7 @@ from cepbook.engine.taking_part import taking_part
 from cepbook.engine.watching import Watching
 from cepbook.errors import Diagnostic, StatementError
 from cepbook.lang.catalog import EventType
-from cepbook.lang.expr import Expr
+from cepbook.lang.expr import Expr, conjuncts
 from cepbook.lang.plan import CreateTableStatement, CreateVariableStatement, Reader, SelectStatement, Source
 
 _FIRST = (-(1 << 62), 0)  # ahead of whatever `@Priority` puts first
@@ -440,13 +441,21 @@ class Statement(Storing):
             return indexable(own[0].filter) if len(own) == 1 and own[0].pattern is None else None
         return indexable(self.steps.source.filter)
 
-    def picks(self, type_name: str) -> list[Callable[[Mapping[str, list[Any]]], list[Any]]] | None:
-        """What tells for columns of events which ones may be for the pattern; None if that is not known so."""
+    @cached_property
+    def leading(self) -> tuple[Condition, ...]:
+        """What events must pass before anything else of the filter is asked: what columns may tell."""
+        return leading(conjuncts(self.steps.source.filter))
+
+    @cached_property
+    def led(self) -> bool:
+        """Whether that is all of the filter."""
+        return len(self.leading) == len(conjuncts(self.steps.source.filter))
+
+    def groups(self, type_name: str) -> tuple[Group, ...] | None:
+        """The atoms of its pattern that events of a type may be for; None if it reads them in other places, too."""
         if self.program.pattern is None or self.inner.reads(type_name):
             return None
-        found = [group.pick for group in self.program.pattern.route(self._types(type_name))]
-        picks = [pick for pick in found if pick is not None]
-        return picks if len(picks) == len(found) else None
+        return self.program.pattern.route(self._types(type_name))
 
     def _types(self, type_name: str) -> tuple[str, ...]:
         """The type and all that it is a subtype of."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cepbook.engine.columns import Column, Made, Numbers, Texts, listed, with_gaps
 from cepbook.errors import EventError, UsageError
 from cepbook.lang.types import BITS, Type, is_integral
 from cepbook.session.clock import to_time
@@ -65,58 +66,42 @@ def _as_is(part: pd.Series[Any]) -> Values:
 
 def _objects(part: pd.Series[Any]) -> Values:
     array: Any = part  # the stubs do not know that na_value may be None
-    return _listed(array.to_numpy(dtype=object, na_value=None))
+    return listed(array.to_numpy(dtype=object, na_value=None))
 
 
-def at_hand(values: pd.Series[Any], read: Read) -> Callable[[int, int], Values]:
-    """How to read a column part by part, given begin and end: ``read(values.iloc[begin:end])``, as fast as may be.
+def at_hand(values: pd.Series[Any], read: Read) -> Column:
+    """The column of which `read` makes values, as arrays where that may be.
 
     Texts that repeat become codes: equal ones are one object, quick to compare.
     """
-    if read is _floats or read is _as_is:
-        numbers = values.to_numpy(dtype="float64", na_value=np.nan) if read is _floats else values.to_numpy()
-        plain = _plain_floats if read is _floats else _listed
-        return lambda begin, end: plain(numbers[begin:end])
+    if read is _floats:
+        return Numbers(values.to_numpy(dtype="float64", na_value=np.nan), gaps=True)
+    if read is _as_is:
+        return Numbers(values.to_numpy())
     sample = values.iloc[:_SAMPLE]
     if read is not _objects or not isinstance(values.dtype, pd.StringDtype) or sample.nunique() * 4 > len(sample):
-        return lambda begin, end: read(values.iloc[begin:end])
+        return Made(lambda part: read(values.iloc[part]))
     codes, texts = pd.factorize(values)
-    codes = codes.astype("int32")
-    known = np.array([*texts, None], dtype=object)  # code -1 is missing: the last one
-    return lambda begin, end: _listed(known[codes[begin:end]])
-
-
-def _listed(numbers: npt.NDArray[Any]) -> Values:
-    found: Values = numbers.tolist()
-    return found
+    return Texts(codes.astype("int32"), np.array([*texts, None], dtype=object))  # code -1 is missing: the last one
 
 
 def _singles(part: pd.Series[Any]) -> Values:
     """Floats of single precision; what is beyond them is infinite."""
     with np.errstate(over="ignore"):
-        return _plain_floats(part.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
+        return with_gaps(part.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
 
 
 def _floats(part: pd.Series[Any]) -> Values:
-    return _plain_floats(part.to_numpy(dtype="float64", na_value=np.nan))
-
-
-def _plain_floats(numbers: npt.NDArray[np.float64]) -> Values:
-    missing = np.isnan(numbers)
-    if not missing.any():
-        return _listed(numbers)
-    found = numbers.astype(object)
-    found[missing] = None
-    return _listed(found)
+    return with_gaps(part.to_numpy(dtype="float64", na_value=np.nan))
 
 
 def _nullable(numbers: npt.NDArray[np.int64], part: pd.Series[Any]) -> Values:
     missing = part.isna().to_numpy()
     if not missing.any():
-        return _listed(numbers)
+        return listed(numbers)
     found = numbers.astype(object)
     found[missing] = None
-    return _listed(found)
+    return listed(found)
 
 
 def instants(part: pd.Series[Any], second: int) -> npt.NDArray[np.int64]:

@@ -6,7 +6,7 @@ Without sequence numbers the sources' own order counts.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -35,6 +35,10 @@ class Part:
         values = self.chunk.column(name)
         end = self.start + len(self.times)
         return values if len(self.times) == len(values) else values[self.start : end]
+
+    def columns(self, names: Collection[str]) -> Mapping[str, Values]:
+        """The values of the properties `names`."""
+        return self.chunk.columns(names, self.start, self.start + len(self.times))
 
     def after(self, count: int) -> Part:
         """Without the first `count` events."""

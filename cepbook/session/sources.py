@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cepbook.engine.columns import Arrays, Column, Numbers
 from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import LONG
@@ -50,6 +51,11 @@ class Chunk:
         self.sequences = sequences
         self._read = read
         self._columns: dict[str, Values] = {}
+
+    def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, Values]:
+        """The properties `names` of the events from number `begin` to before `end`."""
+        whole = end - begin == len(self.times)
+        return {name: self.column(name) if whole else self.column(name)[begin:end] for name in names}
 
     def column(self, name: str) -> Values:
         """The values of property `name`, one per event."""
@@ -155,6 +161,24 @@ class Given:
         return self.open(until)
 
 
+class FrameChunk(Chunk):
+    """Events of a frame, which number `start` begins; `at_hand` finds its columns, `clock` has its times."""
+
+    __slots__ = ("_at_hand", "_clock", "_start")
+
+    def __init__(
+        self, times: list[int], sequences: list[int] | None, start: int, at_hand: Callable[[str], Column], clock: Column
+    ) -> None:
+        super().__init__(times, lambda name: self.columns((name,), 0, len(times))[name], sequences)
+        self._start = start
+        self._at_hand = at_hand
+        self._clock = clock
+
+    def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, Values]:
+        times = self.times if end - begin == len(self.times) else self.times[begin:end]
+        return Arrays(names, self._at_hand, self._clock, slice(self._start + begin, self._start + end), times)
+
+
 class FrameSource:
     """A DataFrame, completely checked when it is opened."""
 
@@ -167,10 +191,7 @@ class FrameSource:
         for column, of in wanted.event_type.properties.items():
             read = column_reader(f"column `{column}` of `{name}`", frame[column], of, wanted.types, wanted.second)
             self._readers[column] = (frame[column], read)
-        self._at_hand: dict[str, Callable[[int, int], Values]] = {}  # of columns that are in use
-        # Where the time is a property that holds just these milliseconds, it need not be read twice.
-        property_type = wanted.event_type.properties.get(wanted.time)
-        self._time_column = wanted.time if property_type == LONG else None
+        self._columns: dict[str, Column] = {}  # that are in use
         self.late = 0
         times = event_times(f"time column `{wanted.time}` of `{name}`", time, wanted.second)
         numbers = _sequences(frame, wanted)
@@ -183,6 +204,10 @@ class FrameSource:
                 raise EventError(f"time column `{wanted.time}` of `{name}`: {error}") from None
         if wanted.until is not None:
             self._times = self._times[: int(np.searchsorted(self._times, wanted.until, "right"))]
+        self._clock = Numbers(self._times)
+        # Where the time is a property that holds just these milliseconds, it need not be read twice.
+        if wanted.event_type.properties.get(wanted.time) == LONG:
+            self._columns[wanted.time] = self._clock
         self.total = len(self._times)
         self.first_time = int(self._times[0]) if self.total else None
 
@@ -228,20 +253,16 @@ class FrameSource:
             times = self._times[start : start + FRAME_CHUNK].tolist()
             numbers = self._sequences
             own = None if numbers is None else numbers[start : start + len(times)].tolist()
-            yield Chunk(times, partial(self._column, start, times), own)
+            yield FrameChunk(times, own, start, self._column, self._clock)
 
-    def _column(self, start: int, times: list[int], name: str) -> Values:
-        if name == self._time_column:
-            return times
-        reader = self._at_hand.get(name)
-        if reader is None:
-            reader = self._at_hand[name] = self._in_event_order(name)
-        return reader(start, start + len(times))
-
-    def _in_event_order(self, column: str) -> Callable[[int, int], Values]:
-        """A column that is in use, sorted once: taking rows here and there costs several times as much."""
-        values, read = self._readers.pop(column)
-        return at_hand(values if self._order is None else values.take(self._order), read)
+    def _column(self, name: str) -> Column:
+        """In the order of the events: sorted once, because taking rows here and there costs several times as much."""
+        found = self._columns.get(name)
+        if found is None:
+            values, read = self._readers.pop(name)
+            ordered = values if self._order is None else values.take(self._order)
+            found = self._columns[name] = at_hand(ordered, read)
+        return found
 
 
 def _undefined(name: str, time: int, number: int) -> EventError:

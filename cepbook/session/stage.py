@@ -119,12 +119,10 @@ class Stage:
             self._same_types(begun)
             record(parts)
             columns = batch.columns  # may change whenever statements come or go
-            batch.run(
-                [
-                    Slice(part.type_name, part.times, {c: part.column(c) for c in columns[part.type_name]}, part.ranks)
-                    for part in parts
-                ]
-            )
+            slices = []
+            for part in parts:
+                slices.append(Slice(part.type_name, part.times, part.columns(columns[part.type_name]), part.ranks))
+            batch.run(slices)
 
         return feed
 

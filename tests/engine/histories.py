@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from cepbook.engine.batch import Slice
+from cepbook.engine.columns import Arrays, Column, Made, Numbers, Texts
 from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Config, Runtime
 from tests.engine.sinks import Deltas
@@ -121,19 +123,33 @@ class Run:
 
 
 def slices(events: Sequence[Event], rank: int, columns: Any) -> list[Slice]:
-    """Consecutive events as one slice per type; `rank` is the position of the first."""
+    """Consecutive events as one slice per type; `rank` is the position of the first.
+
+    Every other slice has arrays in place of lists.
+    """
     found = []
     for name in dict.fromkeys(e.type for e in events):
         mine = [(rank + i, e) for i, e in enumerate(events) if e.type == name]
-        found.append(
-            Slice(
-                name,
-                [e.time for _, e in mine],
-                {column: [e.values[column] for _, e in mine] for column in columns[name]},
-                [i for i, _ in mine],
-            )
-        )
+        times = [e.time for _, e in mine]
+        lists = {column: [e.values[column] for _, e in mine] for column in columns[name]}
+        arrays = {column: array_of(values) for column, values in lists.items()}
+        given = lists if len(mine) % 2 else Arrays(lists, arrays.__getitem__, array_of(times), slice(0, len(mine)))
+        found.append(Slice(name, times, given, [i for i, _ in mine]))
     return found
+
+
+def array_of(values: list[Any]) -> Column:
+    """A column of these values, as an array that can tell of them if there is one for them."""
+    kinds = {type(v) for v in values if v is not None}
+    if kinds <= {str}:
+        known = [*dict.fromkeys(v for v in values if v is not None), None]
+        codes = [known.index(v) for v in values]
+        return Texts(np.array([c if c < len(known) - 1 else -1 for c in codes], int), np.array(known, object))
+    if None not in values and len(kinds) == 1 and kinds <= {int, bool, float}:
+        return Numbers(np.array(values))
+    if kinds == {float} and not any(v != v for v in values if v is not None):
+        return Numbers(np.array([np.nan if v is None else v for v in values]), gaps=True)
+    return Made(lambda part: np.array([*values, None], object)[:-1][part].tolist())
 
 
 def deliveries_of(epl: str, events: Sequence[Event], until: int | None = None, **options: Any) -> dict[str, list[Any]]:

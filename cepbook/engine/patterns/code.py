@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cepbook.engine.crontab import Schedule as Crontab
+from cepbook.engine.filters import Condition, leading
 from cepbook.engine.patterns.atoms import AtomSpec
 from cepbook.engine.patterns.filters import Parts, split
 from cepbook.engine.patterns.index import Function
@@ -72,7 +73,8 @@ class PatternCode:
         for name, select in self._selects.items():
             own = tuple(atom for atom, node in zip(atoms, self.pattern.atoms, strict=True) if node.event_type == name)
             pick = self._picks[name]
-            groups.append(Group(name, namespace[select], own, {}, None if pick is None else namespace[pick]))
+            picking = None if pick is None else namespace[pick]
+            groups.append(Group(name, namespace[select], own, {}, picking, self._ways(name)))
         of_pattern = self.pattern
         return PatternProgram(
             self._root(atoms),
@@ -194,6 +196,14 @@ class PatternCode:
             each = columns if len(names) == 1 else f"zip({columns})"
             source.line(f"return [{wanted} for {rows} in {each}]")
         return name
+
+    def _ways(self, event_type: str) -> tuple[tuple[Condition, ...], ...]:
+        """The simple conditions of each atom of a type, where no condition of it needs more; else none."""
+        atoms = zip(self.pattern.atoms, self._parts, strict=True)
+        conditions = [parts.event for atom, parts in atoms if atom.event_type == event_type]
+        ways = tuple(leading(each) for each in conditions)
+        whole = all(len(way) == len(each) > 0 for way, each in zip(ways, conditions, strict=True))
+        return ways if whole else ()
 
     # -------------------------------------------------------------- atoms
     def _atom(self, atom: p.Atom, parts: Parts) -> Callable[[], AtomSpec]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.filters import Condition
 from cepbook.engine.patterns.alarms import Alarms
 from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
 from cepbook.engine.patterns.index import Function
@@ -24,7 +25,8 @@ class Group:
     """The atoms of one event type. `select(e, P, now)` tells by bits which of them an event may satisfy.
 
     `chosen` has the numbers of the atoms for each such value. `pick(columns)` tells for many events which ones may
-    satisfy any atom; None if they have to be asked one by one.
+    satisfy any atom; None if they have to be asked one by one. Of `ways` it must go one for an atom to take it, as far
+    as that can be told by simple conditions.
     """
 
     event_type: str
@@ -32,6 +34,7 @@ class Group:
     atoms: tuple[AtomSpec, ...]
     chosen: dict[int, tuple[int, ...]]
     pick: Callable[[Mapping[str, list[Any]]], list[Any]] | None
+    ways: tuple[tuple[Condition, ...], ...]
 
     def numbers(self, bits: int) -> tuple[int, ...]:
         """The numbers of the atoms for a value that is not `chosen` yet."""

@@ -44,10 +44,11 @@ class Program:
     """One compiled statement. `namespace` holds its functions; `columns` are the last arguments of ``run``.
 
     ``new_state(P, now)`` makes the state of a context partition. ``on_event(e, S)`` handles one event. ``run(times,
-    marks, S, out, push, expired, catch_up, ticks, partitions, *columns)`` handles many; `out` and `push` take
+    marks, S, out, push, expired, catch_up, ticks, partitions, *columns)`` handles many (without a context it has
+    ``asked`` in place of the partitions: whether all of them are known to pass the filter); `out` and `push` take
     deliveries of events with what `marks` has for each, `expired` those of timers, without. ``rows(S, now)`` is the
-    iterator; of rows `row_columns` are the names (None: rows are dicts). `bound` are the parameters of functions
-    that a running statement gives default values. ``settle(S, now)`` drops what has left unseen. `spans` maps
+    iterator; of rows `row_columns` are the names (None: rows are dicts). `bound` are the parameters of functions that
+    a running statement gives default values. ``settle(S, now)`` drops what has left unseen. `spans` maps
     source lines to the EPL that they were made from.
     """
 
@@ -280,7 +281,8 @@ class _Writer:
         if self.contextual:
             heads, names = [*heads, "partitions"], [*names, "P"]
         ports = ["out", "push", "expired", "catch_up"]
-        signature = ", ".join(["times", "marks", "S", *ports, "ticks", "partitions", *parameters])
+        rest = "partitions" if self.contextual else "asked"
+        signature = ", ".join(["times", "marks", "S", *ports, "ticks", rest, *parameters])
         with source.block(f"def run({signature}):"):
             if not self.contextual and loop:
                 code.load_state()

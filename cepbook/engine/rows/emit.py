@@ -75,7 +75,7 @@ class PlainEmitter(Emitter):
 
     Columns of the slice are handed on as they are; only the values of others are appended to lists, ``y0`` and so on.
     ``run`` then returns which events gave a row (None: all), and the columns; those of the slice have all events.
-    The filter, which cannot fail, is asked for all events before the first is taken.
+    The filter, which cannot fail, is asked for all events before the first is taken, if it was not ``asked`` before.
     """
 
     def __init__(self, code: Code, scope: Scope, names: Sequence[str]) -> None:
@@ -115,13 +115,13 @@ class PlainEmitter(Emitter):
         given = [self._given[name] for name in names]
         of = given[0] if len(given) == 1 else f"zip({', '.join(given)})"
         truth = lower.truth(self._scope, condition)
-        self._code.source.line(f"kept = [{truth} for {', '.join(names)} in {of}]", condition.span)
+        self._code.source.line(f"kept = None if asked else [{truth} for {', '.join(names)} in {of}]", condition.span)
 
     def kept(self, rows: str) -> str:
         """Code of those of `rows`, of which there is one for each event, that pass the filter."""
         if self._code.steps.source.filter is None:
             return rows
-        return f"{self._code.source.bind('_compress', compress)}({rows}, kept)"
+        return f"{rows} if kept is None else {self._code.source.bind('_compress', compress)}({rows}, kept)"
 
     @property
     def needs_loop(self) -> bool:

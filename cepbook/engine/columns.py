@@ -1,0 +1,174 @@
+"""Columns as arrays: asked which events pass a comparison, they make values of those alone.
+
+A replayed frame, and a batch of a Spark task, come as such. The engine asks by the conditions of its filter index
+(`engine.filters`); what an array does not tell exactly as the engine would it does not tell at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import reduce
+from operator import and_, eq, ge, gt, le, lt, or_
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cepbook.engine.asked import Columns, Told
+from cepbook.engine.filters import Condition
+
+Mask = npt.NDArray[np.bool_]
+Part = slice | npt.NDArray[np.intp]  # of a column: from one place to another, or these places
+
+_COMPARE: dict[str, Callable[[Any, Any], Mask]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+_EXACT = 2**53  # whole numbers up to here are floats, too
+
+
+class Column(Protocol):
+    """The values of one property."""
+
+    def take(self, part: Part) -> list[Any]:
+        """Those of `part`, as the engine takes them."""
+
+    def meets(self, part: Part, condition: Condition) -> Mask | None:
+        """Of each value of `part` whether it meets `condition`, as null does not; None where it does not tell."""
+
+
+class Made:
+    """What `read` makes of a part: it can be read, and tells nothing."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[Part], list[Any]]) -> None:
+        self._read = read
+
+    def take(self, part: Part) -> list[Any]:
+        return self._read(part)
+
+    def meets(self, part: Part, condition: Condition) -> Mask | None:
+        return None
+
+
+class Numbers:
+    """Whole numbers, floats or booleans; with `gaps` NaN stands for null."""
+
+    __slots__ = ("_gaps", "_values")
+
+    def __init__(self, values: npt.NDArray[Any], gaps: bool = False) -> None:
+        self._values = values
+        self._gaps = gaps
+
+    def take(self, part: Part) -> list[Any]:
+        values = self._values[part]
+        return with_gaps(values) if self._gaps else listed(values)
+
+    def meets(self, part: Part, condition: Condition) -> Mask | None:
+        if not all(self._comparable(value) for value in condition.values):
+            return None
+        values, compare = self._values[part], _COMPARE[condition.op]
+        return reduce(or_, (compare(values, value) for value in condition.values))
+
+    def _comparable(self, value: object) -> bool:
+        """Whether arrays compare with `value` as Python does: none is rounded for it."""
+        kind = self._values.dtype.kind
+        if kind == "b" or isinstance(value, bool):
+            return kind == "b" and isinstance(value, bool)
+        if kind == "f":
+            return isinstance(value, float) or (isinstance(value, int) and abs(value) <= _EXACT)
+        bounds = np.iinfo(self._values.dtype)
+        return isinstance(value, int) and bounds.min <= value <= bounds.max
+
+
+class Texts:
+    """Texts as `codes`, the places of them in `known`: equal ones are one object. Null is the last of `known`."""
+
+    __slots__ = ("_codes", "_known")
+
+    def __init__(self, codes: npt.NDArray[Any], known: npt.NDArray[np.object_]) -> None:
+        self._codes = codes
+        self._known = known
+
+    def take(self, part: Part) -> list[Any]:
+        return listed(self._known[self._codes[part]])
+
+    def meets(self, part: Part, condition: Condition) -> Mask | None:
+        if condition.op != "=" or not all(isinstance(value, str) for value in condition.values):
+            return None
+        codes = self._codes[part]
+        wanted = [at for at, text in enumerate(self._known) if text is not None and text in condition.values]
+        return reduce(or_, (codes == at for at in wanted), np.zeros(len(codes), bool))
+
+
+class Arrays(Columns):
+    """The columns `names` of a `part` of what there is; `column` finds each.
+
+    `clock` has the times of the events, of which those of the part may be there as `times`.
+    """
+
+    __slots__ = ("_clock", "_column", "_made", "_names", "_part")
+
+    def __init__(
+        self,
+        names: Collection[str],
+        column: Callable[[str], Column],
+        clock: Column,
+        part: Part,
+        times: list[int] | None = None,
+    ) -> None:
+        self._names = names
+        self._column = column
+        self._clock = clock
+        self._part = part
+        self._made: dict[Column, list[Any]] = {} if times is None else {clock: times}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._list(self._column(name))
+
+    def _list(self, column: Column) -> list[Any]:
+        """Where the times are a property as well, both are one list."""
+        found = self._made.get(column)
+        if found is None:
+            found = self._made[column] = column.take(self._part)
+        return found
+
+    def passing(self, ways: Sequence[Sequence[Condition]]) -> Told | None:
+        masks, exact = [], True
+        for way in ways:
+            told = [self._column(condition.name).meets(self._part, condition) for condition in way]
+            known = [mask for mask in told if mask is not None]
+            if not known:
+                return None
+            exact = exact and len(known) == len(told)
+            masks.append(reduce(and_, known))
+        mask = reduce(or_, masks)
+        places = np.flatnonzero(mask)
+        if isinstance(self._part, slice):
+            part = slice(0, 0) if not len(places) else places + (self._part.start or 0)
+        else:
+            part = self._part[places]
+        columns = self if len(places) == len(mask) else Arrays(self._names, self._column, self._clock, part)
+        return Told(mask.tobytes(), memoryview(places.data), columns._list(self._clock), columns, exact)
+
+
+def listed(values: npt.NDArray[Any]) -> list[Any]:
+    """Plain Python values."""
+    found: list[Any] = values.tolist()
+    return found
+
+
+def with_gaps(numbers: npt.NDArray[np.float64]) -> list[Any]:
+    """Plain floats, None for NaN."""
+    missing = np.isnan(numbers)
+    if not missing.any():
+        return listed(numbers)
+    found = numbers.astype(object)
+    found[missing] = None
+    return listed(found)
