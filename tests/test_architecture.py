@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +16,10 @@ import pytest
 from importlinter.cli import lint_imports
 
 from cepbook.lang.aggregates import AGGREGATES
+from cepbook.lang.cycles import CYCLE_AGGREGATES, CYCLE_WINDOWS
 from cepbook.lang.dialects import DIALECTS
+from cepbook.lang.functions import FUNCTIONS
+from cepbook.lang.methods import METHODS
 from cepbook.lang.text import EPL
 from cepbook.lang.windows import WINDOWS
 
@@ -211,6 +215,77 @@ def test_what_is_true_of_windows_and_aggregates_stands_in_their_rows() -> None:
         if all(isinstance(each, ast.Constant) and each.value in names for each in node.elts)
     ]
     assert found == [], "make it a field of WindowRow or AggregateRow"
+
+
+OWN = {*WINDOWS, *AGGREGATES, *FUNCTIONS, *METHODS, *CYCLE_WINDOWS, *CYCLE_AGGREGATES}
+ASKING = tuple(f"cepbook/{folder}/" for folder in ("engine", "lang", "session", "spark"))
+# Where names are looked at because something is made of them: aggregates, windows of cycles, what Spark calculates
+# itself, and texts of other dialects
+BY_NAME = {
+    *MAKING,
+    "cepbook/engine/cycles/totals.py",
+    "cepbook/engine/cycles/windows.py",
+    "cepbook/lang/nearest_cycles.py",
+    "cepbook/spark/native_windows.py",
+}
+
+
+def test_nobody_asks_a_window_an_aggregate_or_a_function_for_its_name() -> None:
+    """No comparison with one of their names, but of a ``kind`` or with a word that a Literal has for something else."""
+    told_apart = {
+        constant.value
+        for path in SOURCES
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal"
+        for constant in ast.walk(node.slice)
+        if isinstance(constant, ast.Constant)
+    }
+    found = []
+    for path in SOURCES:
+        name = relative(path)
+        if name in BY_NAME or not name.startswith(ASKING) or name.startswith("cepbook/lang/dialects/"):
+            continue
+        for line, asked, texts in _compared(tree_of(path)):
+            if asked.rpartition(".")[2] != "kind" and texts & (OWN if asked.endswith(".name") else OWN - told_apart):
+                found.append(f"{name}:{line}: {asked} is compared with {', '.join(sorted(texts))}")
+    assert found == [], "make it a field of its row"
+
+
+def _compared(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
+    """What is compared with texts, or matched with them, and the texts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            texts = {text for side in sides for text in _texts(side)}
+            yield from ((node.lineno, ast.unparse(side), texts) for side in sides if not _texts(side))
+        elif isinstance(node, ast.Match):
+            subject = ast.unparse(node.subject)
+            for part in (part for case in node.cases for part in ast.walk(case.pattern)):
+                if isinstance(part, ast.MatchValue):
+                    yield part.lineno, subject, set(_texts(part.value))
+                elif isinstance(part, ast.MatchClass):
+                    for word, value in zip(part.kwd_attrs, part.kwd_patterns, strict=True):
+                        if isinstance(value, ast.MatchValue):
+                            yield part.lineno, f"{subject}.{word}", set(_texts(value.value))
+
+
+def _texts(node: ast.expr) -> list[str]:
+    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+    return [each.value for each in parts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+def test_a_comparison_with_a_name_is_noticed() -> None:
+    code = (
+        'w.name == "groupwin"; "merge" not in names; call.name in ("avg", "count")\n'
+        'match e:\n    case x.Call(name="coalesce"):\n        pass'
+    )
+    assert {asked: texts & OWN for _, asked, texts in _compared(ast.parse(code))} == {
+        "w.name": {"groupwin"},
+        "names": {"merge"},
+        "call.name": {"avg", "count"},
+        "e": {"coalesce"},
+        "e.name": {"coalesce"},
+    }
 
 
 def test_no_module_imports_itself_on_a_way_round() -> None:

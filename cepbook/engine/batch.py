@@ -34,7 +34,6 @@ from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import begins_undecided
 from cepbook.lang.plan import CreateTableStatement, CreateWindowStatement, Reader, StatementPlan, WindowSpec
 from cepbook.lang.reads import stores_changed, stores_in, types_read
-from cepbook.lang.windows import WINDOWS
 
 __all__ = ["Batch", "Slice"]
 
@@ -259,7 +258,7 @@ class Batch:
             return f"`{statement.name}` has a listener that is called one delivery at a time"
         parts = _parts(statement)
         for window in (window for each in parts for window in each.windows):
-            if WINDOWS[window.name].timed and not all(x.above_zero(e) for e in window.args if isinstance(e, x.Period)):
+            if window.row.timed and not all(x.above_zero(e) for e in window.args if isinstance(e, x.Period)):
                 return f"`{statement.name}` has a period that is not a positive constant"
             if statement.context is not None and _reads_variables(window):
                 return f"`{statement.name}` has a window whose parameters are variables, read when a partition begins"
@@ -360,5 +359,5 @@ def _reads_variables(window: WindowSpec) -> bool:
 
 def _may_be_due_at_once(stage: Keep) -> bool:
     """Whether other windows may take an event away that a window's end depends on."""
-    moving = any(WINDOWS[window.name].due_moves_back for window in stage.holding)
+    moving = any(window.row.due_moves_back for window in stage.holding)
     return moving and len(stage.holding) > 1 and not stage.union

@@ -116,9 +116,13 @@ class Rounds:
     # -------------------------------------------------------------- running
     def advance(self, t: int, *, raising: bool = True) -> None:
         """Set the clock to `t`, run what is due, and process what that leads to."""
-        self.fire(t)
-        if self.queue:
-            self.drain(raising=raising)
+        try:
+            self.fire(t)
+            if self.queue:
+                self.drain(raising=raising)
+        except BaseException as failure:
+            self.broke(failure)
+            raise
 
     def fire(self, t: int) -> None:
         """Set the clock to `t` and run what is due. What an exception keeps from being run stays armed."""

@@ -25,6 +25,7 @@ from cepbook.lang.nodes import Column, Contained, PlanNode
 from cepbook.lang.patterns import Pattern
 from cepbook.lang.recognize import RowPattern
 from cepbook.lang.types import Type
+from cepbook.lang.windows import WINDOWS, WindowRow
 
 Selector = Literal["istream", "rstream", "irstream"]
 # The five query kinds (basic concepts, "Output of statement types")
@@ -95,6 +96,11 @@ class WindowSpec(PlanNode):
     calls: tuple[AggregateCall, ...] = ()
     # of groupwin, from @Hint: (reclaim_group_aged, reclaim_group_freq) in clock units
     reclaim: tuple[int, int] | None = None
+
+    @property
+    def row(self) -> WindowRow:
+        """The facts about it."""
+        return WINDOWS[self.name]
 
 
 @dataclass(frozen=True, slots=True)

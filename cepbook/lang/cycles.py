@@ -25,13 +25,17 @@ HELD, NEW, DEAD = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class CycleWindowRow:
-    """One window of stages. ``text`` is how it is written, `paced`: it may take less than it is offered."""
+    """One window of stages. ``text`` is how it is written, `paced`: it may take less than it is offered.
+    `tosses`: of each row a coin says whether it may enter. `timed`: its size is one in time.
+    """
 
     name: str
     text: str
     doc: str
     example: str
     paced: bool = False
+    tosses: bool = False
+    timed: bool = False
 
 
 _WINDOWS = (
@@ -49,6 +53,7 @@ _WINDOWS = (
         " no more, so that older ones make room before their time",
         "select price from Tick (partition store last 5 seconds max 10) as w where w.$row_status is not dead",
         paced=True,
+        timed=True,
     ),
     CycleWindowRow(
         "tumbling",
@@ -63,6 +68,7 @@ _WINDOWS = (
         "as sliding, but a coin decides of each row whether it may enter; the setting `seed` makes it repeatable",
         "select price from Tick (partition store random 3) as w where w.$row_status is new",
         paced=True,
+        tosses=True,
     ),
     CycleWindowRow(
         "highest",
@@ -139,6 +145,11 @@ class CycleWindow(PlanNode):
     at_most: int | None = None
     column: str | None = None
     update_group: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> CycleWindowRow:
+        """The facts about it."""
+        return CYCLE_WINDOWS[self.name]
 
 
 @dataclass(frozen=True, slots=True)

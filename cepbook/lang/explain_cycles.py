@@ -43,7 +43,7 @@ def _partition(node: Partition, show: Show) -> Iterator[str]:
 def show_stage(node: CycleStage) -> str:
     """One stage, on one line."""
     window = node.window
-    parts = [f"{window.name}({window.size}{' ms' if window.name == 'recent' else ''}"]
+    parts = [f"{window.name}({window.size}{' ms' if window.row.timed else ''}"]
     parts += [] if window.at_most is None else [f", max {window.at_most}"]
     parts += [] if window.column is None else [f", by {window.column}"]
     parts += [f", one of each {', '.join(window.update_group)}"] * bool(window.update_group)

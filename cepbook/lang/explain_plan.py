@@ -445,11 +445,10 @@ def _case(e: Any, show: _Show, calls: list[str]) -> str:
 
 
 def _call(e: Any, show: _Show, calls: list[str]) -> str:
-    if e.name == "typeof":
-        return f"typeof({show(e.args[0])})"
-    args = [show(a) for a in e.args]
+    row = FUNCTIONS.get(e.name)
+    args = [show(a) for a in e.args[: len(e.args) - (0 if row is None else row.unwritten)]]
     owner, _, method = e.name.partition(".")
-    if owner in ("string", "array") and e.name in FUNCTIONS:
+    if owner in ("string", "array") and row is not None:
         return f"{args[0]}.{method}({', '.join(args[1:])})"
     return f"{e.name}({', '.join(args)})"
 

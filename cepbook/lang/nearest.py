@@ -70,7 +70,7 @@ class _Text:
 
     def _notes(self, nodes: list[plan.RowNode]) -> list[str]:
         names = [window.name for window in self.statement.windows]
-        ours = [f"#{name}" for name in dict.fromkeys(names) if not WINDOWS[name].esper and name != "lot"]
+        ours = [f"#{name}" for name in dict.fromkeys(names) if not WINDOWS[name].esper and not WINDOWS[name].passing]
         notes = [f"{', '.join(ours)}: Esper has no such window, this workbench has"] if ours else []
         notes += self.differs
         many = [name for name, stream in zip(self.aliases, self.statement.sources, strict=True) if stream.lot]
@@ -94,16 +94,16 @@ class _Text:
         windows = stream.windows if isinstance(stream, plan.Windowed) else ()
         shown = "".join(self._window(window, number) for window in windows)
         self.aliases[number] = alias
-        if any(window.name == "lot" for window in windows):
+        if any(window.row.passing for window in windows):
             if len(self.aliases) > 1:
                 self.differs.append(f"{alias} is joined when it arrives, and is not there for others")
             else:
                 self.differs.append("aggregates begin anew with what arrives together") if self.calls else None
-        one_way = " unidirectional" if len(self.aliases) > 1 and any(w.name == "lot" for w in windows) else ""
+        one_way = " unidirectional" if len(self.aliases) > 1 and any(w.row.passing for w in windows) else ""
         return f"{_name(source.event_type)}{filtered}{shown} as {_name(alias)}{one_way}"
 
     def _window(self, window: plan.WindowSpec, number: int) -> str:
-        if window.name == "lot" and (len(self.aliases) > 1 or not self.calls):
+        if window.row.passing and (len(self.aliases) > 1 or not self.calls):
             return ""  # events pass
         args = ", ".join(self.of(arg, 0, number) for arg in window.args)
         return f"#{window.name}({args})" if args else f"#{window.name}"
@@ -125,11 +125,13 @@ class _Text:
                 return self._call(self.calls[e.index])
             case x.KeyRef():
                 return self.of(self.keys[e.index])
-            case x.Call(name="coalesce", args=(x.Expr() as value, x.Const(value=float(nan)))) if nan != nan:
+            case x.Call(args=(x.Expr() as value, x.Const(value=float(nan)))) if (
+                nan != nan and e.name in FUNCTIONS and FUNCTIONS[e.name].nulls == "skipped"
+            ):
                 self._once("where EPL gives null this gives NaN")
                 return show(value)
-            case x.Call(name="whole division", args=(a, b)):
-                return f"cast({show(a)} / {show(b)}, long)"
+            case x.Call() if e.name in FUNCTIONS and FUNCTIONS[e.name].epl:
+                return FUNCTIONS[e.name].epl.format(*map(show, e.args))
             case x.Call() if e.name in FUNCTIONS and " " not in e.name:
                 return f"{e.name}({', '.join(map(show, e.args))})"
             case x.Const(value=float(value)) if value != value or abs(value) == float("inf"):

@@ -37,7 +37,7 @@ def _windows(statement: plan.CycleStatement) -> str | None:
     if not single or not plain or statement.correlation is not None or statement.every is not None:
         return None
     (stage,) = statement.partitions[0].stages
-    if stage.aggregates or (stage.keys and stage.window.name == "random"):  # whose groups throw coins of their own
+    if stage.aggregates or (stage.keys and stage.window.row.tosses):  # whose groups throw coins of their own
         return None
     window = _window(stage, statement.seed)
     return f"#groupwin({', '.join(stage.keys)}){window}" if stage.keys else window

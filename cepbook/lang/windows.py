@@ -40,7 +40,7 @@ class Parameter:
     repeated: bool = False
 
 
-Kind = Literal["window", "batch", "grouping", "derived"]
+Kind = Literal["window", "batch", "grouping", "merging", "derived"]
 Leaves = Literal["never", "in order", "anyhow"]
 
 
@@ -48,9 +48,9 @@ Leaves = Literal["never", "in order", "anyhow"]
 class WindowRow:
     """One window, with all facts about it. `namespace` may be written before the name (``win:length``).
 
-    A ``batch`` collects events and releases them together, ``grouping`` divides or joins what other windows hold, a
-    ``derived`` one makes values of them. Of windows and batches: `leaves` tells how events leave (``in order``: the
-    oldest first; of a batch, how the former batch does).
+    A ``batch`` collects events and releases them together, a ``grouping`` one gives each key its own instances of those
+    behind it, a ``merging`` one ends that, a ``derived`` one makes values of events. Of windows and batches: `leaves`
+    tells how events leave (``in order``: the oldest first; of a batch, how the former batch does).
 
     `timed`: an advance of the clock may change what it holds or releases. `keeps_time`: it reads when an event arrived.
     `operands`: how many values of the arriving event it compares (keys, timestamps, sort keys). `by_ordinal`: it tells
@@ -64,7 +64,8 @@ class WindowRow:
     no order of arrival or of sorting. `alone`: how long an event stays does not depend on others. `forgets`: what it
     holds depends on the events of the last period only; of a ``grid`` of batches from a reference point, on those of
     two periods; on the last `size` of them, or on the last ``one``. `divides`: its keys divide it into windows that
-    know nothing of each other. `fields`: what a derived one makes. `esper`: it is one of Esper's.
+    know nothing of each other. `fields`: what a derived one makes; it `tells_changes` if values that stay the same are
+    not posted. `esper`: it is one of Esper's.
     """
 
     name: str
@@ -91,23 +92,38 @@ class WindowRow:
     forgets: Literal["", "period", "grid", "size", "one"] = ""
     divides: bool = False
     fields: Mapping[str, Type] = field(default_factory=dict)
+    tells_changes: bool = False
     esper: bool = True
     supported: bool = True
 
     def __post_init__(self) -> None:
-        holds = self.kind in ("window", "batch")
-        if holds != (self.leaves is not None):
-            raise TypeError(f"the row of window {self.name} must {'' if holds else 'not '}say how events leave")
+        if self.holds != (self.leaves is not None):
+            raise TypeError(f"the row of window {self.name} must {'' if self.holds else 'not '}say how events leave")
         if self.derived != bool(self.fields):
             raise TypeError(f"the row of window {self.name} must {'' if self.derived else 'not '}have fields")
         compared = sum(p.kind in ("key", "timestamp", "sort") for p in self.parameters)
-        if holds and self.operands != compared:
+        if self.holds and self.operands != compared:
             raise TypeError(f"the row of window {self.name} has {self.operands} operands for {compared} parameters")
 
     @property
     def stamped(self) -> bool:
         """Whether time is to it what a property of its events says."""
         return any(p.kind == "timestamp" for p in self.parameters)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps events."""
+        return self.kind in ("window", "batch")
+
+    @property
+    def grouping(self) -> bool:
+        """Whether it gives each key its own instances of the windows behind it."""
+        return self.kind == "grouping"
+
+    @property
+    def merging(self) -> bool:
+        """Whether it ends the groups that a window before it began."""
+        return self.kind == "merging"
 
     @property
     def batch(self) -> bool:
@@ -237,7 +253,7 @@ _ROWS = (
     WindowRow(
         "merge",
         "std",
-        "grouping",
+        "merging",
         (_KEYS,),
         "ends groupwin: the windows behind it see all groups together",
         "select * from Tick#groupwin(symbol)#length(2)#merge(symbol)",
@@ -477,6 +493,7 @@ _ROWS = (
         "the number of events",
         "select size from Tick#length(5)#size",
         fields={"size": t.LONG},
+        tells_changes=True,
     ),
     WindowRow(
         "linest",

@@ -112,7 +112,7 @@ class Rerun(Relived):
                 shown = key.name if isinstance(key, x.Prop) else f"context.{name}"
                 found.append((shown, x.ContextProp(context.properties[name], name)))
         if self.stream is not None and isinstance(self.stream.input, plan.Source):
-            groups = [w for w in self.stream.windows if w.name == "groupwin"]
+            groups = [w for w in self.stream.windows if w.row.grouping]
             for number, key in enumerate((key for w in groups for key in w.args), 1):
                 found.append((key.name if isinstance(key, x.Prop) else f"group key {number}", key))
         columns = tuple(plan.Column(f"k{i}", value) for i, (_, value) in enumerate(found))

@@ -98,7 +98,7 @@ def one(name: str, keys: frozenset[str]) -> Need:
 
 
 def _grouped(statement: plan.SelectStatement) -> bool:
-    return bool(statement.windows) and statement.windows[0].name == "groupwin"
+    return bool(statement.windows) and statement.windows[0].row.grouping
 
 
 # ---- what is looked up by a key
@@ -449,7 +449,7 @@ def _windows_of_store(source: plan.Source, line: Pipeline) -> tuple[plan.WindowS
 
 def _need_of_windows(windows: Sequence[plan.WindowSpec], name: str, without_order: bool) -> Need | str:
     """What the windows over a type need, of which at most one holds events."""
-    grouping = windows[0] if windows and windows[0].name == "groupwin" else None
+    grouping = windows[0] if windows and windows[0].row.grouping else None
     rest = windows[1:] if grouping is not None else windows
     if len(rest) > 1:
         return "several data windows keep events together"

@@ -124,7 +124,7 @@ def _keys(
     """The properties by which the events are divided."""
     found: tuple[expr.Expr, ...]
     if statement.context is None:
-        if [w.name for w in windowed.windows[:1]] != ["groupwin"] or len(windowed.windows) != 2:
+        if [w.row.grouping for w in windowed.windows] != [True, False]:
             return None
         found = windowed.windows[0].args
         if set(found) != set(aggregation.keys):

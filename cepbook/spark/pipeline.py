@@ -10,7 +10,6 @@ from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
 from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
-from cepbook.lang.windows import WINDOWS
 
 KEY_TYPES = frozenset({"string", "char", "byte", "short", "int", "long", "boolean"})
 Context = plan.CreateContextStatement | plan.CreateContextTreeStatement
@@ -110,9 +109,9 @@ def is_timed(statement: plan.Reader) -> bool:
     output = statement.output
     paced = output is not None and (output.kind not in (None, "events") or isinstance(output.after, expr.Period))
     within = [w for each in statement.subqueries for w in _windows_of(each.root)]
-    asked = any(WINDOWS[w.name].timed and not WINDOWS[w.name].sweeps for w in within)
+    asked = any(w.row.timed and not w.row.sweeps for w in within)
     follows = any(isinstance(e, expr.Variable) for e in expressions(tuple(w.args for w in statement.windows)))
-    timed = any(WINDOWS[w.name].timed for w in statement.windows)
+    timed = any(w.row.timed for w in statement.windows)
     if timed and type(statement) is plan.SelectStatement and not statement.subqueries:
         timed = not lowered(statement).lazy  # what leaves a lazy window is seen by nobody
     return held or paced or asked or follows or timed

@@ -18,7 +18,6 @@ from cepbook.lang import expr, patterns, plan
 from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import expressions, types_read
-from cepbook.lang.windows import WINDOWS
 from cepbook.spark.carried import aggregation_of
 from cepbook.spark.division import begun_by_every
 from cepbook.spark.native import is_expressible
@@ -166,9 +165,9 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool, stamps: Stamps) -
     below = () if source.pattern is None else _of_pattern(source.pattern)
     stages = [n for n in nodes if isinstance(n, plan.Windowed)]
     windows = [w for stage in stages for w in stage.windows]
-    if windows and windows[0].name == "groupwin" and windows[0].reclaim is None:
+    if windows and windows[0].row.grouping and windows[0].reclaim is None:
         windows = windows[1:]
-        if windows and (WINDOWS[windows[0].name].forgets in ("size", "one") or WINDOWS[windows[0].name].stamped):
+        if windows and (windows[0].row.forgets in ("size", "one") or windows[0].row.stamped):
             raise _Unbounded  # the last events of each group may be long ago
     if not windows:
         if not free:
@@ -177,9 +176,9 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool, stamps: Stamps) -
     if len(windows) > 1 or len(stages) > 1:
         raise _Unbounded
     (window,) = windows
-    if WINDOWS[window.name].stamped:
+    if window.row.stamped:
         return _of_stamped(window, source, fed, stamps)
-    forgets, constant = WINDOWS[window.name].forgets, [a for a in window.args if isinstance(a, expr.Const)]
+    forgets, constant = window.row.forgets, [a for a in window.args if isinstance(a, expr.Const)]
     if forgets == "period":
         return ((_ms(window.args[0]),), *below)
     if forgets == "grid" and len(window.args) == 2 and constant and not window.options:
@@ -193,7 +192,7 @@ def _of_stream(stream: plan.StreamNode, free: bool, fed: bool, stamps: Stamps) -
 
 def _of_stamped(window: plan.WindowSpec, source: plan.Source, fed: bool, stamps: Stamps) -> tuple[Step, ...]:
     """Of a window in whose events' timestamps the time of the stream is: only an event moves it."""
-    forgets = WINDOWS[window.name].forgets
+    forgets = window.row.forgets
     if not forgets or fed or window.options:
         raise _Unbounded
     stamp, period, *reference = window.args

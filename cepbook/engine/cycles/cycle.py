@@ -58,7 +58,7 @@ class CycleState(State):
         for partition in node.partitions:
             chain: list[StageState] = []
             for stage in partition.stages:
-                chance = stage.window.name == "random"
+                chance = stage.window.row.tosses
                 chain.append(StageState(seed if chance else None))
                 seed += chance
             self.stages.append(chain)

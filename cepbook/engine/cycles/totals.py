@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from sortedcontainers import SortedList
@@ -88,10 +90,18 @@ class Values(State):
         return list(self.values)
 
 
+_TOTALS: dict[str, Callable[[], Total]] = {
+    "count": Count,
+    "min": partial(Ordered, "min"),
+    "max": partial(Ordered, "max"),
+    "median": partial(Ordered, "median"),
+    **{name: partial(Powers, name, 0.0) for name in POWERS},
+}
+for _name in CYCLE_AGGREGATES:
+    if _name not in _TOTALS:
+        raise TypeError(f"the row of aggregate {_name} has no class here")
+
+
 def total(name: str) -> Total:
     """An aggregate of no rows; of one that is none of ours its values."""
-    if name not in CYCLE_AGGREGATES:
-        return Values()
-    if name == "count":
-        return Count()
-    return Powers(name, 0.0) if name in POWERS else Ordered(name)
+    return _TOTALS.get(name, Values)()

@@ -59,9 +59,7 @@ def number_of(run: Run | None) -> int | None:
 
 def fold_of(name: str, type_: Type, distinct: bool) -> Fold:
     """The aggregate `name` with a result of `type_`, of a list of values."""
-    found = _FOLDS.get(name)
-    if name == "sum":
-        found = _sum(type_)
+    found = _TYPED[name](type_) if name in _TYPED else _FOLDS.get(name)
     if found is None:
         raise ValueError(f"no aggregate {name}")
     if row_of(name).nulls == "kept":
@@ -132,3 +130,4 @@ _FOLDS: dict[str, Fold] = {
     "stddevpop": lambda values: _spread(values).population(),
     **{name: partial(_accumulated, made) for name, made in ACCUMULATORS.items()},
 }
+_TYPED: dict[str, Callable[[Type], Fold]] = {"sum": _sum}  # of the type of their value

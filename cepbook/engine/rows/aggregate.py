@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from sortedcontainers import SortedList
 
@@ -92,14 +93,12 @@ class Aggregates:
         self._loaded = ""  # code of the list that the locals were last unpacked from
         self._whole = self._count_of_events(calls)
         self.touched = self.names.index(self._cell(self._events(), "touched")) if touched else None
-        self._counted = {_identity(call) for call in calls if call.name in ("avg", "count")}
+        self._counted = {_identity(call) for call in calls if _VALUES[call.name] in _COUNTED}
         self.calls = calls
         self.values = [self._value(call) for call in calls]
 
     # -------------------------------------------------------------- what is kept
     def _argument(self, call: AggregateCall) -> Argument:
-        if call.name == "leaving" and call.filter is None:
-            return self._events()
         identity = _identity(call)
         found = self._by_identity.get(identity)
         if found is None:
@@ -147,7 +146,7 @@ class Aggregates:
         """The cell that counts all events, where there is one that can be relied on: it falls as they leave."""
         if self.remembers:
             return None
-        of_all = (call.name == "count" and _identity(call) == _EVENTS for call in calls)
+        of_all = (_VALUES[call.name] is Aggregates._count and _identity(call) == _EVENTS for call in calls)
         return self._cell(self._events(), "n") if self.size is not None or any(of_all) else None
 
     def _number(self, argument: Argument) -> tuple[str, str]:
@@ -180,11 +179,12 @@ class Aggregates:
         return _VALUES[call.name](self, call, self._argument(call))
 
     def _count(self, call: AggregateCall, argument: Argument) -> str:
-        if call.name == "countever":
-            return self._cell(argument, "ever")
         return self._number(argument)[0] if argument.exprs else self._cell(argument, "n")
 
-    def _sum(self, call: AggregateCall, argument: Argument) -> str:
+    def _count_ever(self, call: AggregateCall, argument: Argument) -> str:
+        return self._cell(argument, "ever")
+
+    def _sum(self, call: AggregateCall, argument: Argument, *, mean: bool = False) -> str:
         of = argument.expr.type if argument.expr is not None else call.type
         if self.leaving is Leaving.NEVER and _identity(call) not in self._counted:
             total, count = self._cell(argument, "s", "None"), ""  # null until there is a value: no count needed
@@ -204,12 +204,11 @@ class Aggregates:
             half = 1 << (bits - 1)
             wrap = self.source.bind("_wrap", support.wrap)
             value = f"({total} if -{half} <= {total} < {half} else {wrap}({total}, {bits}))"
-        if call.name == "avg":
+        if mean:
             value = f"{value} / {count}"
         return f"({value} if {some} else None)" if count or value != total else total
 
-    def _extreme(self, call: AggregateCall, argument: Argument) -> str:
-        least = call.name.startswith("min")
+    def _extreme(self, call: AggregateCall, argument: Argument, *, least: bool) -> str:
         floating = " float" * (call.type.name in _FLOATING)
         if self.leaving is Leaving.NEVER or call.ever:
             return self._cell(argument, ("least" if least else "greatest") + floating, "None")
@@ -231,19 +230,19 @@ class Aggregates:
             return self._made(argument, "sorted", SortedList), ""
         return self._made(argument, "sorted float", SortedList), self._cell(argument, "nans")
 
-    def _ends(self, call: AggregateCall, argument: Argument) -> str:
+    def _end(self, call: AggregateCall, argument: Argument, *, last: bool) -> str:
         if call.index is None and not self._once(call, argument) and (self.leaving is Leaving.NEVER or call.ever):
-            if call.name == "last":
+            if last:
                 return self._cell(argument, "last", "None")
             return self._unless_empty(argument, "first")
         name, in_order = self._held(call, argument)
         if call.index is not None:
             place = lower.value(self.scope, call.index)
-            return f"{self.source.bind('_at', at)}({name}, {place}, {call.name == 'last'})"
+            return f"{self.source.bind('_at', at)}({name}, {place}, {last})"
         if not in_order:
-            walk = f"{name}.values()" if call.name == "first" else f"reversed({name}.values())"
+            walk = f"reversed({name}.values())" if last else f"{name}.values()"
             return f"(next(iter({walk})) if {name} else None)"
-        return f"({name}[{0 if call.name == 'first' else -1}] if {name} else None)"
+        return f"({name}[{-1 if last else 0}] if {name} else None)"
 
     def _once(self, call: AggregateCall, argument: Argument) -> bool:
         """Whether the values are those of events of one stream of a join, each to be held once."""
@@ -264,10 +263,11 @@ class Aggregates:
         name = self._cell(argument, kind, empty)
         return f"({name} if {name} is not {empty} else None)"
 
-    def _ever_end(self, call: AggregateCall, argument: Argument) -> str:
-        if call.name == "lastever":
-            return self._cell(argument, "last value", "None")
+    def _first_ever(self, call: AggregateCall, argument: Argument) -> str:
         return self._unless_empty(argument, "first value")
+
+    def _last_ever(self, call: AggregateCall, argument: Argument) -> str:
+        return self._cell(argument, "last value", "None")
 
     def _window(self, call: AggregateCall, argument: Argument) -> str:
         name, in_order = self._held(call, argument)
@@ -288,19 +288,17 @@ class Aggregates:
         name, nans = self._sorted(argument)
         return f"{self.source.bind('_median', accumulators.median_of)}({name}, {nans or 0})"
 
-    def _spread(self, call: AggregateCall, argument: Argument) -> str:
-        name = self._made(argument, "spread", accumulators.Spread)
-        return f"{name}.{'sample' if call.name == 'stddev' else 'population'}()"
+    def _spread(self, call: AggregateCall, argument: Argument, *, of: Literal["sample", "population"]) -> str:
+        return f"{self._made(argument, 'spread', accumulators.Spread)}.{of}()"
 
     def _accumulated(self, call: AggregateCall, argument: Argument) -> str:
         options = ", ".join(f"{name}={self.source.const(value)}" for name, value in call.options)
         name = self._made(argument, call.name, ACCUMULATORS[call.name], options)
         return name if call.reference else f"{name}.value()"
 
-    def _by(self, call: AggregateCall, argument: Argument) -> str:
-        least = call.name.startswith("min")
+    def _by(self, call: AggregateCall, argument: Argument, *, which: Literal["first", "last", "all"]) -> str:
         if call.ever:
-            name = self._cell(argument, "bottom" if least else "top", "None")
+            name = self._cell(argument, "bottom" if which == "first" else "top", "None")
             return f"({name}[1] if {name} is not None else None)"
         flags = ", ".join(str(descending) for _, descending in argument.criteria)
         if self._once(call, argument):
@@ -309,7 +307,7 @@ class Aggregates:
             name = self._made(argument, "ranked", accumulators.Ranked, flags)
         if call.reference:
             return name
-        return f"{name}.{'all' if call.name == 'sorted' else 'first' if least else 'last'}()"
+        return f"{name}.{which}()"
 
     def _rate(self, call: AggregateCall, argument: Argument) -> str:
         second = str(self.scope.second)
@@ -385,14 +383,24 @@ class Aggregates:
 
 
 _Rule = Callable[[Aggregates, AggregateCall, Argument], str]
+_avg: _Rule = partial(Aggregates._sum, mean=True)
+_COUNTED = (Aggregates._count, _avg)  # which need the number of values
 _VALUES: dict[str, _Rule] = {
-    **dict.fromkeys(("count", "countever"), Aggregates._count),
-    **dict.fromkeys(("sum", "avg"), Aggregates._sum),
-    **dict.fromkeys(("min", "max", "minever", "maxever"), Aggregates._extreme),
-    **dict.fromkeys(("first", "last"), Aggregates._ends),
-    **dict.fromkeys(("firstever", "lastever"), Aggregates._ever_end),
-    **dict.fromkeys(("sorted", "maxby", "minby", "maxbyever", "minbyever"), Aggregates._by),
-    **dict.fromkeys(("stddev", "stddevpop"), Aggregates._spread),
+    "count": Aggregates._count,
+    "countever": Aggregates._count_ever,
+    "sum": Aggregates._sum,
+    "avg": _avg,
+    **dict.fromkeys(("min", "minever"), partial(Aggregates._extreme, least=True)),
+    **dict.fromkeys(("max", "maxever"), partial(Aggregates._extreme, least=False)),
+    "first": partial(Aggregates._end, last=False),
+    "last": partial(Aggregates._end, last=True),
+    "firstever": Aggregates._first_ever,
+    "lastever": Aggregates._last_ever,
+    "sorted": partial(Aggregates._by, which="all"),
+    **dict.fromkeys(("minby", "minbyever"), partial(Aggregates._by, which="first")),
+    **dict.fromkeys(("maxby", "maxbyever"), partial(Aggregates._by, which="last")),
+    "stddev": partial(Aggregates._spread, of="sample"),
+    "stddevpop": partial(Aggregates._spread, of="population"),
     "window": Aggregates._window,
     "nth": Aggregates._nth,
     "median": Aggregates._median,
@@ -427,7 +435,7 @@ def _lasts(call: AggregateCall) -> bool:
 
 def _reach(calls: Sequence[AggregateCall], like: AggregateCall) -> int:
     """How many of the latest values the ``nth`` calls over one argument read."""
-    same = [c.index for c in calls if c.name == "nth" and _identity(c) == _identity(like)]
+    same = [c.index for c in calls if c.name == like.name and _identity(c) == _identity(like)]
     return 1 + max(index.value for index in same if isinstance(index, x.Const) and isinstance(index.value, int))
 
 

@@ -20,7 +20,6 @@ from cepbook.engine.rows.steps import Steps
 from cepbook.engine.rows.tablecells import TableCells
 from cepbook.lang import expr as x
 from cepbook.lang.plan import AggregateCall, Column
-from cepbook.lang.windows import WINDOWS
 
 
 class Code:
@@ -418,7 +417,7 @@ def _shuffled(steps: Steps) -> bool:
     if steps.inputs:
         return steps.lots
     windows = steps.stages[-1].windows
-    return any(w.name == "groupwin" for w in windows) and any(WINDOWS[w.name].gates for w in windows)
+    return any(w.row.grouping for w in windows) and any(w.row.gates for w in windows)
 
 
 def shown(steps: Steps) -> list[x.Expr]:

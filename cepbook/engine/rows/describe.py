@@ -42,7 +42,6 @@ from cepbook.lang.explain_rows import show_recognize
 from cepbook.lang.explain_trees import show_pattern
 from cepbook.lang.expr import KeyRef
 from cepbook.lang.plan import AggregateCall, Column, source_of
-from cepbook.lang.windows import WINDOWS
 
 _WIDTH = 9
 _LEAVING = {
@@ -210,7 +209,7 @@ def _kept(step: Keep, steps: Steps) -> Iterator[str]:
     yield f"{' '.join(map(show_window, step.windows))}{how}"
     if steps.lazy:
         yield "nobody sees events expire: dropped when somebody looks, one period later at the latest"
-    elif any(WINDOWS[w.name].timed for w in step.windows):
+    elif any(w.row.timed for w in step.windows):
         yield "the view says when it is due; the clock advances it then"
     if steps.runs_along:
         yield "only aggregates show: no event is kept, groups are swapped when the batch is released"

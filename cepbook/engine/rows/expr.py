@@ -289,8 +289,8 @@ def _case(scope: Scope, e: x.Case) -> str:
 
 def _call(scope: Scope, e: x.Call) -> str:
     row = FUNCTIONS[e.name]
-    if row.name == "coalesce":
-        return _coalesce(scope, e)
+    if row.nulls == "skipped":
+        return _first_present(scope, e)
     if row.nulls == "propagate":
         args, checks = checked(scope, *e.args)
     else:
@@ -300,7 +300,7 @@ def _call(scope: Scope, e: x.Call) -> str:
     return guarded(checks, f"({row.py.format(*args)})")
 
 
-def _coalesce(scope: Scope, e: x.Call) -> str:
+def _first_present(scope: Scope, e: x.Call) -> str:
     code = value(scope, e.args[-1])
     for argument in reversed(e.args[:-1]):
         (found,), checks = checked(scope, argument)

@@ -30,7 +30,6 @@ from cepbook.lang.catalog import StoreType
 from cepbook.lang.expr import Expr
 from cepbook.lang.rewrite.expressions import substitute
 from cepbook.lang.types import BOOLEAN
-from cepbook.lang.windows import WINDOWS
 
 
 def lowered(plan: p.StatementPlan) -> Steps:
@@ -249,7 +248,7 @@ def _stage(
     by_ordinal: bool,
 ) -> Keep:
     windows = () if node is None else node.windows
-    rows = [WINDOWS[w.name] for w in windows]
+    rows = [w.row for w in windows]
     later = list(after)
     for window, row in zip(windows, rows, strict=True):
         arriving = [*arriving, *window.args, *(e for e, _ in window.criteria)]
@@ -258,8 +257,8 @@ def _stage(
     parts = [part for e in later if e is not None for part in x.walk(e) if isinstance(part, x.WindowValue)]
     known_only_here = any(part.name.endswith("_event") for part in parts)
     timestamps = any(part.name.endswith("_timestamp") for part in parts)
-    several = sum(row.kind != "grouping" for row in rows) > 1
-    merged = any(window.name == "merge" for window in windows)
+    several = sum(row.holds for row in rows) > 1
+    merged = any(row.merging for row in rows)
     return Keep(
         windows,
         node is not None and node.union,

@@ -52,7 +52,8 @@ def may_fail(e: x.MethodCall) -> bool:
     known = (arg.value for arg in e.args if isinstance(arg, x.Const))
     if any(isinstance(value, Chronology) and not isinstance(value, Numbers) for value in known):
         return True
-    if e.name == "datetime.format" and not isinstance(e.args[-1], x.Const):
+    patterns = any(p.kind == "pattern" for form in METHODS[e.name].forms for p in form.parameters)
+    if patterns and not isinstance(e.args[-1], x.Const):
         return True
     types = [e.receiver.type.of, *(arg.type for arg in e.args)]
     return any(type_ is not None and type_.name in ("object", "map") for type_ in types)

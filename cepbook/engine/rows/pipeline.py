@@ -110,12 +110,12 @@ class Pipeline:
     def _views(self, stage: Keep) -> str:
         """The windows of one stage: those under ``groupwin``, then those behind ``merge``."""
         self.operands = []
-        names = [spec.name for spec in stage.windows]
-        if "groupwin" not in names:
+        groups = stage.groups
+        if groups is None:
             return self._combined(stage.windows, stage.union)
-        groups, *rest = stage.windows
+        _, *rest = stage.windows
         at = self._operand(self.code.window_key(self.code.arriving("now"), groups.args))
-        cut = names.index("merge") - 1 if "merge" in names else len(rest)
+        cut = next((place for place, spec in enumerate(rest) if spec.row.merging), len(rest))
         inner = self._combined(rest[:cut], stage.union)
         make = f"group_view{len(self.code.helpers)}"
         self.code.helpers.append(partial(self._write_group_view, make, inner))
@@ -136,7 +136,7 @@ class Pipeline:
         return self.iterable_unbound and not self.steps.fully
 
     def _combined(self, specs: Sequence[WindowSpec], union: bool) -> str:
-        if specs and WINDOWS[specs[-1].name].hides:
+        if specs and specs[-1].row.hides:
             inner = self._combined(specs[:-1], union)
             return f"{self.source.bind('_Newest', Newest)}({inner}, {self._place_of(specs[-1])})"
         views = [self._window(spec) for spec in specs]
@@ -180,7 +180,7 @@ class Pipeline:
         statistic = source.bind(f"_{derived.name}", STATISTICS[derived.name])
         return (
             f"{source.bind('_Derive', Derive)}({statistic}, {at}, {len(derived.args)}, {extra}, {keys}, "
-            f"S, {pack}, now, {derived.name == 'size'})"
+            f"S, {pack}, now, {WINDOWS[derived.name].tells_changes})"
         )
 
     def _recognize(self, step: Recognize, rows: str) -> str:

@@ -65,18 +65,23 @@ class Keep:
 
     @property
     def holding(self) -> tuple[p.WindowSpec, ...]:
-        """The windows that hold events, without ``groupwin`` and ``merge``."""
-        return tuple(w for w in self.windows if WINDOWS[w.name].kind != "grouping")
+        """The windows that hold events."""
+        return tuple(w for w in self.windows if w.row.holds)
+
+    @property
+    def groups(self) -> p.WindowSpec | None:
+        """What gives each key its own instances of the windows behind it."""
+        return next((w for w in self.windows if w.row.grouping), None)
 
     @property
     def group_keys(self) -> tuple[Expr, ...]:
-        """The keys of ``groupwin``."""
-        return next((w.args for w in self.windows if _is(w, "groupwin")), ())
+        """The keys of `groups`."""
+        return () if self.groups is None else self.groups.args
 
     @property
     def merged(self) -> bool:
-        """Whether ``merge`` joins the groups of ``groupwin`` again."""
-        return any(_is(w, "merge") for w in self.windows)
+        """Whether the groups are joined again."""
+        return any(w.row.merging for w in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,15 +414,15 @@ class Steps:
     @property
     def posts_whole(self) -> bool:
         """Whether each change is a whole batch for the whole batch before it."""
-        return self.only is not None and WINDOWS[self.only.name].batch and not self.group_keys
+        return self.only is not None and self.only.row.batch and not self.group_keys
 
     @property
     def lazy(self) -> bool:
         """A time window nobody sees expiring: swept on arrival, on inspection and once per period."""
         only = None if self.lookup is not None or self.into is not None or self.lots else self.only
-        if only is None or not WINDOWS[only.name].sweeps or self.wants_remove or self.fully or not self._steady:
+        if only is None or not only.row.sweeps or self.wants_remove or self.fully or not self._steady:
             return False
-        groups = next((w for w in self.stages[0].windows if _is(w, "groupwin")), None)
+        groups = self.stages[0].groups
         return x.above_zero(only.args[0]) and (groups is None or groups.reclaim is None)
 
     @property
@@ -458,12 +463,12 @@ class Steps:
         """Whether what its rows are made of is gone when they were made: of a join, the events of one input."""
         if self.inputs:
             return any(each.passing for each in self.inputs)
-        return any(WINDOWS[window.name].passing for window in self.stages[-1].windows)
+        return any(window.row.passing for window in self.stages[-1].windows)
 
     @property
     def runs_along(self) -> bool:
         """Whether a batch needs no events, only aggregates."""
-        return self.resets and self.fully and self.only is not None and WINDOWS[self.only.name].counts
+        return self.resets and self.fully and self.only is not None and self.only.row.counts
 
     @property
     def starts_with_group(self) -> bool:
@@ -497,7 +502,7 @@ class Steps:
         holding = [w for stage in self.stages for w in stage.holding]
         if len(self.stages) > 1 or len(holding) > 1 or self.stages[0].merged or self.shares or self.into:
             return Leaving.ANYHOW
-        leaves = WINDOWS[holding[0].name].leaves if holding else "never"
+        leaves = holding[0].row.leaves if holding else "never"
         within = Leaving.NEVER if leaves is None else Leaving(leaves)
         groups = set(self.stages[0].group_keys)
         keys = set(self.keys) if not self.levels else set[Expr]()
@@ -555,7 +560,7 @@ class Steps:
     @property
     def watched(self) -> tuple[str, ...]:
         """The variables whose changes evaluate the condition of a window."""
-        conditions = [w.args[0] for w in self.windows if WINDOWS[w.name].conditional]
+        conditions = [w.args[0] for w in self.windows if w.row.conditional]
         return tuple(dict.fromkeys(e.name for c in conditions for e in x.walk(c) if isinstance(e, x.Variable)))
 
     @property
@@ -564,10 +569,6 @@ class Steps:
         output = self.output
         parts = [] if output is None or output.when is None else x.walk(output.when)
         return tuple(dict.fromkeys(e.name for e in parts if isinstance(e, x.Variable)))
-
-
-def _is(window: p.WindowSpec, name: str) -> bool:
-    return window.name == name
 
 
 def _remembers(call: p.AggregateCall) -> bool:

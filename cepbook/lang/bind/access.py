@@ -11,15 +11,20 @@ from dataclasses import replace
 from cepbook.lang import ast
 from cepbook.lang import expr as x
 from cepbook.lang import types as t
-from cepbook.lang.aggregates import AGGREGATES, row_of
+from cepbook.lang.aggregates import AGGREGATES, AggregateRow, row_of
 from cepbook.lang.bind.arguments import Binder, how_many
 from cepbook.lang.bind.names import ERROR, Scope, describe, error_at
 from cepbook.lang.bind.typing import comparable
 from cepbook.lang.functions import FUNCTIONS, FunctionRow
 from cepbook.lang.plan import AggregateCall
 
-# The methods of ``window(…)``, and the aggregates over the same events that give their values
-OF_WINDOW = {"first": "first", "last": "last", "countEvents": "count", "listReference": "window"}
+# Methods whose values other aggregates over the same events give
+BY_OTHERS = {
+    "window.first": "first",
+    "window.last": "last",
+    "window.countEvents": "count",
+    "window.listReference": "window",
+}
 
 
 def bind_access(
@@ -34,13 +39,13 @@ def bind_access(
     if step.args is None:
         _check_property(call, step, scope)
         return found, steps
-    row = FUNCTIONS.get(f"{call.name}.{step.name}")
-    of_window = call.name == "window" and step.name in OF_WINDOW
-    if (row is not None or of_window) and found.index >= known:
+    method = f"{call.name}.{step.name}"
+    row, other = FUNCTIONS.get(method), BY_OTHERS.get(method)
+    if (row is not None or other is not None) and found.index >= known:
         scope.calls.pop(call)  # nobody else reads it
-    if of_window:
+    if other is not None:
         _check_count(step, 0, scope)
-        return _registered(found, _of_window(OF_WINDOW[step.name], call), scope), rest
+        return _registered(found, _over_the_same(call, AGGREGATES[other]), scope), rest
     if row is None:
         return found, steps
     args = [bind(arg, scope) for arg in step.args]
@@ -78,10 +83,10 @@ def _check_property(call: AggregateCall, step: ast.NameStep, scope: Scope) -> No
         )
 
 
-def _of_window(name: str, call: AggregateCall) -> AggregateCall:
-    args = () if name == "count" else call.args
-    type_ = AGGREGATES[name].result(call.args[0].type) if name != "count" else t.LONG
-    return replace(call, name=name, args=args, type=type_)
+def _over_the_same(call: AggregateCall, row: AggregateRow) -> AggregateCall:
+    """The aggregate of `row` over the events of `call`."""
+    args = () if row.counts else call.args
+    return replace(call, name=row.name, args=args, type=row.result(args[0].type if args else None))
 
 
 def _registered(found: x.AggregateRef, call: AggregateCall, scope: Scope) -> x.AggregateRef:

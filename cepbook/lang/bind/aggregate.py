@@ -104,7 +104,7 @@ def _arguments(row: AggregateRow, step: ast.NameStep, scope: Scope, bind: Binder
         )
     parts.args.extend(values[:wanted])
     _extras(row, values[wanted:], parts, step, scope)
-    if row.name == "rate":
+    if row.second == "amount?":
         _rate(parts, scope, named=named)
     else:
         _check_value(row, parts.args[:1], scope)

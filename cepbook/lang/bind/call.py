@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cepbook.lang import ast
 from cepbook.lang import expr as x
@@ -61,12 +61,8 @@ def bind_call(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
         return bind_aggregate(row, step, scope, bind)
     if lower in ROW_FUNCTIONS:
         return bind_row_function(lower, step, scope, bind)
-    if lower == "typeof":
-        return _typeof(step, scope, bind)
-    if lower == "exists":
-        return _exists(step, scope, bind)
-    if lower == "event_identity_equals":
-        return _same_event(step, scope, bind)
+    if lower in _BOUND:
+        return _BOUND[lower](step, scope, bind)
     if lower in FUNCTIONS and lower.isidentifier():  # not an operation that has a row
         return bind_function(FUNCTIONS[lower], step, scope, bind)
     if lower == "transpose":
@@ -125,11 +121,11 @@ def bind_function(
 
 def _typed(row: FunctionRow, given: Sequence[x.Expr], step: ast.NameStep, scope: Scope) -> x.Expr:
     args = tuple(given)
-    if row.name == "coalesce":
+    if row.nulls == "skipped":
         type_ = common([arg.type for arg in args])
         if type_ is None:
             names = ", ".join(dict.fromkeys(describe(arg.type) for arg in args))
-            scope.problems.fail("type-mismatch", f"the values of `coalesce` have no common type: {names}", step.span)
+            scope.problems.fail("type-mismatch", f"the values of `{row.name}` have no common type: {names}", step.span)
         return x.Call(type_, row.name, tuple(coerce(arg, type_) for arg in args), span=step.span)
     type_ = row.result(tuple(arg.type for arg in args))
     if row.result is promoted:
@@ -204,3 +200,11 @@ def _exists(step: ast.NameStep, scope: Scope, bind: Binder) -> x.Expr:
             return x.Is(t.BOOLEAN, bound.target, x.Const(t.NULL, None), True, span=step.span)
         return x.Call(t.BOOLEAN, "exists", (bound.target, x.Const(t.STRING, bound.name)), span=step.span)
     return x.Is(t.BOOLEAN, bound, x.Const(t.NULL, None), True, span=step.span)
+
+
+# Functions whose parameters are no plain values
+_BOUND: dict[str, Callable[[ast.NameStep, Scope, Binder], x.Expr]] = {
+    "typeof": _typeof,
+    "exists": _exists,
+    "event_identity_equals": _same_event,
+}

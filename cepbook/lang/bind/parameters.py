@@ -39,8 +39,8 @@ def bind_parameters(row: WindowRow, node: ast.Window, scope: Scope) -> Parameter
     """The parameters of one window; raises Refused (reported) when one is wrong."""
     if node.named:
         scope.problems.fail("wrong-parameter", f"`{row.name}` has no parameter `{node.named[0][0]}:`", node.span)
-    if row.name == "rank":
-        return _rank(row, node, scope)
+    if any(parameter.repeated for parameter in row.parameters[:-1]):
+        return _ranked(row, node, scope)
     found = Parameters()
     given = list(node.args)
     for parameter in row.parameters:
@@ -75,17 +75,17 @@ def _wrong_count(row: WindowRow, node: ast.Window, scope: Scope) -> None:
     )
 
 
-def _rank(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
+def _ranked(row: WindowRow, node: ast.Window, scope: Scope) -> Parameters:
     """Keys, size, criteria: the size is the first int constant behind the first key."""
     keys, size, criteria = row.parameters
     bound = [
-        None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `rank`", scope)
+        None if isinstance(arg, ast.SortKey) else _value(arg, f"parameter {i} of `{row.name}`", scope)
         for i, arg in enumerate(node.args, 1)
     ]
     at = next((i for i, value in enumerate(bound) if i and value is not None and _is_int(fold(value))), None)
     if at is None or at == len(bound) - 1:
         missing = "a constant int size behind the keys" if at is None else "sort criteria behind the size"
-        scope.problems.fail("wrong-parameter", f"`rank` needs {missing}", node.span, f"such as {row.example}")
+        scope.problems.fail("wrong-parameter", f"`{row.name}` needs {missing}", node.span, f"such as {row.example}")
     found = Parameters()
     _bind_parameter(row, size, node.args[at], found, scope)
     for arg in node.args[:at]:

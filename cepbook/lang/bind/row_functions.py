@@ -81,12 +81,13 @@ def _check_window(name: str, step: ast.NameStep, scope: Scope) -> None:
     if len(windows) > 1:
         shown = " and ".join(f"`{window}`" for window in windows)
         scope.problems.fail("wrong-parameter", f"`{name}` needs a single data window, found {shown}", step.span)
-    if windows[0] in WINDOWS and WINDOWS[windows[0]].unordered:  # recorded: prev_window_kinds
+    row = WINDOWS.get(windows[0])
+    if row is not None and row.unordered:  # recorded: prev_window_kinds
         scope.problems.fail(
             "wrong-parameter",
             f"`{name}` does not go with the data window `{windows[0]}`, which has no order",
             step.span,
-            "several events per key: #groupwin(key)#length(5)" if "unique" in windows[0] else None,
+            "several events per key: #groupwin(key)#length(5)" if row.operands else None,
         )
 
 

@@ -37,7 +37,7 @@ from cepbook.lang.bind.output import bind_output
 from cepbook.lang.bind.pattern import bind_pattern
 from cepbook.lang.bind.reading import store_read
 from cepbook.lang.bind.recognize import bind_recognize
-from cepbook.lang.bind.window import bind_windows, is_derived
+from cepbook.lang.bind.window import bind_windows, is_derived, is_grouped
 from cepbook.lang.catalog import EventType
 from cepbook.lang.patterns import Pattern
 from cepbook.lang.rewrite.expressions import fold
@@ -194,7 +194,7 @@ def _bind_from(node: ast.Select, patterns: Sequence[Pattern | None], scope: Scop
     if not node.sources:
         return plan.Source(plan.NOTHING, None, None, span=node.span)
     found: list[plan.StreamNode] = []
-    grouped = any(window.name == "groupwin" for source in node.sources for window in source.windows)
+    grouped = any(is_grouped(source.windows) for source in node.sources)
     reclaim = reclaim_of_windows(node.annotations, scope.module) if grouped else None
     for position, source in enumerate(node.sources):
         pattern = patterns[position]

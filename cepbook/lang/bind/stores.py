@@ -13,7 +13,7 @@ from cepbook.lang.bind.expr import bind_condition, bind_expr
 from cepbook.lang.bind.hints import reclaim_of_windows
 from cepbook.lang.bind.merge import Target, bind_target
 from cepbook.lang.bind.names import ERROR, Module, Refused, Scope, Stream, did_you_mean, statement_context
-from cepbook.lang.bind.window import bind_windows, is_derived
+from cepbook.lang.bind.window import bind_windows, is_derived, is_grouped
 from cepbook.lang.catalog import EventType, IndexType, StoreType
 from cepbook.lang.normal import unparse
 from cepbook.lang.types import Type
@@ -94,7 +94,7 @@ def _union(node: ast.CreateWindow, windows: tuple[plan.WindowSpec, ...]) -> bool
 
 def _windows(node: ast.CreateWindow, scope: Scope) -> tuple[plan.WindowSpec, ...] | None:
     """The data windows, of which there must be one that keeps rows; None: reported."""
-    grouped = any(window.name == "groupwin" for window in node.windows)
+    grouped = is_grouped(node.windows)
     reclaim = reclaim_of_windows(node.annotations, scope.module) if grouped else None
     stream = ast.FilterStream(node.name, span=node.span)
     source = ast.StreamSource(stream, node.windows, None, False, node.retain, span=node.span)

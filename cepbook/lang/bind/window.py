@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cepbook.errors import Span
 from cepbook.lang import ast
@@ -56,7 +57,7 @@ class Windows:
         return Windowed(derived, self.above, self._is_union(self.above), span=_span(self.above))
 
     def _is_union(self, stage: Sequence[WindowSpec]) -> bool:
-        return self.union and sum(WINDOWS[spec.name].kind != "grouping" for spec in stage) > 1
+        return self.union and sum(spec.row.holds for spec in stage) > 1
 
 
 def _span(stage: Sequence[WindowSpec]) -> Span:
@@ -72,7 +73,7 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
         row = _row(node, scope)
         if row is not None and row.derived:
             found.holding = ()
-        elif row is None or row.kind != "grouping":
+        elif row is None or row.holds:
             found.holding = (*found.holding, node.name)
         try:
             if row is not None:
@@ -87,7 +88,12 @@ def bind_windows(source: ast.StreamSource, reclaim: tuple[int, int] | None, scop
 
 def is_derived(windows: Sequence[ast.Window]) -> bool:
     """Whether the stream's events become those of a derived-value window."""
-    return any(node.name in WINDOWS and WINDOWS[node.name].derived for node in windows)
+    return _any_says((node.name for node in windows), "derived")
+
+
+def is_grouped(windows: Sequence[ast.Window]) -> bool:
+    """Whether windows are kept for each key."""
+    return _any_says((node.name for node in windows), "grouping")
 
 
 def _behind(event_type: EventType | None, scope: Scope) -> Scope:
@@ -101,50 +107,55 @@ def _check_order(source: ast.StreamSource, scope: Scope) -> None:
         scope.problems.add("wrong-parameter", f"`retain-{source.retain}` without a data window", source.span)
     for position, node in enumerate(source.windows):
         before, behind = names[:position], names[position + 1 :]
-        if node.name == "groupwin" and position > 0:
-            again = "groupwin" in before
-            fact = "a stream has one `groupwin`" if again else "`groupwin` must be the first window"
-            hint = "it takes several keys: #groupwin(a, b)" if again else None
+        says = partial(_row_says, node.name)
+        grouped, merged = _any_says(before, "grouping"), _any_says(before, "merging")
+        if says("grouping") and position > 0:
+            fact = f"a stream has one `{node.name}`" if grouped else f"`{node.name}` must be the first window"
+            hint = f"it takes several keys: #{node.name}(a, b)" if grouped else None
             scope.problems.add("wrong-parameter", fact, node.span, hint)
-        elif node.name == "groupwin" and (not behind or behind[0] == "merge"):
+        elif says("grouping") and (not behind or _row_says(behind[0], "merging")):
             scope.problems.add(
                 "wrong-parameter",
-                "`groupwin` needs a data window behind it",
+                f"`{node.name}` needs a data window behind it",
                 node.span,
-                "such as #groupwin(key)#length(5)",
+                f"such as #{node.name}(key)#length(5)",
             )
-        elif _is_batch(node.name) and source.retain != "union" and any(map(_is_batch, _together(before))):
+        elif says("batch") and source.retain != "union" and _any_says(_together(before), "batch"):
             fact = f"`{node.name}` behind another batch window: only one can say when events are released"
             scope.problems.add("wrong-parameter", fact, node.span)
-        elif _row_says(node.name, "hides") and not _in_order(before, behind, source.retain):
+        elif says("hides") and not _in_order(before, behind, source.retain):
             scope.problems.add(
                 "wrong-parameter",
                 f"`{node.name}` stands last, behind windows that drop the oldest event first",
                 node.span,
                 f"such as #length(5)#{node.name}(key)",
             )
-        elif _row_says(node.name, "gates") and _beside(before, behind):
+        elif says("gates") and _beside(before, behind):
             fact = f"`{node.name}` beside other windows, which do not wait for its gates"
             scope.problems.add("wrong-parameter", fact, node.span)
-        elif _row_says(node.name, "chooses") and _beside(before, behind):
+        elif says("chooses") and _beside(before, behind):
             fact = f"`{node.name}` beside other windows, which take all events"
             hint = "derive a stream from it: insert into Chosen select * from …"
             scope.problems.add("wrong-parameter", fact, node.span, hint)
-        elif _row_says(node.name, "passing") and (before or behind):
+        elif says("passing") and (before or behind):
             scope.problems.add("wrong-parameter", f"`{node.name}` beside other windows", node.span)
-        elif node.name == "merge" and ("groupwin" not in before or "merge" in before):
+        elif says("merging") and (not grouped or merged):
             scope.problems.add(
                 "wrong-parameter",
                 "`merge` needs a `groupwin` before it",
                 node.span,
                 "such as #groupwin(key)#length(5)#merge(key)",
             )
-        elif "merge" in before and node.name in WINDOWS and not any(map(_is_derived, [*before, node.name])):
+        elif merged and node.name in WINDOWS and not says("derived") and not _any_says(before, "derived"):
             scope.problems.add("wrong-parameter", f"`{node.name}` behind `merge`", node.span)
 
 
 def _row_says(name: str, fact: str) -> bool:
     return name in WINDOWS and bool(getattr(WINDOWS[name], fact))
+
+
+def _any_says(names: Iterable[str], fact: str) -> bool:
+    return any(_row_says(name, fact) for name in names)
 
 
 def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
@@ -155,22 +166,14 @@ def _beside(before: Sequence[str], behind: Sequence[str]) -> bool:
 
 def _in_order(before: Sequence[str], behind: Sequence[str], retain: str | None) -> bool:
     """Whether windows drop what they hold in the order of arrival, so that what is hidden never comes back."""
-    rows = [WINDOWS[name] for name in before if name in WINDOWS and WINDOWS[name].kind != "grouping"]
+    rows = [WINDOWS[name] for name in before if name in WINDOWS and not WINDOWS[name].grouping]
     plain = all(row.kind == "window" and row.leaves in ("in order", "never") for row in rows)
-    return bool(rows) and plain and not behind and "merge" not in before and retain != "union"
-
-
-def _is_derived(name: str) -> bool:
-    return name in WINDOWS and WINDOWS[name].derived
-
-
-def _is_batch(name: str) -> bool:
-    return name in WINDOWS and WINDOWS[name].batch
+    return bool(rows) and plain and not behind and retain != "union"
 
 
 def _together(names: Sequence[str]) -> Sequence[str]:
     """Of the windows before one, those that hold the same events: not those before ``merge`` or derived values."""
-    ends = [i for i, name in enumerate(names) if name == "merge" or (name in WINDOWS and WINDOWS[name].derived)]
+    ends = [i for i, name in enumerate(names) if _row_says(name, "merging") or _row_says(name, "derived")]
     return names[ends[-1] + 1 :] if ends else names
 
 
@@ -211,16 +214,17 @@ def _bind_window(
         raise Refused(row.name)
     if row.derived:
         _add_derived(bind_derived(row.name, given, found.groups, scope, node.span), found, reclaim, scope)
-    elif row.name == "merge":
-        keys = next((spec.args for spec in found.below if spec.name == "groupwin"), None)
-        if keys is not None and set(keys) != set(given.args):
-            scope.problems.fail("wrong-parameter", "`merge` names other keys than its `groupwin`", node.span)
+    elif row.merging:
+        groups = next((spec for spec in found.below if spec.row.grouping), None)
+        if groups is not None and set(groups.args) != set(given.args):
+            fact = f"`{row.name}` names other keys than its `{groups.name}`"
+            scope.problems.fail("wrong-parameter", fact, node.span)
         found.groups = ()
         if found.derived is None:
-            found.add(WindowSpec("merge", (), span=node.span))
-    elif row.name == "groupwin":
+            found.add(WindowSpec(row.name, (), span=node.span))
+    elif row.grouping:
         found.groups = key_columns(node.args, given.args, scope)
-        found.add(WindowSpec("groupwin", tuple(given.args), reclaim=reclaim, span=node.span))
+        found.add(WindowSpec(row.name, tuple(given.args), reclaim=reclaim, span=node.span))
     else:
         if found.groups and found.derived is not None and not found.above:
             keys = tuple(x.Prop(c.value.type, 0, c.name, span=c.span) for c in found.groups)
@@ -235,7 +239,7 @@ def _add_derived(derived: DerivedWindow, found: Windows, reclaim: tuple[int, int
     if found.derived is not None:
         scope.problems.unsupported("a derived-value window behind another one", derived.span)
         return
-    if [spec.name for spec in found.below] == ["groupwin"]:  # its keys are those of the derived values
+    if [spec.row.grouping for spec in found.below] == [True]:  # its keys are those of the derived values
         found.below = ()
         if reclaim is not None:
             scope.problems.unsupported("reclaim_group hints with a derived-value window alone", derived.span)

@@ -31,10 +31,6 @@ JAVA_NAMES = {
 }
 
 
-def _coalesce(*values: object) -> object:
-    return next((value for value in values if value is not None), None)
-
-
 def _typeof(value: object, declared: str | None) -> str | None:
     """The Java name of the type; `declared` is None where only the value tells."""
     if value is None:
@@ -102,10 +98,9 @@ GENERAL = (
         "coalesce",
         ("any", "any"),
         first,
-        "handled",
+        "skipped",
         "the first value that is not null",
         "coalesce(price, 0.0)",
-        _coalesce,
         repeats=True,
     ),
     FunctionRow(
@@ -137,6 +132,7 @@ GENERAL = (
         "typeof(price)",
         _typeof,
         at_least=1,
+        unwritten=1,
     ),
     FunctionRow(
         "exists",
@@ -184,6 +180,7 @@ GENERAL = (
         "the quotient of whole numbers, truncated, where a dialect divides them so",
         "volume / 2",
         integer_divide,
+        epl="cast({0} / {1}, long)",
     ),
     FunctionRow(
         "quantified any",

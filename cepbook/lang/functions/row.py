@@ -19,21 +19,29 @@ class FunctionRow:
 
     `parameters` are the kinds of its parameters; `at_least` of them must be given and, with `repeats`, the last kind
     holds for any number more. Methods (``s.length()``) have names such as ``string.length`` and take their receiver
-    first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one) or ``handled`` (`py`
-    sees nulls). `py` is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it
-    raises ValueError for some.
+    first. `nulls` is ``propagate`` (null for any null argument, `py` is never called with one), ``handled`` (`py` sees
+    nulls) or ``skipped`` (the value is the first argument that is not null; those behind it are not calculated). `py`
+    is a Python expression template (``abs({0})``) or a callable over the argument values. `fails`: it raises ValueError
+    for some. `unwritten`: so many of its last arguments the binder adds. `epl`: how EPL writes an operation that has no
+    name there.
     """
 
     name: str
     parameters: tuple[ParameterKind, ...]
     result: ResultRule
-    nulls: Literal["propagate", "handled"]
+    nulls: Literal["propagate", "handled", "skipped"]
     doc: str
     example: str
-    py: str | Callable[..., object]
+    py: str | Callable[..., object] = ""
     at_least: int = -1
     repeats: bool = False
     fails: bool = False
+    unwritten: int = 0
+    epl: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.nulls == "skipped") == bool(self.py):
+            raise TypeError(f"the row of function {self.name} must {'not ' if self.py else ''}say how it is calculated")
 
     @property
     def minimum(self) -> int:

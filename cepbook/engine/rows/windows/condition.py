@@ -116,7 +116,7 @@ def condition_code(code: Code, spec: WindowSpec) -> str:
 
     def write() -> None:
         with source.block(f"def {name}(C, item):"):
-            if spec.name == "expr_batch":  # which may be empty when a variable changes
+            if spec.row.batch:  # which may be empty when a variable changes
                 with source.block("if item is None:"):
                     source.line(f"item = {items.nothing()}")
             items.unpack(source, "item")
