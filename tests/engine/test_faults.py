@@ -22,6 +22,7 @@ import pytest
 
 import cepbook.engine
 from cepbook.engine.delta import Delta
+from cepbook.engine.rounds import Rounds
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.soundness import flaws
 from cepbook.errors import StatementError
@@ -273,3 +274,28 @@ def _lines(runtime: Runtime, stimulus: Stimulus) -> str:
     injector = Injector(None, None)
     assert traced(injector, lambda: stimulus(runtime)) is None
     return str(injector.lines)
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_fault_between_what_is_due_and_what_it_leads_to_breaks_the_runtime(kind: str) -> None:
+    """Rows are held there until all have seen the instant: whoever goes on would deliver them late."""
+    runtime, _ = ready()
+    for stimulus in STIMULI[:STEPPING]:
+        stimulus(runtime)
+
+    def tracing(frame: FrameType, event: str, arg: object) -> Any:
+        return raising if frame.f_code is Rounds.advance.__code__ else None
+
+    def raising(frame: FrameType, event: str, arg: object) -> Any:
+        if event == "line" and runtime.rounds.queue:
+            raise FAILURES[kind]()
+        return raising
+
+    before = sys.gettrace()
+    sys.settrace(tracing)
+    try:
+        with pytest.raises((ZeroDivisionError, KeyboardInterrupt, SystemExit)):
+            STIMULI[STEPPING](runtime)
+    finally:
+        sys.settrace(before)
+    assert runtime.rounds.broken
