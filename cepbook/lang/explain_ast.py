@@ -22,7 +22,7 @@ def show_ast(module: ast.Module) -> str:
               StreamSource
                 stream: FilterStream type_name=Tick
                 windows
-                  Window name=length has_parens=True
+                  Window name=length
                     args: 2
     """
     lines: list[str] = []

@@ -221,7 +221,7 @@ def test_case() -> None:
 def test_subqueries() -> None:
     inner = ast.Select(
         (ast.SelectItem(name("y")),),
-        (ast.StreamSource(ast.FilterStream("B"), (ast.Window("lastevent", (), has_parens=False),)),),
+        (ast.StreamSource(ast.FilterStream("B"), (ast.Window("lastevent", ()),)),),
         where=ast.Compare("=", name("y"), number(1)),
     )
     text = "(select y from B#lastevent where y = 1)"

@@ -19,7 +19,7 @@ def test_windows_in_three_notations() -> None:
         ast.Window("length", size),
         ast.Window("length", size, "win"),
         ast.Window("length", size, "win"),
-        ast.Window("keepall", (), None, False),
+        ast.Window("keepall", ()),
     )
     assert stream.alias == "e"
     assert stream.stream == ast.FilterStream("A", (ast.Compare(">", name("x"), number(1)),))

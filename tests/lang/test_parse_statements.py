@@ -22,7 +22,7 @@ def test_create_schema() -> None:
         (
             column("a", "int"),
             column("b", "string", 1),
-            column("c", "Foo", 1, True),
+            column("c", "Foo", 1),
             column("d", "java.util.List", type_args=("String",)),
             column("e", "int", 2),
         ),
@@ -41,9 +41,9 @@ def test_create_schema() -> None:
 
 def test_create_variable_window_table_index() -> None:
     assert one("create constant variable int[primitive] v = {1}") == ast.CreateVariable(
-        "v", "int", 1, True, True, ast.ArrayLiteral((number(1),))
+        "v", "int", 1, True, ast.ArrayLiteral((number(1),))
     )
-    keepall = (ast.Window("keepall", (), has_parens=False),)
+    keepall = (ast.Window("keepall", ()),)
     assert one("create window W#keepall as A") == ast.CreateWindow("W", keepall, as_type="A")
     assert one("create window W#keepall as (k string)") == ast.CreateWindow(
         "W", keepall, (ast.ColumnDef("k", "string"),)

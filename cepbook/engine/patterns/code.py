@@ -19,7 +19,7 @@ from cepbook.engine.patterns.node import Spec
 from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
 from cepbook.engine.patterns.timers import Cron, ObserverSpec, ScheduleSpec, WhileSpec, WithinSpec, moment
 from cepbook.engine.rows import expr as lower
-from cepbook.engine.rows.expr import Scope, ScopeIn
+from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.frozen import key_code
 from cepbook.engine.rows.source import Source
 from cepbook.engine.rows.unfold import write_unfold
@@ -358,13 +358,6 @@ def bounds(low: int | None, high: int | None, has_low: bool) -> tuple[int, int |
     if high != ABSENT and has_low and low > high:
         raise ValueError(f"the bounds of a repeat run backwards: {low} to {high}")
     return low if has_low else 0, None if high == ABSENT else high
-
-
-def compile_pattern(pattern: p.Pattern, scope_in: ScopeIn, prefix: str = "pattern") -> PatternProgram:
-    """A pattern in a module of its own: what conditions of contexts use. Errors: Refusal."""
-    source = Source()
-    code = PatternCode(pattern, scope_in(source), prefix)
-    return code.program(source.load())
 
 
 def _found(function: Callable[[], Function] | None) -> Function | None:

@@ -24,7 +24,6 @@ class ColumnDef(Node):
     name: str
     type_name: str
     dimensions: int = 0
-    primitive: bool = False
     primary_key: bool = False
     annotations: tuple[Annotation, ...] = ()
     type_args: tuple[str, ...] = ()  # ``java.util.List<string>``
@@ -56,7 +55,6 @@ class CreateVariable(Statement):
     name: str
     type_name: str
     dimensions: int = 0
-    primitive: bool = False
     constant: bool = False
     initial: Expr | None = None
 

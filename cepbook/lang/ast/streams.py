@@ -22,7 +22,6 @@ class Window(Node):
     name: str
     args: tuple[Expr, ...]
     namespace: str | None = None
-    has_parens: bool = True
     named: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
 
 

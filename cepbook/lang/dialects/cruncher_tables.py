@@ -51,7 +51,7 @@ def created(name: str, columns: Sequence[str], rows: Rows, taken: bool) -> ast.C
     of = [_type([row[place] for row in rows]) for place in range(len(columns))]
     declared = tuple(ast.ColumnDef(column, type_.name) for column, type_ in zip(columns, of, strict=True))
     annotations = () if taken else (ast.Annotation("name", name),)
-    return ast.CreateWindow(name, (ast.Window("keepall", (), has_parens=False),), declared, annotations=annotations)
+    return ast.CreateWindow(name, (ast.Window("keepall", ()),), declared, annotations=annotations)
 
 
 def fitted(rows: Rows, types: Sequence[Type]) -> Rows:

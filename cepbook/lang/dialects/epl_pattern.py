@@ -95,13 +95,13 @@ class PatternReader(ExpressionReader):
     def window(self, node: Node) -> ast.Window:
         name, params = node.children
         args, named = self.params(params)
-        return ast.Window(self.read(name), args, None, params is not None, named, span=span_of(node))
+        return ast.Window(self.read(name), args, None, named, span=span_of(node))
 
     def window_in_namespace(self, node: Node) -> ast.Window:
         namespace, name, params = node.children
         space = plain(namespace) if isinstance(namespace, Token) else self.read(namespace)
         args, named = self.params(params)
-        return ast.Window(self.read(name), args, space, params is not None, named, span=span_of(node))
+        return ast.Window(self.read(name), args, space, named, span=span_of(node))
 
     def retain(self, node: Node) -> str:
         return str(node.children[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -265,29 +266,26 @@ class StatementReader(ContextReader):
     def column(self, node: Node) -> ast.ColumnDef:
         name, type_ref, *rest = node.children
         type_name, *inner = type_ref.children
-        dimensions = [child for child in inner if tree_is(child, "dimension")]
-        words = [self._dimension_word(child) for child in dimensions]
+        dimensions = self._dimensions(inner)
         return ast.ColumnDef(
             plain(name),
             self.read(type_name),
             len(dimensions),
-            "primitive" in words,
             any(isinstance(child, Token) for child in rest),
             self.annotations(rest),
             tuple(self.type_text(child) for child in inner if tree_is(child, "type_ref")),
             span=span_of(node),
         )
 
-    def _dimension_word(self, node: Any) -> str | None:
-        word = node.children[0]
-        if word is None:
-            return None
-        text: str = self.read(word).lower()
-        if text != "primitive":
-            raise Misplaced(
-                f"{text} cannot stand in the brackets of an array type", span_of(word), "write [] or [primitive]"
-            )
-        return text
+    def _dimensions(self, nodes: Iterable[Any]) -> list[Any]:
+        """The brackets of an array type: ``[]``, or ``[primitive]``, which means the same here."""
+        found = [node for node in nodes if tree_is(node, "dimension")]
+        for word in (node.children[0] for node in found if node.children[0] is not None):
+            text = self.read(word).lower()
+            if text != "primitive":
+                fact = f"{text} cannot stand in the brackets of an array type"
+                raise Misplaced(fact, span_of(word), "write [] or [primitive]")
+        return found
 
     def null_column(self, node: Node) -> ast.ColumnDef:
         name, *annotations = node.children
@@ -320,12 +318,10 @@ class StatementReader(ContextReader):
     def create_variable(self, node: Node) -> ast.CreateVariable:
         constant, type_ref, name, initial = node.children
         type_name, *inner = type_ref.children
-        words = [self._dimension_word(child) for child in inner if tree_is(child, "dimension")]
         return ast.CreateVariable(
             self.read(name),
             self.read(type_name),
-            len(words),
-            "primitive" in words,
+            len(self._dimensions(inner)),
             constant is not None,
             self.optional_expr(initial),
         )
@@ -346,7 +342,7 @@ class StatementReader(ContextReader):
     def create_window_columns(self, node: Node) -> ast.CreateWindow:
         name, *windows, last, columns, insert = node.children
         found = [self.read(window) for window in windows]
-        found.append(ast.Window(self.read(last), (), None, False, (), span=span_of(last)))
+        found.append(ast.Window(self.read(last), (), span=span_of(last)))
         fields = tuple(self.read(child) for child in columns.children)
         if insert is None:
             return ast.CreateWindow(self.read(name), tuple(found), columns=fields)

@@ -115,8 +115,3 @@ def last(given: Given) -> Type:
 def array_of_last(given: Given) -> Type:
     """An array of what the lambda gives, or of the elements."""
     return t.array_of(given.last)
-
-
-def array_of_element(given: Given) -> Type:
-    """An array of the receiver's elements."""
-    return t.array_of(given.element)

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from cepbook.engine.clock import Clock
-from cepbook.engine.patterns.code import compile_pattern
+from cepbook.engine.patterns.code import PatternCode
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
 from cepbook.engine.rows.expr import Scope
 from cepbook.engine.rows.source import Source
@@ -25,7 +25,9 @@ def compiled(text: str, annotations: str) -> PatternProgram:
     runtime.deploy(SCHEMA)
     plan = runtime.compile(f"select * from pattern {annotations} [{text}]").statements[0]
     assert isinstance(plan, SelectStatement) and plan.source.pattern is not None
-    return compile_pattern(plan.source.pattern, _scope)
+    source = Source()
+    code = PatternCode(plan.source.pattern, _scope(source), "pattern")
+    return code.program(source.load())
 
 
 class Run:

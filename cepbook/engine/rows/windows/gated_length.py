@@ -13,19 +13,19 @@ With m above n the first m - n of each m never enter. (Apama's ``retain n every 
 from __future__ import annotations
 
 from cepbook.engine.rows.windows.form import Window, size
-from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.engine.rows.windows.gated import Gated
+from cepbook.engine.rows.windows.view import Change, Item
 
 
-class GatedLength(Queue):
+class GatedLength(Gated):
     """The view of ``gated_length``."""
 
-    __slots__ = ("gate", "size", "waiting")
+    __slots__ = ("gate", "size")
 
     def __init__(self, size: int, gate: int) -> None:
         super().__init__()
         self.size = size
         self.gate = gate
-        self.waiting: list[Item] = []
 
     def arrive(self, item: Item, now: int) -> Change | None:
         self.waiting.append(item)
@@ -36,17 +36,6 @@ class GatedLength(Queue):
         left = [self.pop() for _ in range(len(self) + len(fresh) - self.size)]
         self.items.extend(fresh)
         return fresh, left
-
-    def discard(self, item: Item) -> None:
-        super().discard(item)
-        self.waiting = [each for each in self.waiting if each[0] != item[0]]
-
-    def clear(self) -> list[Item]:
-        self.waiting = []
-        return super().clear()
-
-    def retained(self) -> int:
-        return len(self) + len(self.waiting)
 
 
 WINDOW = Window(

@@ -16,20 +16,19 @@ enter there. (Apama's ``within d every p retain n``: Defining Batched Windows.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from cepbook.engine.clock import NEVER
 from cepbook.engine.rows.code import Code
 from cepbook.engine.rows.windows.duration import Duration
 from cepbook.engine.rows.windows.form import Window, period, size
-from cepbook.engine.rows.windows.view import Change, Item, Queue
+from cepbook.engine.rows.windows.gated import Gated
+from cepbook.engine.rows.windows.view import Change, Item
 from cepbook.lang.plan import WindowSpec
 
 
-class GatedTime(Queue):
+class GatedTime(Gated):
     """The view of ``gated_time``; the time of arrival stands at position `at` of items, the grid begins at `begin`."""
 
-    __slots__ = ("at", "begin", "gate", "period", "size", "waiting")
+    __slots__ = ("at", "begin", "gate", "period", "size")
 
     def __init__(self, period: Duration, gate: Duration, size: int | None, begin: int, at: int) -> None:
         super().__init__()
@@ -38,7 +37,6 @@ class GatedTime(Queue):
         self.size = size
         self.begin = begin
         self.at = at
-        self.waiting: list[Item] = []
 
     def arrive(self, item: Item, now: int) -> Change | None:
         if self.gate.on_grid(now - 1, self.begin) != now:
@@ -83,20 +81,6 @@ class GatedTime(Queue):
             oldest = self.gate.on_grid(self.period.after(self.items[0][self.at]) - 1, self.begin)
             due = min(due, max(oldest, self.gate.on_grid(now, self.begin)))
         self.due = due
-
-    def discard(self, item: Item) -> None:
-        super().discard(item)
-        self.waiting = [each for each in self.waiting if each[0] != item[0]]
-
-    def clear(self) -> list[Item]:
-        self.waiting = []
-        return super().clear()
-
-    def contents(self) -> Iterable[Item]:
-        return super().contents()
-
-    def retained(self) -> int:
-        return len(self) + len(self.waiting)
 
 
 def _view(code: Code, spec: WindowSpec, at: int) -> str:
