@@ -351,6 +351,26 @@ def test_only_the_border_makes_deltas() -> None:
     assert making == {"cepbook/engine/layout.py"}
 
 
+def test_rows_are_made_in_few_places() -> None:
+    """A dict of names and values: for user code and readers, of matches, of derived and of stored events."""
+    making = {
+        str(path.relative_to(ENGINE))
+        for path in ENGINE.rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict" and node.args
+        if isinstance(node.args[0], ast.Call) and ast.unparse(node.args[0].func) == "zip"
+    }
+    assert making == {
+        "layout.py",  # for user code, and events that somebody takes one by one
+        "flow.py",  # events of statements that their order is found again for
+        "patterns/matcher.py",  # matches
+        "rows/windows/derived.py",  # values of what is in a window
+        "cycles/stage.py",  # and in a stage
+        "cycles/running.py",  # rows of stores that are all replaced
+        "queries.py",
+    }
+
+
 def test_the_writer_asks_no_window_which_it_is() -> None:
     """Modules of windows are found by the names of their rows. The rest of the engine names two: ``groupwin``, of which
     the windows behind it are parts, and ``newest``, which hides what the windows before it hold.
