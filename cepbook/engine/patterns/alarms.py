@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 from cepbook.engine.clock import NEVER
+from cepbook.engine.patterns.node import Timer
 from cepbook.engine.state import State
-
-if TYPE_CHECKING:
-    from cepbook.engine.patterns.timers import Timer
 
 _FEW = 64  # times of no use that are not worth a clean-up
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cepbook.engine.patterns.index import Function, new_index
-from cepbook.engine.patterns.node import Match, Parent, Started
+from cepbook.engine.patterns.index import Index, new_index
+from cepbook.engine.patterns.node import Function, Match, Parent, Started, Whole
 from cepbook.engine.state import Mark, State
-
-if TYPE_CHECKING:
-    from cepbook.engine.patterns.matcher import Matcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class AtomSpec:
     rest: Function | None
     unfold: Function | None = None  # the events within, which the tag is
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Waiter:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Waiter:
         return Waiter(matcher, matcher.atoms[self.number], parent, place)
 
 
@@ -46,9 +43,9 @@ class Atoms(State):
 
     def __init__(self, spec: AtomSpec) -> None:
         self.spec = spec
-        self.index = new_index(spec.match_key is not None, spec.op)
+        self.index: Index[Waiter] = new_index(spec.match_key is not None, spec.op)
 
-    def find(self, event: Any, matcher: Matcher) -> list[Waiter]:
+    def find(self, event: Any, matcher: Whole) -> list[Waiter]:
         """The waiters that the event satisfies; it has passed `test`."""
         spec = self.spec
         key = bound = None
@@ -69,7 +66,7 @@ class Atoms(State):
             return []
         return found if spec.rest is None else [w for w in found if self._passes(spec.rest, event, w)]
 
-    def within(self, event: Any, matcher: Matcher) -> Any:
+    def within(self, event: Any, matcher: Whole) -> Any:
         """The tag: the event, or those that it contains."""
         unfold = self.spec.unfold
         if unfold is None:
@@ -121,7 +118,7 @@ class Waiter(Started):
     key: Any
     bound: Any
 
-    def __init__(self, matcher: Matcher, home: Atoms, parent: Parent, place: int) -> None:
+    def __init__(self, matcher: Whole, home: Atoms, parent: Parent, place: int) -> None:
         self.matcher = matcher
         self.parent = parent
         self.place = place

@@ -13,9 +13,8 @@ from cepbook.engine.crontab import Schedule as Crontab
 from cepbook.engine.filters import Condition, leading
 from cepbook.engine.patterns.atoms import AtomSpec
 from cepbook.engine.patterns.filters import Parts, split
-from cepbook.engine.patterns.index import Function
 from cepbook.engine.patterns.matcher import Group, PatternProgram
-from cepbook.engine.patterns.node import Spec
+from cepbook.engine.patterns.node import Function, Spec
 from cepbook.engine.patterns.operators import AndSpec, EverySpec, FollowedBySpec, NotSpec, OrSpec, RepeatSpec
 from cepbook.engine.patterns.timers import Cron, ObserverSpec, ScheduleSpec, WhileSpec, WithinSpec, moment
 from cepbook.engine.rows import expr as lower

@@ -6,20 +6,22 @@ Order of what is found: as the atoms were started; with a range, ascending by bo
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from cepbook.engine.state import State
 
-if TYPE_CHECKING:
-    from cepbook.engine.patterns.atoms import Waiter
 
-# f(event, match, context partition, now)
-Function = Callable[[Any, Any, Any, int], Any]
-Sorted = list[tuple[Any, int, "Waiter"]]  # (bound, serial, waiter)
+class Numbered(Protocol):
+    """What waits, with the number of its start."""
+
+    serial: int
 
 
-class Unkeyed(State):
+Waiter = TypeVar("Waiter", bound=Numbered)
+Sorted = list[tuple[Any, int, Waiter]]  # (bound, serial, waiter)
+
+
+class Unkeyed(State, Generic[Waiter]):
     """All waiters of an atom without key, in order of start."""
 
     __slots__ = ("waiters",)
@@ -42,7 +44,7 @@ class Unkeyed(State):
         return list(self.waiters.values())
 
 
-class Keyed(State):
+class Keyed(State, Generic[Waiter]):
     """Waiters by key. One waiter of a key stands in the table itself, several in a dict in order of start."""
 
     __slots__ = ("table",)
@@ -78,14 +80,14 @@ class Keyed(State):
         return list(held.values()) if isinstance(held, dict) else [held]
 
 
-class Ranged(State):
+class Ranged(State, Generic[Waiter]):
     """Waiters by bound. `op` compares the event with the bound."""
 
     __slots__ = ("op", "waiters")
 
     def __init__(self, op: str) -> None:
         self.op = op
-        self.waiters: Sorted = []
+        self.waiters: Sorted[Waiter] = []
 
     def __bool__(self) -> bool:
         return bool(self.waiters)
@@ -100,14 +102,14 @@ class Ranged(State):
         return within(self.waiters, self.op, bound)
 
 
-class KeyedRanged(State):
+class KeyedRanged(State, Generic[Waiter]):
     """Waiters by key and bound."""
 
     __slots__ = ("op", "table")
 
     def __init__(self, op: str) -> None:
         self.op = op
-        self.table: dict[Any, Sorted] = {}
+        self.table: dict[Any, Sorted[Waiter]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.table)
@@ -126,10 +128,10 @@ class KeyedRanged(State):
         return [] if held is None else within(held, self.op, bound)
 
 
-Index = Unkeyed | Keyed | Ranged | KeyedRanged
+Index = Unkeyed[Waiter] | Keyed[Waiter] | Ranged[Waiter] | KeyedRanged[Waiter]
 
 
-def within(waiters: Sorted, op: str, value: Any) -> list[Waiter]:
+def within(waiters: Sorted[Waiter], op: str, value: Any) -> list[Waiter]:
     """Those of `waiters` for whose bound ``value op bound`` holds, ascending by bound."""
     match op:
         case ">":
@@ -143,11 +145,11 @@ def within(waiters: Sorted, op: str, value: Any) -> list[Waiter]:
     return [waiter for _, _, waiter in chosen]
 
 
-def _bound(entry: tuple[Any, int, Waiter]) -> Any:
+def _bound(entry: tuple[Any, int, Any]) -> Any:
     return entry[0]
 
 
-def new_index(keyed: bool, op: str | None) -> Index:
+def new_index(keyed: bool, op: str | None) -> Index[Waiter]:
     """An empty index for an atom with or without a key, and with a range (`op`) or without."""
     if op is None:
         return Keyed() if keyed else Unkeyed()

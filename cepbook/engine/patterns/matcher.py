@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.filters import Condition
 from cepbook.engine.patterns.alarms import Alarms
 from cepbook.engine.patterns.atoms import Atoms, AtomSpec, Waiter
-from cepbook.engine.patterns.index import Function
-from cepbook.engine.patterns.node import Match, Spec, Started, first_serial
-from cepbook.engine.patterns.timers import Timer, Within
+from cepbook.engine.patterns.node import Function, Match, Owner, Spec, Started, Timer, first_serial
+from cepbook.engine.patterns.timers import Within
 from cepbook.engine.rows.support import copied
 from cepbook.engine.state import State
 from cepbook.lang import expr as x
@@ -67,16 +66,6 @@ class PatternProgram:
     def route(self, types: Sequence[str]) -> tuple[Group, ...]:
         """The atoms that may take an event which is of all `types`: those of its own type first, then supertypes."""
         return tuple(group for name in types for group in self.groups if group.event_type == name)
-
-
-class Owner(Protocol):
-    """Who has a matcher."""
-
-    def failed(self, failure: Exception) -> None:
-        """An expression of the pattern failed."""
-
-    def crowded(self) -> None:
-        """The limit of open partial matches made a matcher drop one."""
 
 
 class Matcher(State):

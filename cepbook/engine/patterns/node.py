@@ -9,15 +9,61 @@ A match is a list with a place for each tag: the event, under a repeat the list 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Protocol
 
 from cepbook.engine.state import State
 
-if TYPE_CHECKING:
-    from cepbook.engine.patterns.matcher import Matcher
-
 Match = list[Any]
+# f(event, match, context partition, now)
+Function = Callable[[Any, Any, Any, int], Any]
+
+
+class Owner(Protocol):
+    """Who has a pattern that runs."""
+
+    def failed(self, failure: Exception) -> None:
+        """An expression of the pattern failed."""
+
+    def crowded(self) -> None:
+        """The limit of open partial matches made a matcher drop one."""
+
+
+class Whole(Protocol):
+    """The pattern that runs, as its started sub-expressions see it.
+
+    `serial` is the number of the latest start of a leaf, `size` how many leaves wait and how many matches are kept.
+    """
+
+    now: int
+    serial: int
+    size: int
+
+    @property
+    def owner(self) -> Owner: ...
+
+    @property
+    def partition(self) -> Any:
+        """The context partition."""
+
+    @property
+    def atoms(self) -> Sequence[Any]:
+        """What waits, by the number of the atom."""
+
+    def call(self, function: Function, match: Match) -> Any:
+        """The value of an expression over the match; None also if it fails, which is reported."""
+
+    def call_at(self, function: Function, match: Match, now: int) -> Any:
+        """`call` at another time than the present."""
+
+    def room(self) -> bool:
+        """Whether one more partial match may be open."""
+
+    def arm(self, timer: Timer, due: int) -> None:
+        """Call `timer` at `due`."""
+
+    def disarm(self, timer: Timer) -> None:
+        """Do not call it."""
 
 
 class Parent(Protocol):
@@ -35,7 +81,7 @@ class Started(State):
 
     __slots__ = ("alive", "begin", "matcher", "parent", "place")
 
-    def __init__(self, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, matcher: Whole, parent: Parent, place: int) -> None:
         self.matcher = matcher
         self.parent = parent
         self.place = place
@@ -86,7 +132,7 @@ class Started(State):
 class Spec(Protocol):
     """A sub-expression of the pattern, compiled."""
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         """An instance, not started yet."""
 
 
@@ -95,7 +141,7 @@ class OneOperand(Started):
 
     __slots__ = ("child",)
 
-    def __init__(self, operand: Spec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, operand: Spec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.child: Started | None = operand.new(matcher, self, 0)
 
@@ -113,6 +159,21 @@ class OneOperand(Started):
 
     def below(self) -> Iterable[Started]:
         return () if self.child is None else (self.child,)
+
+
+class Timer(Started):
+    """What the matcher's clock calls. `serial` is 0 while no time is set; `since` is its start, `due` the time set."""
+
+    __slots__ = ("due", "serial", "since")
+
+    def __init__(self, matcher: Whole, parent: Parent, place: int) -> None:
+        super().__init__(matcher, parent, place)
+        self.serial = 0
+        self.since = self.due = 0
+
+    def on_time(self) -> None:
+        """The time has come."""
+        raise NotImplementedError
 
 
 def holds(match: Match, events: Collection[int]) -> bool:

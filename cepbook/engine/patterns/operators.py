@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cepbook.engine.patterns.index import Function
-from cepbook.engine.patterns.node import Match, OneOperand, Parent, Spec, Started, holds
-
-if TYPE_CHECKING:
-    from cepbook.engine.patterns.matcher import Matcher
+from cepbook.engine.patterns.node import Function, Match, OneOperand, Parent, Spec, Started, Whole, holds
 
 
 # ---------------------------------------------------------------- followed-by
@@ -22,7 +18,7 @@ class FollowedBySpec:
     operands: tuple[Spec, ...]
     maxima: tuple[Function | None, ...]
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return FollowedBy(self, matcher, parent, place)
 
 
@@ -31,7 +27,7 @@ class FollowedBy(Started):
 
     __slots__ = ("children", "counts", "spec")
 
-    def __init__(self, spec: FollowedBySpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: FollowedBySpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.children: set[Started] = set()
@@ -108,7 +104,7 @@ class AndSpec:
         order = sorted(range(len(self.negated)), key=lambda place: not self.negated[place])
         object.__setattr__(self, "order", tuple(order))
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return And(self, matcher, parent, place)
 
 
@@ -117,7 +113,7 @@ class And(Started):
 
     __slots__ = ("children", "matches", "spec")
 
-    def __init__(self, spec: AndSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: AndSpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.children: list[Started | None] = [None] * len(spec.operands)
@@ -204,7 +200,7 @@ class And(Started):
 class OrSpec:
     operands: tuple[Spec, ...]
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Or(self, matcher, parent, place)
 
 
@@ -217,7 +213,7 @@ class Or(Started):
 
     __slots__ = ("children", "spec")
 
-    def __init__(self, spec: OrSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: OrSpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.children: list[Started] = []
@@ -255,7 +251,7 @@ class Or(Started):
 class NotSpec:
     operand: Spec
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Not(self.operand, matcher, parent, place)
 
 
@@ -291,7 +287,7 @@ class EverySpec:
     keys: Function | None = None
     expiry: Function | None = None
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Every(self, matcher, parent, place)
 
 
@@ -304,7 +300,7 @@ class Every(Started):
 
     __slots__ = ("at_once", "children", "seen", "spec", "starting")
 
-    def __init__(self, spec: EverySpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: EverySpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.children: set[Started] = set()
@@ -394,7 +390,7 @@ class RepeatSpec:
     bounds: Function
     tags: tuple[int, ...]
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Repeat(self, matcher, parent, place)
 
 
@@ -408,7 +404,7 @@ class Repeat(Started):
 
     __slots__ = ("arrays", "child", "count", "high", "low", "spec", "starting", "until")
 
-    def __init__(self, spec: RepeatSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: RepeatSpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.arrays: dict[int, list[Any]] = {}

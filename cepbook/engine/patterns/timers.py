@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.crontab import Schedule as Crontab
-from cepbook.engine.patterns.index import Function
-from cepbook.engine.patterns.node import Match, OneOperand, Parent, Spec, Started
+from cepbook.engine.patterns.node import Function, Match, OneOperand, Parent, Spec, Started, Timer, Whole
 from cepbook.engine.rows.support import add_months
-
-if TYPE_CHECKING:
-    from cepbook.engine.patterns.matcher import Matcher
 
 
 def moment(now: int, months: int | None, units: float | None, second: int, zone: str = "UTC") -> int:
@@ -26,21 +22,6 @@ def moment(now: int, months: int | None, units: float | None, second: int, zone:
     if months:
         now = add_months(now, months, second, zone)
     return now + (units if isinstance(units, int) else round(units))
-
-
-class Timer(Started):
-    """What the matcher's clock calls. `serial` is 0 while no time is set; `since` is its start, `due` the time set."""
-
-    __slots__ = ("due", "serial", "since")
-
-    def __init__(self, matcher: Matcher, parent: Parent, place: int) -> None:
-        super().__init__(matcher, parent, place)
-        self.serial = 0
-        self.since = self.due = 0
-
-    def on_time(self) -> None:
-        """The time has come."""
-        raise NotImplementedError
 
 
 # ---------------------------------------------------------------- observers
@@ -63,7 +44,7 @@ class ObserverSpec:
     shown: str
     due: Function
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Observer(self.shown, self.due, matcher, parent, place)
 
 
@@ -72,7 +53,7 @@ class Observer(Observing):
 
     __slots__ = ("shown", "time")
 
-    def __init__(self, shown: str, time: Function, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, shown: str, time: Function, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.shown = shown
         self.time = time
@@ -114,7 +95,7 @@ class ScheduleSpec:
     repeats: bool
     delayed: bool
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Scheduled(self, matcher, parent, place)
 
 
@@ -123,7 +104,7 @@ class Scheduled(Observing):
 
     __slots__ = ("left", "point", "spec")
 
-    def __init__(self, spec: ScheduleSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: ScheduleSpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.left: int | None = None
@@ -202,7 +183,7 @@ class WithinSpec:
     due: Function
     most: Function | None
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return Within(self, matcher, parent, place)
 
 
@@ -211,7 +192,7 @@ class Within(Timer):
 
     __slots__ = ("child", "left", "spec")
 
-    def __init__(self, spec: WithinSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: WithinSpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(matcher, parent, place)
         self.spec = spec
         self.child: Started | None = None
@@ -267,7 +248,7 @@ class WhileSpec:
     operand: Spec
     condition: Function
 
-    def new(self, matcher: Matcher, parent: Parent, place: int) -> Started:
+    def new(self, matcher: Whole, parent: Parent, place: int) -> Started:
         return While(self, matcher, parent, place)
 
 
@@ -276,7 +257,7 @@ class While(OneOperand):
 
     __slots__ = ("condition",)
 
-    def __init__(self, spec: WhileSpec, matcher: Matcher, parent: Parent, place: int) -> None:
+    def __init__(self, spec: WhileSpec, matcher: Whole, parent: Parent, place: int) -> None:
         super().__init__(spec.operand, matcher, parent, place)
         self.condition = spec.condition
 

@@ -10,7 +10,8 @@ import pytest
 
 from cepbook.engine.clock import NEVER
 from cepbook.engine.patterns.alarms import Alarms
-from cepbook.engine.patterns.timers import Observer, Timer
+from cepbook.engine.patterns.node import Timer
+from cepbook.engine.patterns.timers import Observer
 from tests.engine.patterns.matching import Run
 
 
