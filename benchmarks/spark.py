@@ -244,38 +244,29 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default=",".join(EPL))
-    parser.add_argument("--tasks", default="2")
+    parser.add_argument("--tasks", type=int, default=2)
     parser.add_argument("--warm", type=int, default=4)
     given = parser.parse_args()
     frame = ticks(given.events)
-    walls: dict[tuple[str, int], float] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/ticks.parquet"
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, row_group_size=given.events // 8 + 1)
-        for tasks in map(int, given.tasks.split(",")):
-            session = local_session(**{"spark.master": f"local[{tasks}]"})
-            warm = ticks(100_000)
-            pq.write_table(pa.Table.from_pandas(warm, preserve_index=False), f"{folder}/warm.parquet")
-            names = given.only.split(",")
-            for name in names * given.warm:
-                measure(name, f"{folder}/warm.parquet", warm, session)
-            print(f"{given.events:,} events, {tasks} tasks; CPU-seconds, medians of {given.rounds}")
-            print(f"{'':9}{'kernel':>8}{'task':>8}{'/kernel':>8}{'floor':>8}{'Spark':>8}{'/(k+f)':>8}{'by hand':>9}"
-                  f"{'/hand':>7}{'wall':>7}{'wall by hand':>13}")  # fmt: skip
-            for name in names:
-                rounds = [measure(name, path, frame, session) for _ in range(given.rounds)]
-                m = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
-                walls[name, tasks] = m["wall"]
-                total, least = m["Spark"], m["kernel"] + m["floor"]
-                print(f"{name:9}{m['kernel']:8.2f}{m['task']:8.2f}{m['task'] / m['kernel']:8.2f}{m['floor']:8.2f}"
-                      f"{total:8.2f}{total / least:8.2f}{m['by hand']:9.2f}{total / m['by hand']:7.2f}"
-                      f"{m['wall']:7.2f}{m['wall by hand']:13.2f}", flush=True)  # fmt: skip
-            print(f"largest Python worker: {largest_worker():.0f} MB\n")
-            session.stop()
-    few, many = min(t for _, t in walls), max(t for _, t in walls)
-    if few < many:
-        for name in given.only.split(","):
-            print(f"{name}: {many} tasks are {walls[name, few] / walls[name, many]:.2f} times as fast as {few}")
+        session = local_session(**{"spark.master": f"local[{given.tasks}]"})
+        warm = ticks(100_000)
+        pq.write_table(pa.Table.from_pandas(warm, preserve_index=False), f"{folder}/warm.parquet")
+        names = given.only.split(",")
+        for name in names * given.warm:
+            measure(name, f"{folder}/warm.parquet", warm, session)
+        print(f"{given.events:,} events, {given.tasks} tasks; CPU-seconds, medians of {given.rounds}")
+        print(f"{'':9}{'kernel':>8}{'task':>8}{'/kernel':>8}{'floor':>8}{'Spark':>8}{'/(k+f)':>8}{'by hand':>9}"
+              f"{'/hand':>7}{'wall':>7}{'wall by hand':>13}")  # fmt: skip
+        for name in names:
+            rounds = [measure(name, path, frame, session) for _ in range(given.rounds)]
+            m = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
+            total, least = m["Spark"], m["kernel"] + m["floor"]
+            print(f"{name:9}{m['kernel']:8.2f}{m['task']:8.2f}{m['task'] / m['kernel']:8.2f}{m['floor']:8.2f}"
+                  f"{total:8.2f}{total / least:8.2f}{m['by hand']:9.2f}{total / m['by hand']:7.2f}"
+                  f"{m['wall']:7.2f}{m['wall by hand']:13.2f}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from cepbook.lang.types import Type
 from cepbook.spark.delivered import BRIEF, CLOCK, EVENT, META, Collector, Order, Whole
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.schema import TEXTUAL, Shape, from_array, shape_of, to_array
-from cepbook.spark.stops import NONE, Stops
+from cepbook.spark.stops import NONE, Stops, as_sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Task:
         self._order = Order(times, sequences, stops, numbers)
         slices = self._slices(batch, tags, times)
         own_stops = len(slices) == 1 and not self._program.stops and stops[-1:].tolist() == times[-1:].tolist()
-        self._batch.run(slices, None if own_stops else stops.tolist())
+        self._batch.run(slices, None if own_stops else as_sequence(stops))
         yield from self.drain()
 
     def follow(self, events: pa.Table | None, upto: int) -> Iterator[pa.RecordBatch]:
@@ -182,7 +182,7 @@ class Task:
         stops, numbers = self._stops.upto(None)
         if len(stops):
             self._order = Order(NONE, NONE, stops, numbers)
-            self._batch.run([], stops.tolist())
+            self._batch.run([], as_sequence(stops))
             yield from self.drain()
 
     def _places(self, batch: pa.RecordBatch) -> tuple[Whole, Whole, Whole]:

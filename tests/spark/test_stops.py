@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from cepbook.spark import stops
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.stops import Stops, pack, packed, unpacked
+from cepbook.spark.stops import NONE, Stops, as_sequence, pack, packed, unpacked
 
 
 def events(times: list[int], numbers: list[int]) -> pa.RecordBatch:
@@ -52,6 +54,12 @@ def test_blocks_that_overlap_come_together() -> None:
     assert [each.tolist() for each in told.upto(5)] == [[1, 5], [4, 7]]
     assert [each.tolist() for each in told.upto(5)] == [[], []]
     assert [each.tolist() for each in told.upto(None)] == [[6, 9, 12], [8, 12, 30]]
+
+
+def test_stops_are_a_sequence_of_plain_numbers() -> None:
+    found = as_sequence(np.array([-5, 0, 2**53]))
+    assert list(found) == [-5, 0, 2**53] and {type(each) for each in found} == {int}
+    assert (bisect_left(found, 1), found[-1], len(found), bool(as_sequence(NONE))) == (2, 2**53, 3, False)
 
 
 def test_stops_of_any_order_of_events_in_any_number_of_tasks_are_all_told() -> None:

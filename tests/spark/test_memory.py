@@ -1,0 +1,101 @@
+"""A task's memory is that of its state and of the batch in hand, however many events pass through it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cepbook.engine.runtime import Runtime
+from cepbook.spark import stops
+from cepbook.spark.execute import program_alone
+from cepbook.spark.hosted import Program, host
+from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.stops import pack
+
+SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int);"
+KEYED = "create context PerSymbol partition by symbol from Tick;"
+EPL = {
+    "length": "@name('q') select symbol, avg(price) as mean from Tick#groupwin(symbol)#length(10) group by symbol",
+    "time": "@name('q') select irstream symbol, sum(volume) as total from Tick#time(2 sec) group by symbol",
+    "pattern": KEYED + "@name('q') context PerSymbol select a.ts as begun, b.price as low from pattern "
+    "[every a=Tick(price > 95) -> b=Tick(price < 5) where timer:within(5 sec)]",
+    "output": KEYED + "@name('q') context PerSymbol select symbol, sum(volume) as total from Tick#time(2 sec) "
+    "output last every 1 sec",
+}
+BATCH = 400
+SYMBOLS = np.array([f"S{i}" for i in range(20)])
+
+
+def task(program: Program, batches: int) -> Iterator[pa.RecordBatch]:
+    """What a task gets: every second event, and all stops of the stream in front of the batches that they are about."""
+    rng = np.random.default_rng(5)
+    (_, _, properties, columns) = program.inputs[0]
+    for number in range(batches):
+        times, numbers = (np.arange(number * BATCH, (number + 1) * BATCH) * each for each in (10, 1))
+        own = slice(0, None, 2)
+        values = {
+            "ts": pa.array(times[own]),
+            "symbol": pa.array(rng.choice(SYMBOLS, BATCH // 2)),
+            "price": pa.array(rng.random(BATCH // 2) * 100),
+            "volume": pa.array(rng.integers(1, 1000, BATCH // 2).astype(np.int32)),
+        }
+        about = {TAG: pa.array([program.inputs[0][0]] * (BATCH // 2), pa.int32())}
+        about |= {TIME: pa.array(times[own]), SEQ: pa.array(numbers[own])}
+        events = pa.table(about | {c: values[p] for p, c in zip(properties, columns, strict=True)})
+        told = pa.Table.from_batches(pack([pa.record_batch([times, numbers], [TIME, SEQ])]))
+        whole = pa.concat_tables([told, events], promote_options="default")
+        (batch,) = whole.combine_chunks().to_batches()
+        assert batch.column(STOPS).null_count == BATCH // 2 and batch.column(TAG)[0].as_py() == TICK
+        yield batch
+
+
+def most(program: Program, batches: int) -> tuple[int, int]:
+    """The most bytes that Python and Arrow held at once, and how many rows were delivered."""
+    pool, held, rows = pa.default_memory_pool(), 0, 0
+    before = pool.bytes_allocated()
+    tracemalloc.start()
+    try:
+        for batch in host(program)(task(program, batches)):
+            rows += batch.num_rows
+            held = max(held, pool.bytes_allocated() - before)
+        return tracemalloc.get_traced_memory()[1] + held, rows
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", EPL)
+def test_ten_times_the_events_take_no_more_memory(name: str) -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA + EPL[name])
+    program, _ = program_alone(runtime, "q")
+    program = replace(program, stops=True)
+    most(program, 3)  # what is made once
+    few, rows = most(program, 5)
+    many, more = most(program, 50)
+    assert more > 8 * rows > 0
+    assert many < 1.2 * few, f"{few:,} bytes for {5 * BATCH:,} events, {many:,} for ten times as many"
+
+
+def test_packing_stops_takes_no_more_memory_for_more_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stops, "_GATHERED", 5 * BATCH)
+
+    def read(batches: int) -> Iterator[pa.RecordBatch]:
+        for begin, end in pairwise(range(0, (batches + 1) * BATCH, BATCH)):
+            yield pa.record_batch([np.arange(begin, end) * 7, np.arange(begin, end)], [TIME, SEQ])
+
+    def peak(batches: int) -> int:
+        tracemalloc.start()
+        try:
+            assert sum(batch.num_rows for batch in pack(read(batches))) >= batches // 5
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(10)
+    assert peak(100) < 1.2 * peak(10)
