@@ -35,23 +35,25 @@ class Span:
 NOWHERE = Span(0, 0)
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The one of `known` that `name` was probably meant to be, in any case; None when none is near.
 
     `cutoff` is the least likeness, from 0 (anything) to 1 (equal but for the case).
     """
+    if not isinstance(name, str):
+        return None
     by_lower = {each.lower(): each for each in known}
     close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     """The hint of a `Diagnostic` that names the nearest of `known`; None when none is near."""
     found = nearest(name, known)
     return None if found is None else f"did you mean `{found}`?"
 
 
-def hint_line(name: str, known: Iterable[str]) -> str:
+def hint_line(name: object, known: Iterable[str]) -> str:
     """The same as the second line of an exception's message; empty when none is near."""
     hint = did_you_mean(name, known)
     return "" if hint is None else f"\n  hint: {hint}"

@@ -7,6 +7,7 @@ Dates and times without a zone are taken as UTC. Anything finer than the clock's
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import SupportsIndex
@@ -59,7 +60,8 @@ def to_time(value: object, second: int = 1000) -> int:
     if isinstance(value, date):
         return span_of(datetime(value.year, value.month, value.day, tzinfo=UTC) - EPOCH, second)
     if isinstance(value, SupportsIndex):
-        return value.__index__()
+        with suppress(TypeError):  # an array has the method, and is no number
+            return value.__index__()
     units = "milliseconds" if second == 1000 else "microseconds"
     raise UsageError(f"{value!r} is not a point in time: expected int {units}, a datetime or an ISO 8601 text")
 
@@ -121,9 +123,9 @@ def duration(value: str | timedelta, second: int = 1000) -> int:
     """Clock units of a timedelta or an EPL time period such as ``"1 hour 30 min"``."""
     if isinstance(value, timedelta):
         return span_of(value, second)
-    units = is_period(value, second)
+    units = is_period(value, second) if isinstance(value, str) else None
     if units is None:
-        raise UsageError(f"{value!r} is not a time period such as '10 sec' or '1 hour 30 minutes'")
+        raise UsageError(f"{value!r} is not a time period such as '10 sec' or '1 hour 30 minutes', or a timedelta")
     return units
 
 

@@ -167,7 +167,7 @@ def of_annotation(where: str, given: Any, known: EventTypes) -> tuple[t.Type, bo
     """The EPL type of an annotation, and whether it allows None. Raises UsageError naming `where`."""
     args = typing.get_args(given)
     union = typing.get_origin(given) in (typing.Union, pytypes.UnionType)
-    loose = given in (Any, object, None, type(None)) or (union and type(None) in args)
+    loose = any(given is each for each in (Any, object, None, type(None))) or (union and type(None) in args)
     return _of_annotation(where, given, known, {}), loose
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
+from cepbook.errors import UsageError
 from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
+from cepbook.session.arguments import shown
 from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.sinks import FileSink, Stream, changed_columns, export, rows_of_feed
@@ -67,12 +69,14 @@ class Outward:
         unknown variable, and as `run`.
         """
         with self._lock:
+            if past is not None and not isinstance(past, Past):
+                raise UsageError(f"`past` is what `Workbench.past()` gives, not {shown(past)}")
             known = past or past_of(self._stage, self._start)
             twin = self.rehearsal()
         if past is None and not known.complete:
             told = f"only the latest {known.events:,} events happen anew, earlier ones are not known any more"
             hint = "`cep.rehearsal()` and a replay there take all"
-            warnings.warn(f"{told}\n  hint: {hint}", ForgottenWarning, stacklevel=2)
+            warnings.warn(f"{told}\n  hint: {hint}", ForgottenWarning, stacklevel=3)  # behind the check of arguments
         with_values(twin, values or {})
         if epl is not None:
             twin.run(epl, parameters=parameters)

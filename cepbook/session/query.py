@@ -53,9 +53,7 @@ class Prepared:
     """
 
     def __init__(self, epl: str, answer: _Ask) -> None:
-        if not isinstance(epl, str):
-            raise UsageError(f"a query is EPL text, not {type(epl).__name__}")
-        self.epl = str(epl)
+        self.epl = epl
         self.parameters = tuple(dict.fromkeys(key for _, key in uses(_parsed(epl))))
         self._asked: tuple[Runtime, Query] | None = None  # of stores: the query as the engine has read it
         self._answer = answer
@@ -112,6 +110,8 @@ def query(
     Raises ParseError and BindError as for any EPL, UsageError when the text is no query of stores and no plain select
     over statements.
     """
+    if not isinstance(asked, str | Prepared):
+        raise UsageError(f"a query is EPL text, or what `prepare` gives, not {type(asked).__name__}")
     text = asked.epl if isinstance(asked, Prepared) else asked
     epl = with_parameters(text, parameters, config.second, _parsed)
     values = settings_of(epl).get("parameters")

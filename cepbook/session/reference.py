@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import pandas as pd
 from cepbook.engine.queries import replace_rows
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.session.arguments import shown
 from cepbook.session.validate import Mismatch, converter, is_missing
 
 Rows = pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]
@@ -51,14 +52,17 @@ def replaced_rows(runtime: Runtime, name: str, rows: Rows) -> None:
     if store is None:
         replace_rows(runtime, name, [])  # tells which there are
         return
-    if isinstance(found, Mapping):
+    if isinstance(found, Mapping) and found.keys() == {"columns", "rows"}:
         found = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+    if not isinstance(found, Iterable) or isinstance(found, str | bytes | Mapping):
+        raise UsageError(f"the rows of `{name}` are dicts or tuples, or a DataFrame, not {shown(rows)}")
     types = runtime.catalog.event_types
     converters = {column: converter(of, types, runtime.config.second) for column, of in types[name].properties.items()}
     plain: list[list[Any]] = []
     for row in found:
         if not isinstance(row, Mapping):
-            row = dict(zip(store.columns, row, strict=False)) if len(row) == len(store.columns) else {"": row}
+            fits = isinstance(row, Sized) and isinstance(row, Iterable) and len(row) == len(store.columns)
+            row = dict(zip(store.columns, row, strict=False)) if fits else {"": row}
         unknown = next((column for column in row if column not in converters), None)
         if unknown is not None:
             raise UsageError(f"`{name}` has the columns {', '.join(store.columns)}, found the row {row!r}")

@@ -21,7 +21,7 @@ from cepbook.errors import UsageError
 from cepbook.session.clock import Moment, before_clock, show
 from cepbook.session.merge import Merge, Part
 from cepbook.session.process import Interruptions, Patience
-from cepbook.session.results import Progress, ReplayResult
+from cepbook.session.results import Progress, ReplayInterrupted, ReplayResult
 from cepbook.session.sources import Late, Source
 from cepbook.session.travel import Travel
 
@@ -34,13 +34,6 @@ PIECES = (16, 8_192)  # fewest and most events per call of the engine; between, 
 NAP = 0.05  # longest sleep in seconds while waiting for real time, so that orders are obeyed soon
 ENDED = ("finished", "stopped", "failed")
 NO_SNAPSHOTS = 'this replay keeps no snapshots\n  hint: replay(…, keep=True), or keep="1 day"'
-
-
-class ReplayInterrupted(asyncio.CancelledError):
-    """Who awaited a replay was cancelled; the replay is paused. A notebook shows the words without a traceback."""
-
-    def _render_traceback_(self) -> list[str]:
-        return str(self).splitlines()
 
 
 class Target(Protocol):
@@ -98,6 +91,7 @@ class Replay:
             raise UsageError(f"the limit of a replay is a number of events, not {limit!r}")
         self._stage = stage
         self._sources = tuple(sources)
+        self._planned: int | None = None
         self._until = until
         self._limit = limit
         self._speed = speed
@@ -114,7 +108,8 @@ class Replay:
         self._taken = 0
         while self._taken < skip and (parts := self._merge.take(min(skip - self._taken, PIECES[1]))):
             self._taken += sum(len(part.times) for part in parts)
-        self._feed_parts = stage.feeder([source.type_name for source in sources])
+        self._names = [source.type_name for source in sources]
+        self._feed_parts = stage.feeder(self._names)
         self._events = 0
         self._late = 0
         self._end: str | None = None
@@ -213,11 +208,16 @@ class Replay:
         """From when to when `at` can look back, in clock units; None: `lacks` says why it cannot."""
         return None if self._travel is None else self._travel.span
 
-    def forget(self) -> None:
-        """The workbench begins anew: end, and let go of the past."""
+    def forget(self, reason: str) -> None:
+        """End, and let go of the past; `lacks` says the reason from then on."""
         self.stop()
         if self._travel is not None:
-            self._travel.forget("the workbench has begun anew since")
+            self._travel.forget(reason)
+
+    @property
+    def kept(self) -> int:
+        """The bytes of the snapshots that it keeps."""
+        return 0 if self._travel is None else self._travel.size
 
     @property
     def lacks(self) -> str:
@@ -248,12 +248,14 @@ class Replay:
     def _total(self) -> int | None:
         if self._end == "finished":  # late events, and those after `until`, were planned but did not happen
             return self._events
+        if self._end is not None:
+            return self._planned
         totals = [source.total for source in self._sources]
         known = None if None in totals else sum(t for t in totals if t is not None)
         return known if self._limit is None or known is None else min(known, self._limit)
 
     def __repr__(self) -> str:
-        names = ", ".join(source.type_name for source in self._sources)
+        names = ", ".join(self._names)
         if self._result is not None:
             return f"Replay of {names}: {self._result!r}"
         total = self._total()
@@ -581,6 +583,7 @@ class Replay:
             stage.advance_to(self._until)
         if self._travel is not None:
             self._travel.look(self._taken, self._events, stage.now)
+        self._planned = self._total()
         self._end = state
         counts, errors = stage.counts()
         deliveries = {n: c - self._before.get(n, 0) for n, c in counts.items() if c > self._before.get(n, 0)}
@@ -589,6 +592,7 @@ class Replay:
         self._result = ReplayResult(state, self._events, stage.now, deliveries, late, errors, stage.second)
         self._merge = Merge(())
         self._feed_parts = lambda _: None  # what took the events holds the engine, which may begin anew
+        self._late, self._sources = late, ()  # a notebook keeps what its cells gave: that need not be the events
 
 
 def _check_speed(speed: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -107,3 +108,10 @@ class Progress:
     state: str
     late: int = 0
     behind: float = 0.0
+
+
+class ReplayInterrupted(asyncio.CancelledError):
+    """Who awaited a replay was cancelled; the replay is paused. A notebook shows the words without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return str(self).splitlines()

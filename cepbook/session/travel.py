@@ -127,8 +127,14 @@ class Travel:
         self._due = done + max(self._apart, SHARE * (done - began))
 
     def forget(self, reason: str) -> None:
-        """Let go of all snapshots."""
+        """Let go of all snapshots and of the events."""
         self._kept, self.lacks = [], reason
+        self.open_sources = lambda _: ()
+
+    @property
+    def size(self) -> int:
+        """The bytes of all snapshots."""
+        return sum(len(kept.data) for kept in self._kept)
 
     @property
     def span(self) -> tuple[int, int] | None:

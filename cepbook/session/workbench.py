@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session import clock as clocks
+from cepbook.session.arguments import arguments_checked, shown
 from cepbook.session.arrivals import Recorder
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
@@ -40,7 +41,7 @@ from cepbook.session.selectors import Selector
 from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
 from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
-from cepbook.session.travel import Keep, Travel
+from cepbook.session.travel import BYTES, Keep, Travel
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from cepbook.spark.result import SparkRun
 
 
+@arguments_checked(but=("send",))
 class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     """EPL statements over events that you define, send and replay, on a clock that you drive.
 
@@ -70,7 +72,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         self._lock = RLock()
         self._functions: Functions = {}
         self._replay: Replay | None = None
-        self._replays: WeakSet[Replay] = WeakSet()  # since it began
+        self._replays: WeakKeyDictionary[Replay, None] = WeakKeyDictionary()  # since it began, in order
         self.glance = Glance()
         self._begin()
 
@@ -100,8 +102,6 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         a `cell`, the deployment that declares one of the same names is replaced. Raises ParseError, BindError, and
         UsageError when the names belong to other cells or dependants stand in the way; then nothing has changed.
         """
-        if not isinstance(epl, str):
-            raise UsageError(f"run takes EPL text, not {type(epl).__name__}")
         if dialect != "epl" or settings:
             epl = with_settings(epl, dialect, settings, self._config.second)
         with self._lock, self._stage.undisturbed():
@@ -188,7 +188,7 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     def _end_replay(self) -> None:
         self.glance.leave()
         for replay in (*self._replays,):
-            replay.forget()
+            replay.forget("the workbench has begun anew since")
         self._replays.clear()
         self._replay = None
 
@@ -294,7 +294,8 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         UsageError when it is no time.
         """
         if (to is None) == (by is None):
-            raise UsageError("advance the clock to a time or by a period")
+            both = f", not both: {shown(to)} and {shown(by)}" if by is not None else ""
+            raise UsageError(f'advance the clock to a time or by a period{both}\n  hint: advance(by="10 sec")')
         second = self._config.second
         with self._lock:
             if by is not None:
@@ -347,11 +348,10 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         Raises EventError for unknown types, lacking columns, values that do not fit, before any event was sent;
         iterables are checked as their events come.
         """
-        if late not in ("error", "drop"):
-            raise UsageError(f'late is "error" or "drop", not {late!r}')
         with self._lock:
             if self.replaying is not None:
                 self.replaying.refuse_another()
+            self._make_room()
             end = None if until is None else self._moment(until)
             if end is not None and end < self.runtime.now:
                 raise EventError(f"the clock, {self.clock}, is already past {ClockTime(end, self._config.second)}")
@@ -370,8 +370,14 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
                 travel=travel,
                 workbench=self,
             )
-            self._replays.add(self._replay)
+            self._replays[self._replay] = None
             return self._replay
+
+    def _make_room(self) -> None:
+        """All replays until now keep together at most what one may keep: the earliest ones let go of theirs."""
+        past = list(self._replays)
+        while sum(each.kept for each in past) > BYTES:
+            past.pop(0).forget("later replays keep snapshots, and all together only so many")
 
     def _travel(self, given: Given, keep: Keep | None) -> Travel | None:
         """The snapshots of a replay of what is given, if it keeps any."""

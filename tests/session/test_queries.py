@@ -116,7 +116,7 @@ def test_what_is_wrong_with_values(
 def test_too_many_values_and_texts_that_are_none(cep: Workbench) -> None:
     with pytest.raises(UsageError, match="the query takes 1 value, found 2"):
         cep.prepare("select k from W where x > ?").run(1, 2)
-    with pytest.raises(UsageError, match="a query is EPL text, not int"):
+    with pytest.raises(UsageError, match="`epl` is text, not 3"):
         cep.prepare(3)  # type: ignore[arg-type]
     with pytest.raises(ParseError):
         cep.prepare("select k from W where x >")

@@ -488,7 +488,7 @@ def test_odd_column_names_stay_usable() -> None:
         ({"Tick": ticks((2, "a", 1.0), (1, "b", 1.0))}, {"time": "ts", "sort": False}, "row 1 of `Tick` goes back"),
         ({"Tick": ticks((-5, "a", 1.0))}, {"time": "ts"}, "is before the clock"),
         ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "until": -1}, "is already past"),
-        ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "late": "maybe"}, "late is"),
+        ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "late": "maybe"}, "`late` is"),
         ({}, {}, "nothing to replay"),
         (ticks((1, "a", 1.0)), {"time": "ts"}, "which event type"),
         ({"Tick": ticks((1, "a", 1.0))}, {"time": "ts", "type": "Tick"}, "a single source"),
