@@ -2,8 +2,8 @@
 
 A window of 100,000 rows, 10,000 partitions, a stream, the panel, the map and the bar under the replay are open in
 JupyterLab while the cell with the replay is run again and again. Every ten seconds the resident memory of the kernel,
-and of the page the used heap and the number of nodes (after its garbage was collected); at the end how much each of
-them grew from the first half to the second. Baseline: the same figures in the first half.
+and of the page the used heap and the number of nodes (after its garbage was collected). The verdict is what each of
+them grows by with a replay in the second half of the time (the straight line that fits best). Baseline: their level.
 
     python benchmarks/lasting.py [--minutes 10] [--events 200000]
 """
@@ -40,6 +40,7 @@ AGAIN = f"""async i => {{
     again();
 }}"""
 APART = 10  # seconds between two looks
+FLAT = 0.05  # what may be added in the second half of the time
 
 
 def resident_mb(pid: int) -> float:
@@ -80,6 +81,12 @@ def measure(server: lab.LabServer, browser: Any, minutes: float, events: int) ->
     return found
 
 
+def slope(found: list[tuple[float, ...]], place: int) -> float:
+    """What a figure grows by with each replay: the straight line that fits best."""
+    replays = [each[1] for each in found]
+    return statistics.linear_regression(replays, [each[place] for each in found]).slope if len({*replays}) > 1 else 0.0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10)
@@ -87,11 +94,15 @@ def main() -> None:
     options = parser.parse_args()
     with browsing() as (server, browser):
         found = measure(server, browser, options.minutes, options.events)
-    half = len(found) // 2
+    half = found[len(found) // 2 :]
+    replays = half[-1][1] - half[0][1]
     for place, what in ((2, "MB of the kernel"), (3, "MB of the page"), (4, "nodes of the page")):
-        parts = [[each[place] for each in part] for part in (found[:half], found[half:])]
-        (early, late), (most, later) = map(statistics.median, parts), map(max, parts)
-        print(f"{what}, median (most) of both halves: {early:,.0f} ({most:,.0f}), then {late:,.0f} ({later:,.0f})")
+        level, grows = statistics.median(each[place] for each in half), slope(half, place)
+        added = grows * replays / level
+        verdict = "flat" if added < FLAT else "grows"
+        print(
+            f"{what}: {level:,.0f}; {grows:+.3f} with each of the last {replays:.0f} replays, {added:+.1%}: {verdict}"
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from IPython.display import display
-
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options
@@ -27,7 +25,7 @@ def tune(host: Host, rest: list[str]) -> None:
     if not names:
         raise UsageError("%epl tune: there is no statement to draw")
     tuner = Tuner(workbench, names, dict(map(_range, options.range)))
-    tuner.show(display)
+    host.show(tuner)
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from IPython.display import display
-
 from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
 from cepbook.magics.options import Options, clean
@@ -27,7 +25,7 @@ def run_line(host: Host, line: str) -> object:
         raise UsageError("%view takes the name of one statement, as in `%view delays`")
     if not options.chart:
         return view(host.workbench, options.names[0])
-    FollowingChart(host.workbench, options.names[0]).show(display)
+    host.show(FollowingChart(host.workbench, options.names[0]))
     return None
 
 

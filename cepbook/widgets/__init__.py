@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from cepbook.widgets.progress import ReplayControl, show_live
+from cepbook.widgets.outputs import show_live
+from cepbook.widgets.progress import ReplayControl
 from cepbook.widgets.source import ViewSource, WorkbenchSource
 from cepbook.widgets.view import StatementView, view
 

@@ -41,7 +41,7 @@ class FlowMap(LiveWidget):
         self._workbench = workbench
         self._drawn: Graph | None = None
         self._wanted: str | None = None
-        self._views: dict[str, StatementView] = {}
+        self._below: StatementView | None = None
         self._measuring = False
         super().__init__(rate=4.0)
 
@@ -65,10 +65,10 @@ class FlowMap(LiveWidget):
         return runtime.now, runtime.version, sum(self._workbench.feed(name).deliveries for name in runtime.statements)
 
     def close(self) -> None:
-        """End the map and the views that it opened."""
+        """End the map and the view that it opened."""
         self._measure(False)
-        for each in self._views.values():
-            each.close()
+        if self._below is not None:
+            self._below.close()
         super().close()
 
     def _figures(self, graph: Graph) -> dict[str, tuple[int, int, int]]:
@@ -137,11 +137,13 @@ class FlowMap(LiveWidget):
         if name is None:
             return
         try:
-            shown = self._views.get(name) or view(self._workbench, name)
+            shown = view(self._workbench, name)
         except CepbookError:
             return  # it was dropped in the meantime: the next frame has it no more
-        self._views[name] = shown
+        before, self._below = self._below, shown
         self.opened = str(shown.model_id)
+        if before is not None:
+            before.close()
 
 
 def _words(node: Node, figures: tuple[int, int, int]) -> str:

@@ -24,8 +24,8 @@ SHARE = 20  # and one that cost t seconds of processor time is followed by a res
 class FollowingChart:
     """The insert stream of statement `name` over time (`charts.stream_chart`), in an output that is kept up to date.
 
-    Raises UsageError when there is no such statement, or no numeric column to draw. It lives as long as the feed of the
-    statement, to which it listens.
+    Raises UsageError when there is no such statement, or no numeric column to draw. It lives until
+    `close`, and listens to the feed that the statement has.
     """
 
     def __init__(self, workbench: Workbench, name: str, *, y: str | None = None, color: str | None = None) -> None:
@@ -49,11 +49,24 @@ class FollowingChart:
         self._workbench.glance.subscribe(self._on_glance)
         self._listen()
 
+    watched = False  # no page tells
+
+    def close(self) -> None:
+        """It follows no more; the last picture stays."""
+        self._handle = None
+        if self._end is not None:
+            self._end()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._feed = self._end = self._timer = self._loop = None
+
     def _drawn(self) -> Any:
         return stream_chart(self._workbench, self._name, **self._chosen)
 
     def draw(self) -> None:
         """Draw what there is now, or was at the instant that is looked at."""
+        if self._handle is None:
+            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,9 +78,8 @@ class FollowingChart:
             chart = self._drawn()
         except CepbookError:  # the statement was dropped, or has other columns: the last picture stays
             return
-        if self._handle is not None:
-            past = self._workbench.glance.time is not None  # which no saved notebook needs a picture of
-            self._handle.update(render(chart.to_dict(), picture=not past), raw=True)
+        past = self._workbench.glance.time is not None  # which no saved notebook needs a picture of
+        self._handle.update(render(chart.to_dict(), picture=not past), raw=True)
         self._earliest = time.monotonic() + max(INTERVAL, SHARE * (time.thread_time() - before))
 
     def _listen(self) -> None:

@@ -135,8 +135,20 @@ class LiveWidget(anywidget.AnyWidget):
             self._pump.touch()
         return self._pump.flush(urgent=urgent)
 
+    @property
+    def watched(self) -> bool:
+        """Whether a page shows the widget, as far as it has told."""
+        return self._pump.is_open
+
     def show(self, display: Display) -> None:
-        """Display the widget by `IPython.display.display`, so that `refresh_output` finds the output again."""
+        """Display the widget by `IPython.display.display`, so that `refresh_output` finds the output again.
+
+        A widget that was closed lives again.
+        """
+        if self.comm is None:
+            self.layout.open()
+            self.open()
+            self._resume()
         self._saved = self._mark()
         data, _ = self._repr_mimebundle_()
         # A ready bundle, because IPython may call this method for every widget that it is to display.
@@ -183,7 +195,16 @@ class LiveWidget(anywidget.AnyWidget):
         """End the widget; the static picture in the notebook stays."""
         self._stop_following_replay()
         self._pump.close()
+        self._handles.clear()
+        self._clients.clear()
+        if self.comm is not None:
+            self.layout.close()
         super().close()
+        for each in (self, self.layout):
+            each.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets puts None there
+
+    def _resume(self) -> None:
+        """It is shown again after `close`: listen again to what it shows."""
 
     def __repr__(self) -> str:
         return self._frozen().text
@@ -203,7 +224,7 @@ class LiveWidget(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         with self._one_picture() as frozen:
             static = {"text/plain": frozen.text, "text/html": frozen.html}
-            bundle = super()._repr_mimebundle_(**kwargs)
+            bundle = super()._repr_mimebundle_(**kwargs) if self.comm is not None else None
         data, metadata = bundle if bundle is not None else ({}, {})  # None: closed, only the picture is left
         return {**data, **static}, metadata
 
@@ -215,6 +236,8 @@ class LiveWidget(anywidget.AnyWidget):
                 self._receive(content)
                 self._pump.ack(number)
             case {"kind": "hello"}:
+                if not self._pump.is_open:  # pages that were closed have said nothing
+                    self._clients.clear()
                 self._clients.add(content.get("client"))
                 self._receive(content)
                 self._pump.open()

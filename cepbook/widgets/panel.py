@@ -69,7 +69,7 @@ class Panel(LiveWidget):
         self._words: tuple[str, ...] = ()
         self._said: dict[str, str] = {}  # by variable what was wrong with a value; "clock": with an order
         self._orders: deque[dict[str, Any]] = deque(maxlen=100)
-        self._views: dict[str, StatementView | FlowMap] = {}
+        self._below: StatementView | FlowMap | None = None
         self._frames: dict[int, dict[str, object]] = {}  # what the browser may know, by number of the frame
         self._known: dict[str, object] = {}  # what it knows
         self._plans: tuple[object, str] = (None, "")
@@ -232,21 +232,21 @@ class Panel(LiveWidget):
             case {"order": "clear"}:
                 self._find().clear_errors()
             case {"order": "open", "what": "map"}:
-                self._open("map", lambda: FlowMap(self._find()))
+                self._open(FlowMap(self._find()))
             case {"order": "open", "what": "view", "name": str(name)}:
-                self._open(f"view {name}", lambda: view(self._find(), name))
+                self._open(view(self._find(), name))
 
-    def _open(self, key: str, make: Callable[[], StatementView | FlowMap]) -> None:
-        """Show a view or the map below the panel."""
-        if key not in self._views:
-            self._views[key] = make()
-        self.opened = ""
-        self.opened = str(self._views[key].model_id)
+    def _open(self, shown: StatementView | FlowMap) -> None:
+        """Show a view or the map below the panel, in place of what was there."""
+        before, self._below = self._below, shown
+        self.opened = str(shown.model_id)
+        if before is not None:
+            before.close()
 
     def close(self) -> None:
-        """End the panel and the views that it opened."""
-        for each in self._views.values():
-            each.close()
+        """End the panel and what it opened."""
+        if self._below is not None:
+            self._below.close()
         super().close()
 
 

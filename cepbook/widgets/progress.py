@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from html import escape
 from typing import Any
-from weakref import WeakSet
 
 from cepbook.session import Replay
 from cepbook.shown import time_text
-from cepbook.widgets.live import ENDED, Controllable, Display, LiveWidget, asset
+from cepbook.widgets.live import ENDED, Controllable, LiveWidget, asset
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.scrub import Scrubber
 
@@ -39,6 +38,9 @@ class ReplayControl(LiveWidget):
         self.follow(replay)
         if workbench is not None:
             workbench.glance.subscribe(self._on_glance)
+
+    def _resume(self) -> None:
+        self.follow(self._controlled)
 
     def _on_glance(self) -> None:
         self._pump.touch()
@@ -107,37 +109,3 @@ class ReplayControl(LiveWidget):
                 self._pump.soon(self._obey)
         if content.get("kind") == "order":
             self._pump.touch()
-
-
-def show_live(shell: Any, display: Display) -> Callable[[], None]:
-    """Make an IPython shell display live widgets so that saved outputs follow them, and a `Replay` by its control.
-
-    `display` is `IPython.display.display`. An output is brought up to date when the replay that it shows ends, and
-    after each cell: what a background task sends belongs to the cell that started it, and programs that execute
-    notebooks ignore it once that cell is done. Returns the function that takes everything back.
-    """
-    formatter = shell.display_formatter.ipython_display_formatter
-    shown: WeakSet[LiveWidget] = WeakSet()
-
-    def show(widget: LiveWidget) -> None:
-        shown.add(widget)
-        widget.show(display)
-
-    def after_cell(_result: object = None) -> None:
-        for widget in tuple(shown):
-            widget.refresh_if_stale()
-
-    printers: dict[type, Callable[[Any], None]] = {
-        LiveWidget: show,
-        Replay: lambda replay: show(ReplayControl(replay)),
-    }
-    for kind, printer in printers.items():
-        formatter.for_type(kind, printer)
-    shell.events.register("post_run_cell", after_cell)
-
-    def undo() -> None:
-        shell.events.unregister("post_run_cell", after_cell)
-        for kind in printers:
-            formatter.pop(kind, None)
-
-    return undo

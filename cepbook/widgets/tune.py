@@ -84,6 +84,16 @@ class Tuner:
         display(_Shown(self))
         self._outputs = [display(each, display_id=True) for each in (self._told(), *drawn)]
 
+    watched = False  # no page tells
+
+    def close(self) -> None:
+        """End the controls; the last pictures stay."""
+        self._outputs = []
+        for each in (*self.controls.values(), self.apply, self.note, *self.box.children, self.box):
+            for part in (each, each.layout, getattr(each, "style", None)):
+                if part is not None:
+                    part.close()
+
     def _changed(self, _: object) -> None:
         if not self._outputs:  # not shown yet
             return

@@ -149,7 +149,11 @@ class StatementView(LiveWidget):
         """End the subscription and the widget; what a page shows stays."""
         self._watch(False)
         self._stop_following()
+        self._feed = None
         super().close()
+
+    def _resume(self) -> None:
+        self._follow_source()
 
     def _mark(self) -> object:
         self._follow_source()
@@ -175,6 +179,8 @@ class StatementView(LiveWidget):
 
     def _follow_source(self) -> None:
         """Notice that the statement was dropped or deployed anew."""
+        if self.comm is None:  # nobody looks any more
+            return
         try:
             feed, epl, columns = self._source.feed, self._source.epl, tuple(self._source.columns)
         except CepbookError:

@@ -6,8 +6,9 @@ function showFlow(model, el) {
   const root = make("section", { class: "cepbook-flow", "aria-label": "map of what is deployed" });
   root.setAttribute("data-lm-suppress-shortcuts", "true");
   const picture = make("div", { class: "cf-picture" });
-  const below = make("div", { class: "cf-below" });
-  root.append(picture, below);
+  const below = new Below(model);
+  below.node.className = "cf-below";
+  root.append(picture, below.node);
   el.append(root);
   const before = new Map(); // by node: count and time of the last frame, the rate
   const tell = (message) => {
@@ -49,21 +50,17 @@ function showFlow(model, el) {
     }
     tell({ kind: "ack", n: frame.n });
   };
-  const onOpened = async () => {
-    const id = model.get("opened");
-    if (!id) return;
-    const child = await model.widget_manager.get_model(id);
-    const made = await model.widget_manager.create_view(child, {});
-    below.replaceChildren(made.el);
-  };
   model.on("msg:custom", onMessage);
-  model.on("change:opened", onOpened);
   tell({ kind: "hello", client });
-  return () => {
+  const dispose = () => {
     model.off("msg:custom", onMessage);
-    model.off("change:opened", onOpened);
+    below.dispose();
     tell({ kind: "bye", client });
   };
+  return { dispose };
 }
 
-export default { render: ({ model, el }) => showFlow(model, el) };
+export default () => {
+  const places = new Places();
+  return { render: ({ model, el }) => places.add(el, showFlow(model, el)) };
+};

@@ -14,9 +14,7 @@ class CepPanel {
     this.fresh = true;
     this.build(el);
     this.onMessage = (frame) => this.take(frame);
-    this.onOpened = () => this.showOpened();
     model.on("msg:custom", this.onMessage);
-    model.on("change:opened", this.onOpened);
     this.observer = new ResizeObserver(() => this.place());
     this.observer.observe(this.root);
     this.tell({ kind: "hello", client: this.client });
@@ -53,13 +51,14 @@ class CepPanel {
     this.side = make("div", { class: "cc-side" });
     this.hint = make("div", { class: "cc-note" }, "Select something to see it here.");
     this.side.append(this.hint);
-    this.below = make("div", { class: "cc-below" });
+    this.below = new Below(this.model);
+    this.below.node.className = "cc-below";
     this.root.append(
       make("div", { class: "cc-head" }, this.search, make("div", { class: "cc-time" }, this.clock, this.step, this.due, this.map)),
       this.problem,
       this.note,
       make("div", { class: "cc-body" }, this.list, this.side),
-      this.below,
+      this.below.node,
     );
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.list.addEventListener("click", (event) => this.click(event));
@@ -291,13 +290,6 @@ class CepPanel {
     const event = new CustomEvent("cepbook-run", { bubbles: true, cancelable: true, detail: line });
     if (this.root.dispatchEvent(event)) this.order("open", what);
   }
-  async showOpened() {
-    const id = this.model.get("opened");
-    if (!id) return;
-    const child = await this.model.widget_manager.get_model(id);
-    const made = await this.model.widget_manager.create_view(child, {});
-    this.below.replaceChildren(made.el);
-  }
   key(event) {
     const inField = event.target.matches("input");
     if (event.key === "Escape") {
@@ -350,14 +342,12 @@ class CepPanel {
     this.observer.disconnect();
     clearTimeout(this.seeking);
     this.model.off("msg:custom", this.onMessage);
-    this.model.off("change:opened", this.onOpened);
+    this.below.dispose();
     this.tell({ kind: "bye", client: this.client });
   }
 }
 
-export default {
-  render({ model, el }) {
-    const panel = new CepPanel(model, el);
-    return () => panel.dispose();
-  },
+export default () => {
+  const places = new Places();
+  return { render: ({ model, el }) => places.add(el, new CepPanel(model, el)) };
 };

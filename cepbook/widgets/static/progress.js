@@ -9,6 +9,7 @@ class Control {
   constructor(model) {
     this.model = model;
     this.draws = new Set();
+    this.places = new Places();
     this.frame = { events: 0, total: null, clock: "", state: "ready" };
     Object.assign(this, { rate: 0, at: 0, silent: false });
     this.onMessage = (message) => message?.kind === "frame" && this.receive(message);
@@ -106,7 +107,7 @@ function show(control, el) {
   };
   control.attach(draw);
   draw();
-  return () => control.detach(draw);
+  return { dispose: () => control.detach(draw) };
 }
 
 export default () => {
@@ -118,7 +119,7 @@ export default () => {
     },
     render({ model, el }) {
       control ??= new Control(model);
-      return show(control, el);
+      return control.places.add(el, show(control, el));
     },
   };
 };

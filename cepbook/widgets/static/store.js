@@ -9,6 +9,7 @@ class Store {
   constructor(model) {
     this.model = model;
     this.panels = new Set();
+    this.sites = new Places();
     this.client = Math.random().toString(36).slice(2);
     this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
     this.ui.opened = new Set(); // what is expanded: deliveries with the place of a row, partial matches

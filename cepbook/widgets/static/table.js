@@ -35,6 +35,63 @@ function plain(text) {
   return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/g, number);
 }
 
+// Where a widget is drawn. When JupyterLab draws an output anew that was updated it throws the element of the former view
+// out of the page, and never tells that view: whoever is drawn next finds it, and ends it.
+class Places {
+  constructor() {
+    this.all = new Set();
+  }
+  // `shown` has a `dispose`; gives the function that calls it, at most once, and keeps nothing of it.
+  add(el, shown) {
+    if ([...this.all].some(thrownOut)) setTimeout(() => this.sweep(), 2000); // what is thrown out now may come back
+    const place = { el, shown };
+    this.all.add(place);
+    return () => this.end(place);
+  }
+  sweep() {
+    for (const place of [...this.all].filter(thrownOut)) this.end(place);
+  }
+  end(place) {
+    if (!this.all.delete(place)) return;
+    const { el, shown } = place;
+    place.el = place.shown = null;
+    shown.dispose();
+    el.replaceChildren();
+  }
+}
+
+// In no page and in no cell: cells out of sight are taken out of the page with all that is in them.
+function thrownOut({ el }) {
+  return !el.isConnected && !el.parentElement?.parentElement;
+}
+
+// A view of another widget within this one: one at a time, which is told when it goes.
+class Below {
+  constructor(model) {
+    this.model = model;
+    this.node = make("div");
+    this.made = null;
+    this.onOpened = () => this.show();
+    model.on("change:opened", this.onOpened);
+  }
+  async show() {
+    const id = this.model.get("opened");
+    if (!id) return;
+    const child = await this.model.widget_manager.get_model(id);
+    const made = await this.model.widget_manager.create_view(child, {});
+    if (this.ended || this.model.get("opened") !== id) return made.remove();
+    this.made?.remove();
+    this.made = made;
+    this.node.replaceChildren(made.el);
+  }
+  dispose() {
+    this.ended = true;
+    this.model.off("change:opened", this.onOpened);
+    this.made?.remove();
+    this.made = null;
+  }
+}
+
 function plural(count, noun, nouns = `${noun}s`) {
   return `${numbers.format(count)} ${count === 1 ? noun : nouns}`;
 }

@@ -592,8 +592,7 @@ export default () => {
     },
     render({ model, el }) {
       store ??= new Store(model);
-      const panel = new Panel(store, el);
-      return () => panel.dispose();
+      return store.sites.add(el, new Panel(store, el));
     },
   };
 };

@@ -1,0 +1,199 @@
+"""What the output of a cell held is let go of when the cell is run again."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from ipywidgets.widgets.widget import _instances
+
+from cepbook.session import Workbench
+from cepbook.widgets import outputs, show_live, view
+from cepbook.widgets.flow import FlowMap
+from cepbook.widgets.following import FollowingChart
+from cepbook.widgets.panel import panel
+from cepbook.widgets.tune import Tuner
+from tests.widgets.fakes import FakeBrowser
+
+EPL = """create schema Tick(price double, ts long); create variable double least = 0;
+@name('out') select * from Tick(price >= least)#length(5)"""
+EVENTS = [{"price": float(n), "ts": 1000 * n} for n in range(5)]
+
+
+class Notebook:
+    """Cells with ids, as JupyterLab sends them; what displays anything displays it for nobody."""
+
+    def __init__(self) -> None:
+        self.cep = Workbench()
+        self.cep.run(EPL)
+        self.shell = InteractiveShell()
+        self.shown: list[object] = []
+        self.updates = 0
+        self.undo = show_live(self.shell, self._display)
+        self.shell.user_ns.update(
+            cep=self.cep, view=view, FlowMap=FlowMap, panel=panel, Tuner=Tuner, FollowingChart=FollowingChart,
+            show=self.shell.display_formatter.format, events=EVENTS,
+        )  # fmt: skip
+
+    def _display(self, obj: object, **_: object) -> Notebook:
+        self.shown.append(obj)
+        return self
+
+    def update(self, _obj: object, **_: object) -> None:
+        self.updates += 1
+
+    def run(self, cell: str, code: str) -> None:
+        self.shell.run_cell(code, cell_id=cell, store_history=True).raise_error()
+
+
+@pytest.fixture
+def notebook() -> Any:
+    before = set(_instances)
+    made = Notebook()
+    yield made
+    made.undo()
+    for each in [widget for key, widget in _instances.items() if key not in before]:
+        each.close()
+
+
+def kinds() -> Counter[str]:
+    gc.collect()
+    return Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+
+
+REPLAY = "cep.rewind()\nreplay = cep.replay(events, 'Tick', 'ts', keep=True)\nshow(replay)\nended = replay.run()"
+
+
+def test_thirty_replays_leave_nothing_behind(notebook: Notebook) -> None:
+    for code in ("show(view(cep, 'out'))", "show(FlowMap(cep))", "show(panel(cep))"):
+        notebook.run(code, code)
+    for _ in range(3):
+        notebook.run("replay", REPLAY)
+    widgets, before = len(_instances), kinds()
+    for _ in range(30):
+        notebook.run("replay", REPLAY)
+    assert len(_instances) == widgets
+    grown = {name: count - before[name] for name, count in kinds().items() if count - before[name] >= 30}
+    # what IPython keeps of a cell is not ours
+    ours = {
+        name: count for name, count in grown.items() if name.startswith(("cepbook", "ipywidgets", "pandas", "numpy"))
+    }
+    assert ours == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "show(view(cep, 'out'))",
+        "show(FlowMap(cep))",
+        "show(panel(cep))",
+        "show(Tuner(cep, ['out']))",
+        "show(FollowingChart(cep, 'out'))",
+    ],
+)
+def test_a_cell_that_is_run_again_lets_go_of_what_it_showed(notebook: Notebook, code: str) -> None:
+    notebook.cep.replay(EVENTS, "Tick", "ts").run()
+    notebook.run("c", code)
+    widgets = len(_instances)
+    listening = len(notebook.cep.feed("out")._subscribers) if hasattr(notebook.cep.feed("out"), "_subscribers") else 0
+    for _ in range(5):
+        notebook.run("c", code)
+    assert len(_instances) == widgets
+    if listening:
+        assert len(notebook.cep.feed("out")._subscribers) == listening
+    notebook.run("c", "1")
+    assert len(_instances) == widgets - (widgets - len(set(_instances)))
+
+
+def test_what_another_cell_shows_as_well_stays(notebook: Notebook) -> None:
+    notebook.run("a", "v = view(cep, 'out')\nshow(v)")
+    v = notebook.shell.user_ns["v"]
+    notebook.run("b", "show(v)")
+    notebook.run("a", "1")
+    assert v.comm is not None
+    notebook.run("b", "1")
+    assert v.comm is None
+
+
+def test_what_was_closed_lives_again_when_it_is_shown_again(notebook: Notebook) -> None:
+    notebook.run("a", "v = view(cep, 'out')\nshow(v)")
+    v = notebook.shell.user_ns["v"]
+    number = v.model_id
+    notebook.run("a", "1")
+    assert v.comm is None and v._feed is None
+    notebook.run("b", "2")  # whose end brings up to date what is shown: that is nothing
+    notebook.cep.send("Tick", price=1.0, ts=1)
+    notebook.run("b", "show(v)")
+    assert v.model_id == number and v.layout.comm is not None
+    browser = FakeBrowser(v)
+    browser.hello()
+    notebook.cep.send("Tick", price=2.0, ts=1)
+    assert v.flush(urgent=True)
+    assert browser.frames[-1]["counts"] == {"inserted": 2, "removed": 0}
+
+
+def test_a_replay_is_shown_again_by_a_bar_of_its_own(notebook: Notebook) -> None:
+    notebook.run("a", "replay = cep.replay(events, 'Tick', 'ts', paused=True)\nshow(replay)")
+    notebook.run("a", "show(replay)\nreplay.run()")
+    assert notebook.updates >= 1, "the bar that is there now was brought up to date at the end"
+
+
+def test_without_ids_of_cells_there_is_a_bound(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "MOST", 10)
+    before = len(_instances)
+    notebook.shell.run_cell("seen = view(cep, 'out')\nshow(seen)")
+    FakeBrowser(notebook.shell.user_ns["seen"]).hello()
+    for _ in range(30):
+        notebook.shell.run_cell("show(view(cep, 'out'))")
+    assert len(_instances) - before <= 2 * 11
+    assert notebook.shell.user_ns["seen"].comm is not None, "a page shows it"
+
+
+def test_a_closed_widget_is_no_trouble_to_the_next_cell(notebook: Notebook) -> None:
+    notebook.run("a", "v = view(cep, 'out')\nshow(v)\nv.close()")
+    notebook.cep.send("Tick", price=1.0, ts=1)
+    notebook.run("b", "1")
+    assert notebook.updates == 0
+
+
+def test_replays_keep_snapshots_only_up_to_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cepbook.session.workbench.BYTES", 1)
+    cep = Workbench()
+    cep.run(EPL)
+    first = cep.replay(EVENTS, "Tick", "ts", keep=1)
+    first.run()
+    assert first.span == (0, 4000)
+    later = cep.replay([{"price": 1.0, "ts": 5000}], "Tick", "ts", keep=1)
+    later.run()
+    assert first.span is None and "later replays keep snapshots" in first.lacks
+    assert later.span is not None and first.progress.events == 5
+
+
+def test_a_replay_that_has_ended_holds_no_events() -> None:
+    cep = Workbench()
+    cep.run(EPL)
+    replay = cep.replay(EVENTS, "Tick", "ts", limit=3)
+    total = replay.progress.total
+    replay.stop()
+    assert (replay.progress.total, replay._sources) == (total, ())
+    assert repr(replay).startswith("Replay of Tick: ")
+
+
+def test_the_following_chart_stops_drawing(notebook: Notebook) -> None:
+    async def cells() -> int:
+        chart = FollowingChart(notebook.cep, "out")
+        chart.show(notebook._display)  # type: ignore[arg-type]
+        chart.close()
+        notebook.cep.send("Tick", price=2.0, ts=1)
+        chart.draw()
+        await asyncio.sleep(0)
+        return notebook.updates
+
+    notebook.cep.send("Tick", price=1.0, ts=1)
+    assert asyncio.run(cells()) == 0
+    assert time.monotonic() > 0
