@@ -17,9 +17,9 @@ from cepbook.engine.delta import Delta
 from cepbook.errors import CepbookError, Diagnostic, Span, StatementError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
-from cepbook.magics.judged import ExpectationError, compared, differences, judged
+from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import ORIGIN, EventsError, Part, read
+from cepbook.magics.scenario_cell import EventsError, Part, read
 from cepbook.magics.show import clock_text, row_text, table, text, together
 from cepbook.session import Workbench
 from cepbook.session.validate import Mismatch, converter, is_missing
@@ -82,7 +82,8 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     if not options.quiet or wrong:
         host.show(_shown(observer.caused, parts, workbench, checked if not wrong else None))
     if wrong:
-        raise ExpectationError(differences(results, ORIGIN))
+        host.show(side_by_side([result for result in results if not result.agrees]))
+        raise different(results)
     failed = next((c.reaction for c in observer.caused if isinstance(c.reaction, Failure)), None)
     if failed is not None and checked is None:
         raise observer.errors[0]

@@ -14,7 +14,7 @@ from pathlib import Path
 from cepbook.errors import Diagnostic, Span, UsageError, did_you_mean
 from cepbook.magics.events import Observer, check
 from cepbook.magics.host import Command, Host
-from cepbook.magics.judged import ExpectationError, differences, judged
+from cepbook.magics.judged import different, judged, side_by_side
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, Part
 from cepbook.magics.show import text
@@ -70,8 +70,10 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     results = [*_delivered(expected, workbench, since)]
     with Observer(workbench, []) as observer:
         results += [judged(observer.run(part.step), frozenset()) for part in parts]
-    if not all(result.agrees for result in results):
-        raise ExpectationError(differences(results, ORIGIN, "expectation", "expectations"))
+    wrong = [result for result in results if not result.agrees]
+    if wrong:
+        host.show(side_by_side(wrong, "expectation"))
+        raise different(wrong, "expectation", "expectations")
     deliveries = sum(isinstance(r, Delivery) for each in expected for r in each.reactions)
     names = ", ".join(dict.fromkeys(each.name for each in expected))
     said = [f"{counted(deliveries, 'delivery', 'deliveries')} of {names}"] if names else []

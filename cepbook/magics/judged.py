@@ -7,15 +7,16 @@ from dataclasses import replace
 
 from cepbook.errors import CepbookError
 from cepbook.magics.scenario_cell import Part
+from cepbook.magics.show import table
 from cepbook.shown import counted
-from cepbook.testing.report import failure_report
-from cepbook.testing.runner import Result, StepResult, same_reactions
-from cepbook.testing.scenario import Case
+from cepbook.testing.report import compared_lines
+from cepbook.testing.runner import StepResult, same_reactions
 from cepbook.testing.trace import Delivery, Rows
+from cepbook.widgets.render import Frozen
 
 
 class ExpectationError(CepbookError):
-    """Reactions that the cell states did not come, or others did. Shows both side by side."""
+    """Reactions that the cell states did not come, or others did. `side_by_side` shows both."""
 
 
 def compared(parts: Sequence[Part]) -> frozenset[str] | None:
@@ -40,10 +41,22 @@ def judged(result: StepResult, checked: frozenset[str]) -> StepResult:
     return replace(result, actual=actual, agrees=same_reactions(expected, actual, unordered=False))
 
 
-def differences(results: Sequence[StepResult], origin: str, noun: str = "stimulus", nouns: str = "stimuli") -> str:
-    """How many of the results differ, and the first of them, expected and actual reactions side by side."""
-    case = Case(origin, 1, 1, "", (), None, None, (), ())
-    report = failure_report(Result(case, "rows", tuple(results), (), (), None), origin)
-    what = counted(sum(not result.agrees for result in results), noun, nouns)
-    _, _, below = report.partition("\n")  # the report's own head names a file and an engine
-    return f"{what} with other reactions than expected\n{below}"
+def side_by_side(results: Sequence[StepResult], what: str = "stimulus") -> Frozen:
+    """Each of `results` with what was expected and what came; a row that differs is marked and tinted."""
+    rows, signs = [], []
+    for result in results:
+        lines = [*compared_lines(result)] or [("", "")]
+        for number, (want, got) in enumerate(lines):
+            differs = not result.agrees and want != got
+            text = result.step.text.strip() if number == 0 else ""
+            rows.append((text, "✗" if differs else "", *(each.replace("  ", "\u00a0 ") for each in (want, got))))
+            signs.append("−" if differs else "")
+    return table("", (what, "", "expected", "actual"), rows, signs=signs)
+
+
+def different(results: Sequence[StepResult], noun: str = "stimulus", nouns: str = "stimuli") -> ExpectationError:
+    """The error that names the lines of the cell at which there were other reactions: a table shows them."""
+    wrong = [result for result in results if not result.agrees]
+    at = ", ".join(dict.fromkeys(str(result.step.line + 1) for result in wrong))  # the line of the magic is the first
+    where = "lines" if "," in at else "line"
+    return ExpectationError(f"{counted(len(wrong), noun, nouns)} with other reactions than expected: {where} {at}")

@@ -8,8 +8,9 @@ from cepbook.engine.delta import Row
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
 from cepbook.magics.options import Options
-from cepbook.magics.show import table
+from cepbook.magics.show import table, text
 from cepbook.session.marble import Marble
+from cepbook.shown import counted
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.marble import Axis
 from cepbook.widgets.render import Frozen
@@ -22,7 +23,7 @@ OPTIONS = (
     .add("names", nargs="*", help="the statement")
     .add("--events", type=int, default=EVENTS, help=f"how many of its last arrivals are drawn; default: {EVENTS}")
     .add("--label", action="append", help="property that stands for an event; may be given several times")
-    .add("--rows", action="store_true", help="list what it delivered below the chart")
+    .add("--rows", action="store_true", help="list what it delivered below the chart, to unfold")
 )
 
 
@@ -39,7 +40,7 @@ def draw(host: Host, rest: list[str]) -> object:
 
 
 def delivered(marble: Marble) -> Frozen:
-    """The deliveries of a diagram, a line each; a stream that delivered nothing has no column."""
+    """The deliveries of a diagram, a line each, folded; a stream that delivered nothing has no column."""
     axis, lines = Axis(marble), []
     for delivery in marble.deliveries:
         insert, remove = delivery.insert or (), delivery.remove or ()
@@ -50,8 +51,11 @@ def delivered(marble: Marble) -> Frozen:
     names = f": {', '.join(marble.columns)}" if len(marble.columns) <= NARROW else ""
     headings = ("time", f"insert stream{names}", f"remove stream{names}")
     width = 3 if any(line[2] for line in lines) else 2
-    title = "" if lines else "nothing was delivered"
-    return table(title, headings[:width], [line[:width] for line in lines], right=headings[:1])
+    if not lines:
+        return text("nothing was delivered")
+    found = table("", headings[:width], [line[:width] for line in lines], right=headings[:1])
+    summary = counted(len(lines), "delivery", "deliveries")
+    return Frozen(f"<details><summary>{summary} as a table</summary>{found.html}</details>", found.text)
 
 
 def _rows(rows: Sequence[Row]) -> str:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from cepbook.magics.events import DETAILS as NOTATION
 from cepbook.magics.events import Observer, check, observed
 from cepbook.magics.host import Command, Host
-from cepbook.magics.judged import ExpectationError, compared, judged
+from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
 from cepbook.magics.scenario_cell import EventsError, read
 from cepbook.magics.show import row_text, table
 from cepbook.magics.stories import add_case
 from cepbook.shown import counted
-from cepbook.testing.report import compared_lines
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Delivery, Failure, Reaction, Rows
 from cepbook.widgets.render import Frozen
@@ -66,12 +65,9 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     else:
         results = [judged(result, checked) for result in results]
         wrong = [result for result in results if not result.agrees]
-        host.show(_compared(results) if wrong else _beside(results, f"{_expected(results)} as expected"))
+        host.show(side_by_side(results) if wrong else _beside(results, f"{_expected(results)} as expected"))
         if wrong:
-            at = ", ".join(str(result.step.line) for result in wrong)
-            what = counted(len(wrong), "stimulus", "stimuli")
-            where = "line" if len(wrong) == 1 else "lines"
-            raise ExpectationError(f"{what} with other reactions than expected: {where} {at}")
+            raise different(wrong)
     if options.save is not None:
         host.show(add_case(options.save, twin, options.title))
 
@@ -103,19 +99,6 @@ def _lines(reaction: Reaction) -> Iterator[_Line]:
                 yield _Line("", "=", "(none)")
         case Failure(who, detail):
             yield _Line(who, "!", detail.partition("\n")[0])
-
-
-def _compared(results: Sequence[StepResult]) -> Frozen:
-    """Every stimulus with what was expected and what came; a row that differs is marked and tinted."""
-    rows, signs = [], []
-    for result in results:
-        lines = [*compared_lines(result)] or [("", "")]
-        for number, (want, got) in enumerate(lines):
-            differs = not result.agrees and want != got
-            text = result.step.text.strip() if number == 0 else ""
-            rows.append((text, "✗" if differs else "", *(each.replace("  ", "\u00a0 ") for each in (want, got))))
-            signs.append("−" if differs else "")
-    return table("", ("stimulus", "", "expected", "actual"), rows, signs=signs)
 
 
 DETAILS = f"""\
