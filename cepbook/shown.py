@@ -30,6 +30,7 @@ class Table:
     cells: tuple[tuple[str, ...], ...]
     signs: tuple[str, ...] = ()
     prose: bool = False  # in HTML, what stands in backticks is set as code
+    wraps: bool = False  # in HTML, texts take several lines where a page is narrow
 
     def __post_init__(self) -> None:
         """Values that nobody would read to their end are cut."""
@@ -52,7 +53,7 @@ def table_html(table: Table) -> str:
         sign = table.signs[index] if table.signs else ""
         tint = {"+": f"background:{INSERT}", "−": f"background:{REMOVE}"}.get(sign, "background:none")
         tds = "".join(
-            f'<td style="text-align:{_side(right)};padding:1px 10px;{_space(cell)}">{write(cell)}</td>'
+            f'<td style="text-align:{_side(right)};padding:1px 10px;{_space(cell, table.wraps)}">{write(cell)}</td>'
             for cell, right in zip(cells, table.right, strict=True)
         )
         body.append(f'<tr style="{tint}">{tds}</tr>')
@@ -66,10 +67,12 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
-def _space(cell: str) -> str:
-    """Values stay on one line, sentences may take several."""
+def _space(cell: str, wraps: bool) -> str:
+    """Values stay on one line, sentences and what stands side by side may take several."""
+    if wraps and " " in cell:
+        return "white-space:pre-wrap;overflow-wrap:anywhere;min-width:14ch;vertical-align:top"
     if "\n" not in cell and len(cell) <= LINE_LIMIT:
-        return "white-space:nowrap"
+        return "white-space:nowrap;vertical-align:top" if wraps else "white-space:nowrap"
     return "white-space:pre-wrap;overflow-wrap:anywhere;min-width:20ch"
 
 

@@ -34,10 +34,11 @@ def table(
     right: Iterable[str] = (),
     notes: Sequence[str] = (),
     sentences: bool = False,
+    wraps: bool = False,
 ) -> Frozen:
     """Rows of texts below `title`; `right` names the columns that are aligned to the right, `signs` tint rows.
 
-    Of `sentences`, what stands in backticks is set as code.
+    Of `sentences`, what stands in backticks is set as code. What `wraps` takes several lines where a page is narrow.
     """
     more = len(rows) - ROWS_SHOWN
     after = [f"… {counted(more, 'more row')}"] if more > 0 else []
@@ -51,6 +52,7 @@ def table(
             tuple(tuple(row) for row in rows[:ROWS_SHOWN]),
             tuple(signs[:ROWS_SHOWN]),
             sentences,
+            wraps,
         )
         html.append(table_html(made))
         plain.append(table_text(made, limit=None))  # unlike the text of a live view, help and checks are not cut

@@ -43,6 +43,8 @@ TUNE, WHY, WHY_NOT, SCENARIO, EXPECTED, UNEXPECTED, REPORT, VIEW, LIVE, STOP, IN
 # Contrast of each text of an output with what lies behind it.
 TEXTS = _CONTRASTS.replace("svg text", "td, th, div:not(:has(*)), pre").replace(".fill", ".color")
 
+_FITS = "t => t.getBoundingClientRect().right <= t.closest('.jp-OutputArea').getBoundingClientRect().right"
+
 
 def output(notebook: NotebookPage, number: int) -> Locator:
     return notebook.cell(number).locator(".jp-OutputArea-output")
@@ -141,6 +143,8 @@ def check_looks(notebook: NotebookPage, pictures: Path) -> None:
             for number in (TUNE, WHY, WHY_NOT, SCENARIO, EXPECTED, UNEXPECTED, VIEW):
                 cell = notebook.cell(number)
                 cell.screenshot(path=pictures / f"magics-{number}-{width}-{theme.split()[1].lower()}.png")
+                if number == UNEXPECTED:
+                    assert cell.locator("table").evaluate(_FITS), (theme, width)
                 if number in (WHY, WHY_NOT, SCENARIO):
                     contrasts = output(notebook, number).last.evaluate(TEXTS)
                     assert len(contrasts) >= 4 and min(contrasts) >= READABLE, (number, theme, contrasts)
