@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, islice
@@ -28,6 +28,7 @@ LOG = 1 << 28  # bytes of a workbench's log of one feed: some five million rows 
 UNCOUNTED = 1024  # records that may wait for counting; more would not make taking one measurably cheaper
 _INSERT, _MORE, _REMOVE, _GONE, _EMPTY = range(5)  # the marks of records
 _BEGIN = (_INSERT, _REMOVE, _EMPTY)  # those that begin a delivery
+_BEGINS = bytes(mark % 2 == 0 for mark in range(256))  # by mark: whether it does
 
 
 class Delivery(NamedTuple):
@@ -87,7 +88,7 @@ class Segment(NamedTuple):
     @property
     def starts(self) -> list[int]:
         """Where the deliveries begin."""
-        return [at for at, mark in enumerate(self.marks) if not mark % 2]
+        return list(compress(range(len(self.marks)), self.marks.translate(_BEGINS)))
 
     @property
     def plain(self) -> bool:
@@ -245,7 +246,7 @@ class Feed:
 
     # -------------------------------------------------------------- news
     def subscribe(self, fn: Callable[[], object]) -> Callable[[], None]:
-        """Call `fn()` when there is something new, then not again until someone reads (`since`, `snapshot`, `columns`).
+        """Call `fn()` when there is something new, then not again until someone reads (`since`, `columns`) or `heard`.
 
         `fn` runs inside the engine's call: it should only set a flag or schedule a read. Returns the function
         that ends the subscription.
@@ -259,6 +260,10 @@ class Feed:
             self._rearm()
 
         return unsubscribe
+
+    def heard(self) -> None:
+        """Who was told has taken note, and need not read: tell again of what is new."""
+        self._rearm()
 
     def wake(self) -> None:
         """Tell the subscribers although nothing was delivered: the statement was replaced or dropped."""
@@ -345,7 +350,7 @@ class Feed:
 
     def saved(self) -> list[Any]:
         """All that it keeps and has counted, as plain data; a feed of the same statement can `load` it."""
-        self._count()
+        self._trim()
         counters = [self._next, self._total_insert, self._total_remove, self._dropped]
         with self._lock:
             return [self.names, counters, [tuple(segment) for segment, _, _ in self._segments]]
@@ -414,18 +419,18 @@ class Feed:
     @property
     def dropped(self) -> int:
         """Deliveries that were dropped because of `capacity`."""
-        self._count()
+        self._trim()
         return self._dropped
 
     @property
     def rows(self) -> int:
         """Rows that are kept now."""
-        self._count()
+        self._trim()
         return self._rows
 
     def __len__(self) -> int:
         """Deliveries that are kept now."""
-        self._count()
+        self._trim()
         return self._kept
 
     def __bool__(self) -> bool:
@@ -440,7 +445,8 @@ class Feed:
         """What is kept of the deliveries from `cursor` on, and their numbers: the first, and behind the last."""
         with self._lock:
             self._settle()
-            self._trim_exactly()
+            if self._segments and cursor < self._next - self._kept + self._segments[0][1]:
+                self._trim_exactly()  # which drops nothing of the segments behind the first
             end = self._next
             start = min(max(cursor, end - self._kept), end)
             latest: list[Segment] = []
@@ -466,6 +472,10 @@ class Feed:
                 fn()
 
     def _count(self) -> None:
+        with self._lock:
+            self._settle()
+
+    def _trim(self) -> None:
         with self._lock:
             self._settle()
             self._trim_exactly()
@@ -515,17 +525,18 @@ class Feed:
         while self._kept > 1 and max(self._rows, self._kept) > self.capacity:
             segment, deliveries, rows = self._segments.popleft()
             starts = [*segment.starts, len(segment.marks)]
-            gone = 0
-            while self._kept > 1 and gone < deliveries and max(self._rows, self._kept) > self.capacity:
-                less = 0 if segment.marks[starts[gone]] == _EMPTY else starts[gone + 1] - starts[gone]
-                self._rows -= less
-                rows -= less
-                self._kept -= 1
-                gone += 1
+            filled = starts  # for each delivery the rows before it
+            if _EMPTY in segment.marks:
+                filled = list(accumulate((segment.marks[at] != _EMPTY for at in range(len(segment.marks))), initial=0))
+                filled = [filled[at] for at in starts]
+            beyond = max(self._kept - self.capacity, bisect_left(filled, self._rows - self.capacity))
+            gone = min(beyond, deliveries, self._kept - 1)
+            self._rows -= filled[gone]
+            self._kept -= gone
             self._dropped += gone
             self._log.take(segment.before(starts[gone]))
             if gone < deliveries:
-                self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows))
+                self._segments.appendleft((segment.behind(starts[gone]), deliveries - gone, rows - filled[gone]))
 
 
 def _deliveries(number: int, segment: Segment, rows: Iterator[Any], fresh: Callable[[Any], Row]) -> list[Delivery]:

@@ -73,7 +73,7 @@ class FollowingChart:
         before = time.thread_time()
         self._listen()
         if self._feed is not None:  # which tells again when it was read
-            self._feed.since(self._feed.deliveries)
+            self._feed.heard()
         try:
             chart = self._drawn()
         except CepbookError:  # the statement was dropped, or has other columns: the last picture stays

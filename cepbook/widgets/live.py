@@ -126,6 +126,11 @@ class LiveWidget(anywidget.AnyWidget):
     def _receive(self, content: dict[str, Any]) -> None:
         """A message of the browser, in an unknown thread."""
 
+    def _frame(self, number: int, *, answer: bool = False) -> dict[str, object]:
+        """The head of frame `number`; the page acknowledges it unless it is ``quiet``. `answer`: it must."""
+        quiet = not answer and self._pump.spare()
+        return {"kind": "frame", "n": number, **({"quiet": True} if quiet else {})}
+
     def flush(self, *, urgent: bool = False) -> bool:
         """Send a frame now if one is due and a browser waits for it; whether one was sent. Costs little when not.
 

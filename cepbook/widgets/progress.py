@@ -89,7 +89,7 @@ class ReplayControl(LiveWidget):
         if shown == self._last and self._pump.acked == number - 1:  # else the last frame was lost
             return False
         self._last = shown
-        self.send({"kind": "frame", "n": number, **shown})
+        self.send({**self._frame(number), **shown})
         return True
 
     def _receive(self, content: dict[str, Any]) -> None:

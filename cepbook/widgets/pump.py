@@ -1,8 +1,10 @@
 """When a widget may send its next frame to the browser: conflation and back-pressure.
 
-A frame leaves only when the last one was acknowledged, so a slow browser gets fewer and newer frames instead of a
-queue that overflows without a word. A lost frame is replaced after one second. Nothing here needs a thread: while an
-asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush` between its slices.
+A frame that asks for an answer is followed by no other before the answer came, so a slow browser gets fewer and newer
+frames instead of a queue that overflows without a word. To hear an answer costs the kernel more than to make a frame;
+while answers come at once, of frames in a row only some ask. A lost frame is replaced after one second. Nothing here
+needs a thread: while an asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush` between
+its slices.
 """
 
 from __future__ import annotations
@@ -13,20 +15,25 @@ from collections.abc import Callable
 
 RESEND_AFTER = 1.0  # seconds without an acknowledgement
 GIVE_UP_AFTER = 30  # frames in a row without an acknowledgement: the page was closed
-SHARE = 9  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
-SPARING = 24  # and of SPARING * t, as long as frames stay fluent:
-FLUENT = 0.075  # seconds of rest that leave ten frames per second, with the way to the browser and back
-AROUND = 0.0015  # seconds that the kernel spends on sending a frame and on its acknowledgement, besides building it
+SHARE = 12  # a frame that cost t seconds of processor time is followed by a rest of at least SHARE * t
+SPARING = 40  # and of SPARING * t, as long as frames stay fluent:
+FLUENT = 0.08  # seconds of rest that leave ten frames per second
+AROUND = 0.0008  # seconds that the kernel's threads spend on sending a frame, besides building it
+ANSWER = 0.0022  # and on an acknowledgement, all that comes with it included
+IN_A_ROW = 6  # of so many frames that follow each other one asks for an answer, at least
+BEHIND = 0.6  # seconds that a browser may be behind: the longer answers take, the more frames ask
+PAUSE = 0.25  # seconds without a frame that end a row of them
 
 
 class Pump:
     """Calls `build(number)` when a frame is due.
 
-    `build` makes and sends one frame of the newest state, or returns False when there is nothing to say. `rate` is
-    the most frames per second. `touch` says that there is something new, `open` that a browser is listening,
-    `ack(number)` that it has drawn a frame. `ack`, `open` and `touch` may be called from any thread and only set
-    flags; `build` runs on the loop, or inside `flush`. What a frame costs is the processor time `spent` by the thread,
-    which a busy machine does not lengthen.
+    `build` makes and sends one frame of the newest state, or returns False when there is nothing to say. If it calls
+    `spare` and the answer is True, the browser must be told not to acknowledge the frame. `rate` is the most frames per
+    second. `touch` says that there is something new, `open` that a browser is listening, `ack(number)` that it has
+    drawn a frame. `ack`, `open` and `touch` may be called from any thread and only set flags; `build` runs on the loop,
+    or inside `flush`. What a frame costs is the processor time `spent` by the thread, which a busy machine does not
+    lengthen.
     """
 
     def __init__(
@@ -44,11 +51,17 @@ class Pump:
         self._is_open = False
         self._dirty = False
         self._number = 0
+        self._asked = 0  # the last frame that asked for an answer
         self._acked = 0
+        self._asked_at = 0.0
+        self._took = float("inf")  # seconds until the last answer
+        self._spares = False  # whether the frame that is being built may go without
+        self._in_row = False  # whether the last one did, so that nobody knows whether it arrived
         self._unanswered = 0
         self._sent_at = 0.0
         self._earliest = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._idles = False  # whether it is for the end of a row only
         self._reminder: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._find_loop()
@@ -59,15 +72,27 @@ class Pump:
         return self._is_open
 
     @property
+    def is_due(self) -> bool:
+        """Whether a browser listens, and `flush` would send what is new."""
+        return self._is_open and self._now() >= self._next()
+
+    @property
     def acked(self) -> int:
-        """The number of the last frame that the browser has drawn; 0 before the first."""
+        """The number of the last frame of which it is known that the browser has drawn it; 0 before the first."""
         return self._acked
+
+    def spare(self) -> bool:
+        """Asked by `build`: whether the frame that it makes goes without an answer."""
+        spared, self._spares = self._spares, False
+        if spared:
+            self._in_row = True
+        return spared
 
     def touch(self) -> None:
         """Something changed. Cheap: called for every delivery of a statement."""
         self._dirty = True
-        if self._is_open and self._timer is None:
-            self._wake()
+        if self._is_open and (self._timer is None or self._idles):
+            self._wake(again=True)
 
     def remind(self, delay: float) -> None:
         """Touch again after `delay` seconds (where a loop runs; otherwise the next `touch` or `flush` does)."""
@@ -83,7 +108,8 @@ class Pump:
         """A browser listens: frames may flow, the first one at once."""
         self._is_open = True
         self._unanswered = 0
-        self._acked = self._number
+        self._acked = self._asked = self._number
+        self._took = float("inf")
         self._earliest = 0.0
         self._dirty = True
         self._wake()
@@ -97,6 +123,7 @@ class Pump:
         """The browser has drawn frame `number`."""
         if self._acked < number <= self._number:
             self._acked = number
+            self._took = self._now() - self._asked_at
             if self._unanswered > GIVE_UP_AFTER:  # the page was busy, and is there after all
                 self._is_open = self._dirty = True
             self._unanswered = 0
@@ -113,26 +140,43 @@ class Pump:
 
     def flush(self, *, urgent: bool = False) -> bool:
         """Send a frame if one is due (`urgent`: even if the last was sent a moment ago); whether one was sent."""
-        if not (self._is_open and self._dirty):
+        if not self._is_open:
             return False
         now = self._now()
-        if now < (self._sent_at + RESEND_AFTER if self._acked < self._number else 0 if urgent else self._earliest):
+        ends = self._in_row and now >= self._sent_at + PAUSE  # the last of a row is sent again, and asks
+        if not (self._dirty or ends) or now < self._next(urgent=urgent):
             return False
-        if self._acked < self._number:
+        if self._waits:
             self._unanswered += 1
             if self._unanswered > GIVE_UP_AFTER:
                 self._is_open = False
                 return False
-        self._dirty = False
+        row = self._number + 1 - self._asked
+        self._spares = not urgent and now < self._sent_at + PAUSE and row < IN_A_ROW and row * self._took < BEHIND
+        self._dirty = self._in_row = False
         self._number += 1  # before the frame leaves: its acknowledgement may come in another thread
+        asked = self._asked, self._asked_at
+        self._asked, self._asked_at = self._number, now
         before = self._spent()
         if not self._build(self._number):
             self._number -= 1
+            self._asked, self._asked_at = asked
             return False
+        if self._in_row:
+            self._asked, self._asked_at = asked
         self._sent_at = self._now()
-        cost = self._spent() - before + AROUND
+        cost = self._spent() - before + AROUND + (0 if self._in_row else ANSWER)
         self._earliest = self._sent_at + max(self._interval, SHARE * cost, min(SPARING * cost, FLUENT))
         return True
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a frame asked for an answer that has not come."""
+        return self._acked < self._asked
+
+    def _next(self, *, urgent: bool = False) -> float:
+        """When the next frame may leave."""
+        return self._sent_at + RESEND_AFTER if self._waits else 0 if urgent else self._earliest
 
     def _find_loop(self) -> bool:
         if self._loop is None:
@@ -164,7 +208,8 @@ class Pump:
             if not again:
                 return
             self._timer.cancel()
-        due = self._sent_at + RESEND_AFTER if self._acked < self._number else self._earliest
+        self._idles = not (self._dirty or self._waits)
+        due = max(self._next(), self._sent_at + PAUSE) if self._idles else self._next()
         self._timer = self._loop.call_later(max(0.0, due - self._now()), self._tick)
 
     def _reminded(self) -> None:
@@ -173,8 +218,8 @@ class Pump:
 
     def _tick(self) -> None:
         self._timer = None
-        if self._acked < self._number and self._now() >= self._sent_at + RESEND_AFTER:
+        if self._waits and self._now() >= self._sent_at + RESEND_AFTER:
             self._dirty = True  # the last frame was lost, and it must not be missing only because nothing followed
         self.flush()
-        if self._dirty or self._acked < self._number:
+        if self._dirty or self._waits or self._in_row:
             self._schedule()

@@ -120,6 +120,8 @@ class StatementView(LiveWidget):
 
     def flush(self, *, urgent: bool = False) -> bool:
         """As in `LiveWidget`; also notices that the clock moved, or that the statement was replaced or dropped."""
+        if self._pump.is_open and not (urgent or self._pump.is_due):
+            return False
         self._follow_source()
         if self._source.clock() != self._clock:
             self._pump.touch()
@@ -218,7 +220,7 @@ class StatementView(LiveWidget):
     def _rearm(self) -> None:
         """Without a page nobody reads the feed, but the replay that comes later must be noticed."""
         if self._feed is not None and not self._pump.is_open:
-            self._feed.since(self._feed.deliveries)
+            self._feed.heard()
 
     def _watch(self, looking: bool) -> None:
         """Which matches make which delivery is kept while a page shows a pattern, and not otherwise."""
@@ -283,10 +285,11 @@ class StatementView(LiveWidget):
             self._watch(True)
         buffers = Buffers()
         self._clock = self._source.clock()
-        frame: dict[str, object] = {"kind": "frame", "n": number, "clock": time_text(self._clock)}
+        once = self._why is not None or self._taken is not None or bool(self._asked)  # sent again until it was drawn
+        frame = {**self._frame(number, answer=once), "clock": time_text(self._clock)}
         feed = self._feed
         for other in self._others:  # it tells again when it was read
-            other.since(other.deliveries)
+            other.heard()
         if self._why is not None:
             frame["why"] = {"row": list(self._why), "html": self._source.why(*self._why)}
             self._explained = self._why, number
@@ -297,7 +300,7 @@ class StatementView(LiveWidget):
             if not self._shown or "stream" in self._shown.values():
                 frame["stream"] = self._stream(feed, number, buffers)
             else:  # it tells again when it was read
-                feed.since(feed.deliveries)
+                feed.heard()
             # Counters are read after the deliveries: they may only be ahead of what is shown, never behind.
             frame["counts"] = {"inserted": feed.total_insert, "removed": feed.total_remove}
             if self._asked:

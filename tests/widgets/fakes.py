@@ -208,7 +208,8 @@ class FakeBrowser:
         self.say(kind="hello")
 
     def ack(self) -> None:
-        self.say(kind="ack", n=self.frames[-1]["n"])
+        if not self.frames[-1].get("quiet"):
+            self.say(kind="ack", n=self.frames[-1]["n"])
 
     def show(self, pane: str, partition: int | None = None, client: str = "c") -> None:
         self.say(kind="show", client=client, pane=pane, partition=partition)

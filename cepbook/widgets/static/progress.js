@@ -43,7 +43,7 @@ class Control {
     this.at = now;
     this.frame = frame;
     for (const draw of this.draws) draw();
-    this.model.send({ kind: "ack", n: frame.n });
+    if (!frame.quiet) this.model.send({ kind: "ack", n: frame.n });
   }
   order(order, more = {}) {
     this.model.send({ kind: "order", order, ...more });

@@ -141,6 +141,7 @@ class Store {
     for (const match of frame.matches ?? []) this.matches.set(match.delivery, match);
     this.asked.clear();
     this.changed();
+    if (frame.quiet) return; // hearing an answer costs the kernel more than the frame did
     let answered = false;
     const acknowledge = () => {
       if (answered) return;
