@@ -19,7 +19,7 @@ from cepbook.session.graph import Graph, Node
 from cepbook.session.metrics import events_in, held_by
 from cepbook.shown import Table, captioned, counted, table_text
 from cepbook.widgets.encode import text_of
-from cepbook.widgets.live import LiveWidget, asset
+from cepbook.widgets.live import LiveWidget, asset, script
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.view import StatementView, view
 
@@ -33,7 +33,7 @@ _FILL = {"type": "rgba(128,128,128,.12)", "statement": "rgba(25,118,210,.14)", "
 class FlowMap(LiveWidget):
     """The map of one workbench. Processor time is measured while a page shows it."""
 
-    _esm = asset("table.js", "flow.js")
+    _esm = script("flow.js")
     _css = asset("flow.css")
     opened = traitlets.Unicode("").tag(sync=True)
 

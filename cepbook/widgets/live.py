@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import anywidget
 import traitlets
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
 _STATIC = Path(__file__).parent / "static"
 
 
+def script(*names: str) -> str:
+    """What all live widgets share and the scripts `names` as one text: a widget's script is one ES module."""
+    return asset("hearing.js", "table.js", *names)
+
+
 def asset(*names: str) -> str:
-    """The files `names` of the folder ``static`` as one text (a widget's script is one ES module)."""
+    """The files `names` of the folder ``static`` as one text."""
     return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
 
 
@@ -90,6 +96,7 @@ class LiveWidget(anywidget.AnyWidget):
     """
 
     snapshot = traitlets.Unicode("").tag(sync=True)
+    own = traitlets.Unicode("").tag(sync=True)  # its id, by which the page finds the model (static/hearing.js)
 
     def __init__(
         self,
@@ -108,7 +115,8 @@ class LiveWidget(anywidget.AnyWidget):
         self._unfollow: Callable[[], None] | None = None
         self._spent = spent
         self._pump = Pump(self._build, rate=rate, now=now, spent=spent)
-        super().__init__(**traits)
+        own = uuid4().hex
+        super().__init__(model_id=own, own=own, **traits)
         self.on_msg(self._on_message)
 
     def freeze(self) -> Frozen:

@@ -29,7 +29,7 @@ from cepbook.session.partitions import described, key_names
 from cepbook.shown import Table, captioned, counted, table_html, table_text, time_text
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.flow import FlowMap
-from cepbook.widgets.live import LiveWidget, asset
+from cepbook.widgets.live import LiveWidget, asset, script
 from cepbook.widgets.partitions import columns_of
 from cepbook.widgets.render import Frozen, table_of
 from cepbook.widgets.view import StatementView, view
@@ -59,7 +59,7 @@ FIGURES: dict[Section, str] = {
 class Panel(LiveWidget):
     """The panel of the workbench that `find` gives: `UsageError` where there is none."""
 
-    _esm = asset("table.js", "panel.js")
+    _esm = script("panel.js")
     _css = asset("panel.css")
     opened = traitlets.Unicode("").tag(sync=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from cepbook.session import Replay
 from cepbook.shown import time_text
-from cepbook.widgets.live import ENDED, Controllable, LiveWidget, asset
+from cepbook.widgets.live import ENDED, Controllable, LiveWidget, asset, script
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.scrub import Scrubber
 
@@ -24,7 +24,7 @@ class ReplayControl(LiveWidget):
     output is brought up to date (see `LiveWidget.show`).
     """
 
-    _esm = asset("table.js", "scrub.js", "progress.js")
+    _esm = script("scrub.js", "progress.js")
     _css = asset("progress.css")
 
     def __init__(self, replay: Controllable, *, rate: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:

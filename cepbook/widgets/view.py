@@ -26,7 +26,7 @@ from cepbook.widgets.freeze import (
     freeze,
     gone,
 )
-from cepbook.widgets.live import LiveWidget, Progress, asset
+from cepbook.widgets.live import LiveWidget, Progress, asset, script
 from cepbook.widgets.partitions import (
     columns_of,
     event_lines,
@@ -60,7 +60,7 @@ class StatementView(LiveWidget):
     frames per second. Call `flush()` where Python code runs for long without giving the event loop a turn.
     """
 
-    _esm = asset("table.js", "tree.js", "export.js", "store.js", "view.js")
+    _esm = script("tree.js", "export.js", "store.js", "panes.js", "view.js")
     _css = asset("view.css")
     info = traitlets.Dict().tag(sync=True)
 

@@ -51,7 +51,9 @@ function showFlow(model, el) {
     tell({ kind: "ack", n: frame.n });
   };
   model.on("msg:custom", onMessage);
-  tell({ kind: "hello", client });
+  const hello = () => tell({ kind: "hello", client });
+  hello();
+  hearing(model, hello);
   const dispose = () => {
     model.off("msg:custom", onMessage);
     below.dispose();

@@ -17,7 +17,9 @@ class CepPanel {
     model.on("msg:custom", this.onMessage);
     this.observer = new ResizeObserver(() => this.place());
     this.observer.observe(this.root);
-    this.tell({ kind: "hello", client: this.client });
+    const hello = () => this.tell({ kind: "hello", client: this.client });
+    hello();
+    hearing(this.model, hello);
   }
   tell(message) {
     try {

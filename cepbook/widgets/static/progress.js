@@ -1,5 +1,5 @@
 // The browser half of cepbook.widgets.progress. Buttons send orders; the replay obeys between its slices.
-// Uses table.js and scrub.js, which Python puts before this text.
+// Uses hearing.js, table.js and scrub.js, which Python puts before this text.
 
 const ENDED = ["finished", "stopped", "failed"];
 const PATIENCE = 3000; // ms until a bar says that it has heard nothing
@@ -19,7 +19,9 @@ class Control {
   attach(draw) {
     this.draws.add(draw);
     if (this.draws.size > 1) return;
-    this.model.send({ kind: "hello", client: this.client });
+    const hello = () => this.model.send({ kind: "hello", client: this.client });
+    hello();
+    if (!this.at) hearing(this.model, hello);
     if (!this.at) this.waiting = setTimeout(() => this.unheard(), PATIENCE);
   }
   unheard() {

@@ -32,7 +32,9 @@ class Store {
   // Only what is displayed somewhere costs frames.
   attach(panel) {
     this.panels.add(panel);
-    if (this.panels.size === 1) this.hello();
+    if (this.panels.size > 1) return;
+    this.hello();
+    if (!this.answered) hearing(this.model, () => this.hello());
   }
   detach(panel) {
     this.panels.delete(panel);

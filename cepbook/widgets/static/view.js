@@ -1,10 +1,8 @@
 // The browser half of cepbook.widgets.view: one Store (store.js) per widget model, one Panel per place where it is
-// displayed. Only the visible rows are in the page. Uses table.js, tree.js and store.js, which Python puts before this.
+// displayed. Only the visible rows are in the page. Uses table.js, tree.js, export.js, store.js and panes.js, which
+// Python puts before this.
 
-const FLASH = 1200; // ms, as in view.css
 const HEAD = 28; // px: the heading of a table with its line
-const RISING = { arrived: "events since this page looks", "per second": "events per second of engine time since then" };
-const PLAIN = { text: (value) => value, chars: Infinity }; // a line as it is
 
 // ---- one displayed view -------------------------------------------------------------------------------------------
 
@@ -153,7 +151,7 @@ class Panel {
   }
   choose(id) {
     const { ui, info } = this.store;
-    ui.named = this.partitionName(id);
+    ui.named = partitionName(this, id);
     const own = info.waits && !info.keeps ? "waiting" : "window";
     const pane = ["window", "events", "waiting"].includes(ui.pane) ? ui.pane : own;
     this.open(pane);
@@ -275,11 +273,11 @@ class Panel {
       if (table.node.parentNode.hidden === (pane === ui.pane)) table.node.parentNode.hidden = pane !== ui.pane;
     }
     const draw = {
-      stream: () => this.drawStream(),
-      window: () => this.drawRows("window", store.columns, store.info.nothing),
-      events: () => this.drawRows("events", store.events?.shown ?? [], "The window is empty, or keeps groups in place of events."),
-      partitions: () => this.drawPartitions(),
-      waiting: () => this.drawWaiting(),
+      stream: () => drawStream(this),
+      window: () => drawRows(this, "window", store.columns, store.info.nothing),
+      events: () => drawRows(this, "events", store.events?.shown ?? [], "The window is empty, or keeps groups in place of events."),
+      partitions: () => drawPartitions(this),
+      waiting: () => drawWaiting(this),
     };
     const note = draw[ui.pane]();
     // No observer tells of what was hidden and is back within one frame.
@@ -323,155 +321,10 @@ class Panel {
     setAttribute(this.follow, "aria-pressed", String(ui.follow));
     this.follow.hidden = ui.pane !== "stream";
     this.chosen.hidden = ui.partition === null || !["window", "events", "waiting"].includes(ui.pane);
-    if (!this.chosen.hidden) setText(this.chosen, `${this.partitionName(ui.partition)} ×`);
+    if (!this.chosen.hidden) setText(this.chosen, `${partitionName(this, ui.partition)} ×`);
     this.filter.hidden = ui.pane === "waiting";
     setAttribute(this.filter, "placeholder", ui.pane === "partitions" ? "Filter partitions" : "Filter rows");
     for (const chip of [this.plus, this.minus]) chip.disabled = ui.pane !== "stream";
-  }
-  partitionName(id) {
-    const { partitions } = this.store;
-    const at = partitions ? partitions.cells[0].indexOf(id) : -1;
-    if (at < 0) return this.store.ui.partition === id && this.store.ui.named ? this.store.ui.named : `partition ${id}`;
-    if (this.store.tree) return `${partitions.levels.at(-1).name} ${this.store.tree.text(partitions.levels.length - 1, at)}`;
-    const named = partitions.columns.slice(1, partitions.columns.length - partitions.sizes);
-    return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
-  }
-  words() {
-    return this.store.ui.filter.toLowerCase().split(/\s+/).filter(Boolean);
-  }
-  // The indices of the rows that pass filter and signs; null for all.
-  passing(count, cells, insert, columns = this.store.columns) {
-    const { ui } = this.store;
-    const words = this.words();
-    if (!words.length && (!insert || (ui.plus && ui.minus))) return null;
-    const found = [];
-    for (let r = 0; r < count; r += 1) {
-      if (insert && !(insert[r] ? ui.plus : ui.minus)) continue;
-      if (words.length) {
-        const text = columns.map((c, i) => c.text(cells[i][r])).join("\u0001").toLowerCase();
-        if (!words.every((word) => text.includes(word))) continue;
-      }
-      found.push(r);
-    }
-    return found;
-  }
-  drawStream() {
-    const { store } = this;
-    const rows = this.held ?? store.rows;
-    const passing = this.passing(rows.time.length, rows.cells, rows.insert);
-    const count = passing ? passing.length : rows.time.length;
-    const { traced } = store.info;
-    const entries = traced ? this.expanded(rows, passing, count) : null;
-    this.entries.stream = entries;
-    this.cursors.stream = Math.min(this.cursors.stream, (entries ? entries.length : count) - 1);
-    const at = entries ? (i) => entries[i].row : passing ? (i) => passing[i] : (i) => i;
-    this.seen = { rows, at, count: entries ? entries.length : count };
-    const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: traced ? 3 : 1, extra: 4 };
-    const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
-    columns[0].chars = Math.max(12, store.timeColumn.chars);
-    const fill = (i, row, cells) => {
-      if (entries?.[i].line !== undefined) return this.fillLine(entries[i].line, row, cells);
-      const r = at(i);
-      const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
-      const insert = rows.insert[r];
-      const cursor = i === this.cursors.stream ? " cv-cursor" : "";
-      setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === this.tables.stream.top ? " cv-top" : ""} cv-choice${cursor}`);
-      setText(cells[0], timeText(rows.time[r], store.withMillis));
-      const open = entries?.[i].key !== undefined ? (store.ui.opened.has(entries[i].key) ? "▾ " : "▸ ") : "";
-      setText(cells[1], `${open}${insert ? "+" : "−"}`);
-      if (open) setAttribute(row, "aria-expanded", String(open === "▾ "));
-      else row.removeAttribute("aria-expanded");
-      store.columns.forEach((column, c) => fillCell(cells[c + 2], column, rows.cells[c][r]));
-    };
-    this.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", store.ui.follow);
-    const total = store.inserted + store.removed;
-    const kept = rows.time.length;
-    const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
-    if (total > kept && !this.held) parts.push(`${numbers.format(total - kept)} earlier rows not kept here`);
-    if (this.held) parts.push("standing still while you read", `${numbers.format(total - this.held.next)} newer`);
-    return total ? parts.join(" · ") : "";
-  }
-  // The rows of the stream with the events that made them, where these are opened.
-  expanded(rows, passing, count) {
-    const { ui, matches } = this.store;
-    const entries = [];
-    for (let i = 0; i < count; i += 1) {
-      const row = passing ? passing[i] : i;
-      const delivery = rows.delivery[row];
-      if (!rows.insert[row]) {
-        entries.push({ row });
-        continue;
-      }
-      let later = 0; // insert rows of the delivery after this one: its first rows may have been cut
-      while (rows.delivery[row + later + 1] === delivery && rows.insert[row + later + 1]) later += 1;
-      const key = `${delivery}:${later}`;
-      entries.push({ row, key, delivery });
-      if (!ui.opened.has(key)) continue;
-      const found = matches.get(delivery);
-      if (!found) this.store.expand(delivery); // opened before the page was connected anew
-      for (const line of found ? linesOf(found, later) : ["Reading …"]) entries.push({ row, line });
-    }
-    return entries;
-  }
-  fillLine(line, row, cells) {
-    setClass(row, "cv-row cv-detail");
-    row.removeAttribute("aria-expanded");
-    cells.forEach((cell, i) => fillCell(cell, PLAIN, i ? "" : line));
-  }
-  drawWaiting() {
-    const { store } = this;
-    const { waiting, ui } = store;
-    const table = this.tables.waiting;
-    if (!waiting) {
-      table.draw([], 0, () => {}, "Reading …");
-      return "";
-    }
-    const entries = [];
-    waiting.keys.forEach((key, row) => {
-      entries.push({ row, key });
-      if (ui.opened.has(key)) for (const line of waiting.lines[row].length ? waiting.lines[row] : ["no events yet"]) entries.push({ row, line });
-    });
-    this.entries.waiting = entries;
-    const columns = waiting.columns.map((c, i) => ({ ...c, extra: i === 0 ? 6 : 4 }));
-    const fill = (i, row, cells) => {
-      const { row: r, key, line } = entries[i];
-      if (line !== undefined) return this.fillLine(line, row, cells);
-      const open = ui.opened.has(key);
-      setClass(row, `cv-row cv-choice${i === this.cursors.waiting ? " cv-cursor" : ""}`);
-      setAttribute(row, "aria-expanded", String(open));
-      waiting.columns.forEach((column, c) => fillCell(cells[c], column, waiting.cells[c][r]));
-      setText(cells[0], `${open ? "▾" : "▸"} ${cells[0].textContent.replace(/^[▾▸] /, "")}`);
-    };
-    table.draw(columns, entries.length, fill, "The pattern waits for nothing.");
-    const parts = [plural(waiting.total, "partial match", "partial matches")];
-    if (waiting.total > waiting.count) parts.push(`the first ${numbers.format(waiting.count)} are shown`);
-    return parts.join(" · ");
-  }
-  // The rows of the iterator, or the events of the window; both are read, searched and sorted by the kernel.
-  drawRows(pane, shown, empty) {
-    const { store } = this;
-    const window = store[pane];
-    const passing = window && window.found === undefined ? this.passing(window.sent, window.cells, null, shown) : null;
-    const count = window ? (passing ? passing.length : window.count) : 0;
-    const columns = shown.map((c, i) => ({ ...c, sorted: this.sorting(pane, c.name), extra: 4 + (i === 0 ? 1 : 0) }));
-    const flash = window && performance.now() - window.at < FLASH;
-    const fill = (i, row, cells) => {
-      const r = passing ? passing[i] : i - window.first;
-      setClass(row, flash && window.entered.has(r) ? `cv-row cv-flash-${window.generation % 2}` : "cv-row");
-      const there = r >= 0 && r < window.sent;
-      shown.forEach((column, c) => fillCell(cells[c], there ? column : PLAIN, there ? window.cells[c][r] : ""));
-    };
-    const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : empty;
-    this.tables[pane].draw(columns, count, fill, nothing);
-    if (!window) return "";
-    if (!passing) this.need(pane);
-    const [noun, sorted] = [pane === "events" ? "event" : "row", Boolean(store.ui.sort[pane])];
-    const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, noun)}` : plural(window.total, noun)];
-    const found = window.found ?? window.total;
-    if (window.found !== undefined && this.words().length) parts[0] = `${numbers.format(found)} of ${plural(window.total, noun)}`;
-    if (found > window.count) parts.push(`the ${sorted ? "first" : "last"} ${numbers.format(window.count)} are shown`);
-    if (pane === "events" && count) parts.push("with the properties that the statement still needs");
-    return parts.join(" · ");
   }
   // An opened row and what stands below it are shown as far as there is room.
   bringIntoSight() {
@@ -489,93 +342,6 @@ class Panel {
     const to = Math.min(first * ROW, Math.max(node.scrollTop, bottom));
     if (to !== node.scrollTop) node.scrollTop = to;
     this.schedule();
-  }
-  drawPartitions() {
-    const { store } = this;
-    const { partitions } = store;
-    const { node } = this.tables.partitions;
-    if (!partitions) {
-      this.tables.partitions.draw([], 0, () => {}, partitions === null ? "This statement has no context." : "Reading …");
-      return "";
-    }
-    const draw = store.tree ? () => this.drawTree() : () => this.drawFlat();
-    const entries = (this.entries.partitions = store.tree
-      ? store.tree.visible(store.ui.closed ?? new Set())
-      : Array.from({ length: partitions.count }, (_, i) => ({ row: i - partitions.first, children: [] })));
-    this.cursors.partitions = Math.min(this.cursors.partitions, Math.max(0, entries.length - 1));
-    draw();
-    if (entries.length) setAttribute(node, "aria-activedescendant", `${this.id}-p${this.cursors.partitions}`);
-    const found = partitions.found ?? partitions.total;
-    const shown = found > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
-    const all = partitions.found === undefined ? plural(found, "partition") : `${numbers.format(found)} of ${plural(partitions.total, "partition")}`;
-    const counted = store.tree && partitions.count && !shown ? store.tree.summary() : all;
-    return `${counted}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
-  }
-  drawFlat() {
-    const { partitions } = this.store;
-    const columns = partitions.columns.map((c, i) => this.partitionColumn(c, i));
-    const fill = (i, row, cells) => {
-      const r = i - partitions.first;
-      const there = r >= 0 && r < partitions.sent;
-      this.choice(i, row, partitions.cells[0][r]);
-      partitions.columns.forEach((column, c) => {
-        const value = there ? partitions.cells[c][r] : null;
-        const none = !there || (c >= partitions.columns.length - partitions.sizes && value === null);
-        fillCell(cells[c], none ? PLAIN : column, none ? "" : value);
-        drawShare(cells[c], c === partitions.bar && there ? value : null, partitions.most);
-      });
-    };
-    this.tables.partitions.draw(columns, partitions.count, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
-    this.need("partitions");
-  }
-  partitionColumn(c, i) {
-    const title = RISING[c.name];
-    const more = title ? { title } : {};
-    return { ...c, ...more, sorted: this.sorting("partitions", c.name), extra: i === this.store.partitions.bar ? 14 : 4 };
-  }
-  drawTree() {
-    const { store } = this;
-    const { partitions, ui } = store;
-    const entries = this.entries.partitions;
-    const label = (node) => `${partitions.levels[node.level].name}${node.text ? ` ${node.text}` : ""}`;
-    const widest = Math.max(24, ...entries.slice(0, 300).map((node) => 3 * node.level + 3 + label(node).length));
-    const names = partitions.sizes ? partitions.columns.slice(-partitions.sizes) : [];
-    const behind = partitions.columns.length - names.length;
-    const bar = partitions.bar === null ? -1 : partitions.bar - behind;
-    const most = Math.max(1, ...entries.map((node) => node.sizes[bar] ?? 0));
-    const columns = [
-      { name: "partition", chars: Math.min(70, widest), extra: 4 },
-      { name: "id", right: true, chars: 5, extra: 4 },
-      { name: "partitions", right: true, chars: 10, extra: 4 },
-      ...names.map((c, i) => this.partitionColumn(c, behind + i)),
-    ];
-    const fill = (i, row, cells) => {
-      const node = entries[i];
-      const branch = node.children.length > 0;
-      this.choice(i, row, branch ? undefined : partitions.cells[0][node.row]);
-      setAttribute(row, "aria-level", String(node.level + 1));
-      setAttribute(row, "aria-setsize", String(node.siblings));
-      setAttribute(row, "aria-posinset", String(node.place));
-      const open = branch && !ui.closed?.has(node.path);
-      if (branch) setAttribute(row, "aria-expanded", String(open));
-      else row.removeAttribute("aria-expanded");
-      fillCell(cells[0], { ...PLAIN, chars: 70 }, `${branch ? (open ? "▾ " : "▸ ") : "  "}${label(node)}`);
-      cells[0].style.setProperty("--cv-level", String(node.level));
-      cells[0].classList.add("cv-node");
-      fillCell(cells[1], PLAIN, branch ? "" : String(partitions.cells[0][node.row]));
-      fillCell(cells[2], PLAIN, branch ? numbers.format(node.leaves) : "");
-      node.sizes.forEach((size, c) => {
-        fillCell(cells[3 + c], size === null ? PLAIN : names[c], size ?? "");
-        drawShare(cells[3 + c], c === bar ? size : null, most);
-      });
-    };
-    this.tables.partitions.draw(columns, entries.length, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
-  }
-  choice(i, row, id) {
-    const chosen = id !== undefined && id === this.store.ui.partition;
-    setClass(row, `cv-row cv-choice${i === this.cursors.partitions ? " cv-cursor" : ""}${chosen ? " cv-picked" : ""}`);
-    setAttribute(row, "id", `${this.id}-p${i}`);
-    setAttribute(row, "aria-selected", String(chosen));
   }
   dispose() {
     this.observer.disconnect();

@@ -1,0 +1,252 @@
+// What the panes of a statement view show: rows of the stream, of the window, partial matches, context partitions. Each
+// function draws the table of a panel (view.js) of what its store has; those of whole panes return the words below it.
+// Python puts this text before view.js.
+
+const FLASH = 1200; // ms, as in view.css
+const RISING = { arrived: "events since this page looks", "per second": "events per second of engine time since then" };
+const PLAIN = { text: (value) => value, chars: Infinity }; // a line as it is
+
+function partitionName(panel, id) {
+  const { partitions } = panel.store;
+  const at = partitions ? partitions.cells[0].indexOf(id) : -1;
+  if (at < 0) return panel.store.ui.partition === id && panel.store.ui.named ? panel.store.ui.named : `partition ${id}`;
+  if (panel.store.tree) return `${partitions.levels.at(-1).name} ${panel.store.tree.text(partitions.levels.length - 1, at)}`;
+  const named = partitions.columns.slice(1, partitions.columns.length - partitions.sizes);
+  return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
+}
+
+function wordsOf(panel) {
+  return panel.store.ui.filter.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+// The indices of the rows that pass filter and signs; null for all.
+function rowsPassing(panel, count, cells, insert, columns = panel.store.columns) {
+  const { ui } = panel.store;
+  const words = wordsOf(panel);
+  if (!words.length && (!insert || (ui.plus && ui.minus))) return null;
+  const found = [];
+  for (let r = 0; r < count; r += 1) {
+    if (insert && !(insert[r] ? ui.plus : ui.minus)) continue;
+    if (words.length) {
+      const text = columns.map((c, i) => c.text(cells[i][r])).join("\u0001").toLowerCase();
+      if (!words.every((word) => text.includes(word))) continue;
+    }
+    found.push(r);
+  }
+  return found;
+}
+
+function drawStream(panel) {
+  const { store } = panel;
+  const rows = panel.held ?? store.rows;
+  const passing = rowsPassing(panel, rows.time.length, rows.cells, rows.insert);
+  const count = passing ? passing.length : rows.time.length;
+  const { traced } = store.info;
+  const entries = traced ? expanded(panel, rows, passing, count) : null;
+  panel.entries.stream = entries;
+  panel.cursors.stream = Math.min(panel.cursors.stream, (entries ? entries.length : count) - 1);
+  const at = entries ? (i) => entries[i].row : passing ? (i) => passing[i] : (i) => i;
+  panel.seen = { rows, at, count: entries ? entries.length : count };
+  const sign = { name: "sign", label: "", title: "insert (+) or remove (−)", chars: traced ? 3 : 1, extra: 4 };
+  const columns = [{ ...store.timeColumn, extra: 4 }, sign, ...store.columns.map((c) => ({ ...c, extra: 4 }))];
+  columns[0].chars = Math.max(12, store.timeColumn.chars);
+  const fill = (i, row, cells) => {
+    if (entries?.[i].line !== undefined) return fillLine(panel, entries[i].line, row, cells);
+    const r = at(i);
+    const first = i === 0 || rows.delivery[at(i - 1)] !== rows.delivery[r];
+    const insert = rows.insert[r];
+    const cursor = i === panel.cursors.stream ? " cv-cursor" : "";
+    setClass(row, `cv-row ${insert ? "cv-insert" : "cv-remove"}${first ? " cv-first" : ""}${i === panel.tables.stream.top ? " cv-top" : ""} cv-choice${cursor}`);
+    setText(cells[0], timeText(rows.time[r], store.withMillis));
+    const open = entries?.[i].key !== undefined ? (store.ui.opened.has(entries[i].key) ? "▾ " : "▸ ") : "";
+    setText(cells[1], `${open}${insert ? "+" : "−"}`);
+    if (open) setAttribute(row, "aria-expanded", String(open === "▾ "));
+    else row.removeAttribute("aria-expanded");
+    store.columns.forEach((column, c) => fillCell(cells[c + 2], column, rows.cells[c][r]));
+  };
+  panel.tables.stream.draw(columns, entries ? entries.length : count, fill, store.rows.time.length ? "No row passes the filter." : "No rows yet.", store.ui.follow);
+  const total = store.inserted + store.removed;
+  const kept = rows.time.length;
+  const parts = [passing ? `${numbers.format(count)} of ${plural(kept, "row")}` : plural(kept, "row")];
+  if (total > kept && !panel.held) parts.push(`${numbers.format(total - kept)} earlier rows not kept here`);
+  if (panel.held) parts.push("standing still while you read", `${numbers.format(total - panel.held.next)} newer`);
+  return total ? parts.join(" · ") : "";
+}
+
+// The rows of the stream with the events that made them, where these are opened.
+function expanded(panel, rows, passing, count) {
+  const { ui, matches } = panel.store;
+  const entries = [];
+  for (let i = 0; i < count; i += 1) {
+    const row = passing ? passing[i] : i;
+    const delivery = rows.delivery[row];
+    if (!rows.insert[row]) {
+      entries.push({ row });
+      continue;
+    }
+    let later = 0; // insert rows of the delivery after this one: its first rows may have been cut
+    while (rows.delivery[row + later + 1] === delivery && rows.insert[row + later + 1]) later += 1;
+    const key = `${delivery}:${later}`;
+    entries.push({ row, key, delivery });
+    if (!ui.opened.has(key)) continue;
+    const found = matches.get(delivery);
+    if (!found) panel.store.expand(delivery); // opened before the page was connected anew
+    for (const line of found ? linesOf(found, later) : ["Reading …"]) entries.push({ row, line });
+  }
+  return entries;
+}
+
+function fillLine(panel, line, row, cells) {
+  setClass(row, "cv-row cv-detail");
+  row.removeAttribute("aria-expanded");
+  cells.forEach((cell, i) => fillCell(cell, PLAIN, i ? "" : line));
+}
+
+function drawWaiting(panel) {
+  const { store } = panel;
+  const { waiting, ui } = store;
+  const table = panel.tables.waiting;
+  if (!waiting) {
+    table.draw([], 0, () => {}, "Reading …");
+    return "";
+  }
+  const entries = [];
+  waiting.keys.forEach((key, row) => {
+    entries.push({ row, key });
+    if (ui.opened.has(key)) for (const line of waiting.lines[row].length ? waiting.lines[row] : ["no events yet"]) entries.push({ row, line });
+  });
+  panel.entries.waiting = entries;
+  const columns = waiting.columns.map((c, i) => ({ ...c, extra: i === 0 ? 6 : 4 }));
+  const fill = (i, row, cells) => {
+    const { row: r, key, line } = entries[i];
+    if (line !== undefined) return fillLine(panel, line, row, cells);
+    const open = ui.opened.has(key);
+    setClass(row, `cv-row cv-choice${i === panel.cursors.waiting ? " cv-cursor" : ""}`);
+    setAttribute(row, "aria-expanded", String(open));
+    waiting.columns.forEach((column, c) => fillCell(cells[c], column, waiting.cells[c][r]));
+    setText(cells[0], `${open ? "▾" : "▸"} ${cells[0].textContent.replace(/^[▾▸] /, "")}`);
+  };
+  table.draw(columns, entries.length, fill, "The pattern waits for nothing.");
+  const parts = [plural(waiting.total, "partial match", "partial matches")];
+  if (waiting.total > waiting.count) parts.push(`the first ${numbers.format(waiting.count)} are shown`);
+  return parts.join(" · ");
+}
+
+// The rows of the iterator, or the events of the window; both are read, searched and sorted by the kernel.
+function drawRows(panel, pane, shown, empty) {
+  const { store } = panel;
+  const window = store[pane];
+  const passing = window && window.found === undefined ? rowsPassing(panel, window.sent, window.cells, null, shown) : null;
+  const count = window ? (passing ? passing.length : window.count) : 0;
+  const columns = shown.map((c, i) => ({ ...c, sorted: panel.sorting(pane, c.name), extra: 4 + (i === 0 ? 1 : 0) }));
+  const flash = window && performance.now() - window.at < FLASH;
+  const fill = (i, row, cells) => {
+    const r = passing ? passing[i] : i - window.first;
+    setClass(row, flash && window.entered.has(r) ? `cv-row cv-flash-${window.generation % 2}` : "cv-row");
+    const there = r >= 0 && r < window.sent;
+    shown.forEach((column, c) => fillCell(cells[c], there ? column : PLAIN, there ? window.cells[c][r] : ""));
+  };
+  const nothing = !window ? "Reading …" : passing || window.found === 0 ? "No row passes the filter." : empty;
+  panel.tables[pane].draw(columns, count, fill, nothing);
+  if (!window) return "";
+  if (!passing) panel.need(pane);
+  const [noun, sorted] = [pane === "events" ? "event" : "row", Boolean(store.ui.sort[pane])];
+  const parts = [passing ? `${numbers.format(count)} of ${plural(window.count, noun)}` : plural(window.total, noun)];
+  const found = window.found ?? window.total;
+  if (window.found !== undefined && wordsOf(panel).length) parts[0] = `${numbers.format(found)} of ${plural(window.total, noun)}`;
+  if (found > window.count) parts.push(`the ${sorted ? "first" : "last"} ${numbers.format(window.count)} are shown`);
+  if (pane === "events" && count) parts.push("with the properties that the statement still needs");
+  return parts.join(" · ");
+}
+
+function drawPartitions(panel) {
+  const { store } = panel;
+  const { partitions } = store;
+  const { node } = panel.tables.partitions;
+  if (!partitions) {
+    panel.tables.partitions.draw([], 0, () => {}, partitions === null ? "This statement has no context." : "Reading …");
+    return "";
+  }
+  const draw = store.tree ? () => drawTree(panel) : () => drawFlat(panel);
+  const entries = (panel.entries.partitions = store.tree
+    ? store.tree.visible(store.ui.closed ?? new Set())
+    : Array.from({ length: partitions.count }, (_, i) => ({ row: i - partitions.first, children: [] })));
+  panel.cursors.partitions = Math.min(panel.cursors.partitions, Math.max(0, entries.length - 1));
+  draw();
+  if (entries.length) setAttribute(node, "aria-activedescendant", `${panel.id}-p${panel.cursors.partitions}`);
+  const found = partitions.found ?? partitions.total;
+  const shown = found > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
+  const all = partitions.found === undefined ? plural(found, "partition") : `${numbers.format(found)} of ${plural(partitions.total, "partition")}`;
+  const counted = store.tree && partitions.count && !shown ? store.tree.summary() : all;
+  return `${counted}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
+}
+
+function drawFlat(panel) {
+  const { partitions } = panel.store;
+  const columns = partitions.columns.map((c, i) => partitionColumn(panel, c, i));
+  const fill = (i, row, cells) => {
+    const r = i - partitions.first;
+    const there = r >= 0 && r < partitions.sent;
+    drawChoice(panel, i, row, partitions.cells[0][r]);
+    partitions.columns.forEach((column, c) => {
+      const value = there ? partitions.cells[c][r] : null;
+      const none = !there || (c >= partitions.columns.length - partitions.sizes && value === null);
+      fillCell(cells[c], none ? PLAIN : column, none ? "" : value);
+      drawShare(cells[c], c === partitions.bar && there ? value : null, partitions.most);
+    });
+  };
+  panel.tables.partitions.draw(columns, partitions.count, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
+  panel.need("partitions");
+}
+
+function partitionColumn(panel, c, i) {
+  const title = RISING[c.name];
+  const more = title ? { title } : {};
+  return { ...c, ...more, sorted: panel.sorting("partitions", c.name), extra: i === panel.store.partitions.bar ? 14 : 4 };
+}
+
+function drawTree(panel) {
+  const { store } = panel;
+  const { partitions, ui } = store;
+  const entries = panel.entries.partitions;
+  const label = (node) => `${partitions.levels[node.level].name}${node.text ? ` ${node.text}` : ""}`;
+  const widest = Math.max(24, ...entries.slice(0, 300).map((node) => 3 * node.level + 3 + label(node).length));
+  const names = partitions.sizes ? partitions.columns.slice(-partitions.sizes) : [];
+  const behind = partitions.columns.length - names.length;
+  const bar = partitions.bar === null ? -1 : partitions.bar - behind;
+  const most = Math.max(1, ...entries.map((node) => node.sizes[bar] ?? 0));
+  const columns = [
+    { name: "partition", chars: Math.min(70, widest), extra: 4 },
+    { name: "id", right: true, chars: 5, extra: 4 },
+    { name: "partitions", right: true, chars: 10, extra: 4 },
+    ...names.map((c, i) => partitionColumn(panel, c, behind + i)),
+  ];
+  const fill = (i, row, cells) => {
+    const node = entries[i];
+    const branch = node.children.length > 0;
+    drawChoice(panel, i, row, branch ? undefined : partitions.cells[0][node.row]);
+    setAttribute(row, "aria-level", String(node.level + 1));
+    setAttribute(row, "aria-setsize", String(node.siblings));
+    setAttribute(row, "aria-posinset", String(node.place));
+    const open = branch && !ui.closed?.has(node.path);
+    if (branch) setAttribute(row, "aria-expanded", String(open));
+    else row.removeAttribute("aria-expanded");
+    fillCell(cells[0], { ...PLAIN, chars: 70 }, `${branch ? (open ? "▾ " : "▸ ") : "  "}${label(node)}`);
+    cells[0].style.setProperty("--cv-level", String(node.level));
+    cells[0].classList.add("cv-node");
+    fillCell(cells[1], PLAIN, branch ? "" : String(partitions.cells[0][node.row]));
+    fillCell(cells[2], PLAIN, branch ? numbers.format(node.leaves) : "");
+    node.sizes.forEach((size, c) => {
+      fillCell(cells[3 + c], size === null ? PLAIN : names[c], size ?? "");
+      drawShare(cells[3 + c], c === bar ? size : null, most);
+    });
+  };
+  panel.tables.partitions.draw(columns, entries.length, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
+}
+
+function drawChoice(panel, i, row, id) {
+  const chosen = id !== undefined && id === panel.store.ui.partition;
+  setClass(row, `cv-row cv-choice${i === panel.cursors.partitions ? " cv-cursor" : ""}${chosen ? " cv-picked" : ""}`);
+  setAttribute(row, "id", `${panel.id}-p${i}`);
+  setAttribute(row, "aria-selected", String(chosen));
+}
