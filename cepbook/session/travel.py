@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as wall
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,11 +16,12 @@ from cepbook.session.stage import Stage
 if TYPE_CHECKING:
     from cepbook.session.workbench import Workbench
 
-MOST = 256  # snapshots, and bytes of them; beyond that every second one is dropped, and they are taken half as often
+MOST = 512  # snapshots, and bytes of them; beyond that every second one is dropped, and they are taken half as often
 BYTES = 2**26
 FEWEST = 8  # so many are kept however large they are
-APART = 0.1  # seconds of processor time between two snapshots of a replay that keeps them by cost, at least
-SHARE = 20  # and a snapshot that cost t seconds is followed by the next after SHARE * t
+APART = 0.05  # seconds of processor time between two snapshots of a replay that keeps them by cost, at least
+SHARE = 20  # and one that cost t seconds is followed by the next after SHARE * t, of the last `USUAL` costs the least:
+USUAL = 3  # a collection of garbage that falls into one would leave a gap in which no instant is near a snapshot
 
 Keep = int | str | timedelta | bool  # every so many events, every period; True: by cost, False: none
 
@@ -67,6 +69,7 @@ class Travel:
         self._events = isinstance(keep, int) and not isinstance(keep, bool)
         self._every = keep if isinstance(keep, int) else duration(keep, second)
         self._apart, self._due = APART, 0.0
+        self._costs: deque[float] = deque(maxlen=USUAL)
         if self._every < 1:
             raise UsageError(f"a replay keeps a snapshot every so many events or every period, not every {keep!r}")
         self.open_sources = open_sources
@@ -124,7 +127,8 @@ class Travel:
             self._kept = [kept for kept in self._kept if id(kept) not in gone]
             self._every *= 2
             self._apart *= 2
-        self._due = done + max(self._apart, SHARE * (done - began))
+        self._costs.append(done - began)
+        self._due = done + max(self._apart, SHARE * min(self._costs))
 
     def forget(self, reason: str) -> None:
         """Let go of all snapshots and of the events."""

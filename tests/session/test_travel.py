@@ -146,6 +146,32 @@ def test_snapshots_by_cost_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(kept) > 10 and set(asked[:-1]) == {3}, "one event a look, and each look asks the time once"
 
 
+def test_a_snapshot_that_was_slow_once_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a collection of garbage falls into it: looks into the gap would replay all of its events."""
+    frames = history(4)
+    clock = [0.0]
+
+    def spent() -> float:
+        clock[0] += 1
+        return clock[0]
+
+    monkeypatch.setattr("cepbook.session.travel.wall.thread_time", spent)
+    monkeypatch.setattr("cepbook.session.travel.SHARE", 3)
+    replay = bench(frames).replay(frames, keep=True, stepping=True)
+    travel = replay._travel
+    assert travel is not None
+    save = travel._save
+
+    def once_slow() -> bytes:
+        clock[0] += 10_000 if len(travel._kept) == 5 else 0
+        return save()
+
+    travel._save = once_slow
+    replay.run()
+    assert len(travel._kept) > 10
+    assert max(later.taken - earlier.taken for earlier, later in pairwise(travel._kept)) == 3
+
+
 def test_what_cannot_be() -> None:
     frames = history(5, 20)
     cep = bench(frames)
