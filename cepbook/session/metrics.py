@@ -1,16 +1,17 @@
 """What every statement has taken and delivered, what it holds, and how much of the processor it uses.
 
-Events are counted by type, once for each slice of a replay. Processor time is sampled: a thread looks every `PERIOD`
-seconds which statement's code runs, while somebody measures; nothing is paid otherwise.
+Events are counted by type, once for each slice of a replay. Processor time is sampled while somebody measures: a thread
+looks now and then which statement's code runs, and what the process has used since the last look is that statement's.
+How often follows from what looking costs; nothing is paid while nobody measures.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any
 
 import pandas as pd
@@ -20,13 +21,18 @@ from cepbook.feeds import Feed
 from cepbook.lang.types import DOUBLE, LONG, STRING
 from cepbook.session.tables import frame_of
 
-PERIOD = 0.02  # seconds between two samples
-RENEWED = 50  # samples after which it is looked up anew whose code is whose
+APART = 0.03  # seconds of processor time between two samples, at least
+SHARE = 250  # and so many times what one costs its thread; to hand the interpreter over and back costs more than that
+LONGEST = 0.2  # seconds between two looks, however little the process does: what begins meanwhile is soon seen
+RENEWED = 20  # samples after which it is looked up anew whose code is whose
 DEPTH = 60  # frames of a stack that are looked at
 
 
 class Sampler:
-    """Counts for each statement how often its code was found running. `start` and `stop` nest."""
+    """Adds up for each statement the processor time of the samples that found its code running, in `took`.
+
+    `start` and `stop` nest.
+    """
 
     def __init__(
         self, statements: Callable[[], Mapping[str, Statement]], counts: Callable[[], Mapping[str, int]]
@@ -37,7 +43,7 @@ class Sampler:
         self._passed: Counter[str] = Counter()
         self._users = 0
         self._end = threading.Event()
-        self.samples: Counter[str] = Counter()
+        self.took: defaultdict[str, float] = defaultdict(float)
         self.measured = False
 
     def start(self) -> None:
@@ -67,19 +73,31 @@ class Sampler:
     def _run(self, end: threading.Event) -> None:
         own = threading.get_ident()
         known: dict[int, str] = {}
-        for number in count():
-            if end.wait(PERIOD):
-                return
-            if number % RENEWED == 0 or len(known) != len(self._statements()):
-                known = {id(each.program.namespace): name for name, each in list(self._statements().items())}
-            for thread, frame in sys._current_frames().items():
-                name = None if thread == own else _running(frame, known)
-                if name is not None:
-                    self.samples[name] += 1
+        statements: Mapping[str, Statement] = {}
+        number, apart, rest = 0, APART, APART
+        sampled, woke = time.process_time(), time.perf_counter()
+        before = sampled
+        while not end.wait(rest):
+            now, awake = time.process_time(), time.perf_counter()
+            if now - sampled >= apart / 2:
+                began = time.thread_time()
+                there = self._statements()
+                if number % RENEWED == 0 or there is not statements or len(known) != len(there):
+                    statements = there
+                    known = {id(each.program.namespace): name for name, each in list(there.items())}
+                for thread, frame in sys._current_frames().items():
+                    name = None if thread == own else _running(frame, known)
+                    if name is not None:
+                        self.took[name] += now - sampled
+                number, sampled = number + 1, now
+                apart += (max(APART, SHARE * (time.thread_time() - began)) - apart) / 4
+            busy = (now - before) / max(awake - woke, 1e-6)  # of a core, which others may want as well
+            before, woke = now, awake
+            rest = min(LONGEST, apart / max(busy, 1e-6))
 
     def seconds(self, name: str) -> float | None:
         """How long the statement ran, about; None when nobody has measured."""
-        return self.samples[name] * PERIOD if self.measured else None
+        return self.took.get(name, 0.0) if self.measured else None
 
     def latency(self, runtime: Runtime, name: str) -> float | None:
         """How long the statement took for an event while it was measured, about, in microseconds; None without any.
@@ -89,7 +107,7 @@ class Sampler:
         if not self.measured:
             return None
         events = events_in(runtime, runtime.statement(name), self._events())
-        return self.samples[name] * PERIOD * 1e6 / events if events > 0 else None
+        return self.took.get(name, 0.0) * 1e6 / events if events > 0 else None
 
 
 def _running(frame: Any, known: Mapping[int, str]) -> str | None:
