@@ -3,8 +3,8 @@
 A frame that asks for an answer is followed by no other before the answer came, so a slow browser gets fewer and newer
 frames instead of a queue that overflows without a word. To hear an answer costs the kernel more than to make a frame;
 while answers come at once, of frames in a row only some ask. A lost frame is replaced after one second. Nothing here
-needs a thread: while an asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush` between
-its slices.
+needs a thread: while an asyncio loop runs, frames are timers on it; in a blocking cell, the replay calls `flush`
+between its slices.
 """
 
 from __future__ import annotations

@@ -43,10 +43,7 @@ BATCHES = (
 OUTSIDE = (
     ("context PerSymbol select sum(price) as s from Tick#length(3)", "calculate sum of a property of whole numbers"),
     ("context PerSymbol select avg(big) as s from Tick#length(3)", "calculate avg of int"),
-    (
-        "context PerSymbol select sum(volume * 2) as s from Tick#length(3)",
-        "calculate sum of a property of whole numbers",
-    ),
+    ("context PerSymbol select sum(volume * 2) as s from Tick#length(3)", "calculate sum of a property of whole numbers"),
     ("context PerSymbol select max(volume) as s from Tick#length(101)", "calculate max of 100 events"),
     ("context PerSymbol select stddev(volume) as s from Tick#length(3)", "stddev is not one"),
     ("context PerSymbol select sum(distinct volume) as s from Tick#length(3)", "sum is not one"),

@@ -72,35 +72,15 @@ def test_by_key(epl: str, keys: dict[str, tuple[str, ...]]) -> None:
         ("select symbol from Tick#length_batch(3)", False, "the window length_batch holds events of all keys"),
         ("select irstream symbol from Tick#time(3)#length(9)", True, "several data windows keep events together"),
         ("select sum(price) from Tick#time(3)", True, "; the last digits of sum depend on all the numbers that came"),
-        (
-            "select prior(1, price) from Tick(price * 2 > 3)",
-            False,
-            "; its filter is not one that Spark expresses itself",
-        ),
-        (
-            "select a.price from pattern [every a=Tick -> b=Bid]",
-            False,
-            "in a key could be divided by it; it has no `timer:within`",
-        ),
+        ("select prior(1, price) from Tick(price * 2 > 3)", False, "; its filter is not one that Spark expresses itself"),
+        ("select a.price from pattern [every a=Tick -> b=Bid]", False, "in a key could be divided by it; it has no `timer:within`"),
         ("select price from Tick output last every 3 sec", True, "its output clause follows the events and the clock"),
         ("on Bid as b select w.price from W as w", False, "its condition does not look up rows of W by a key"),
-        (
-            "insert into W select * from Tick; on Bid as b delete from W as w where w.price = b.price; select symbol, count(*) from W group by symbol",
-            False,
-            "stmt_2, which feeds it: its condition does not look up rows of W by a key",
-        ),
-        (
-            "select (select count(*) from Bid#keepall) as n from Tick",
-            False,
-            "compared with a key of the outer events they could",
-        ),
+        ("insert into W select * from Tick; on Bid as b delete from W as w where w.price = b.price; select symbol, count(*) from W group by symbol", False, "stmt_2, which feeds it: its condition does not look up rows of W by a key"),
+        ("select (select count(*) from Bid#keepall) as n from Tick", False, "compared with a key of the outer events they could"),
         ("context Kinds select count(*) from Tick", True, "conditions that Spark does not express itself"),
         ("context Events select count(*) from Tick", True, "its outer level begins and ends with events of all keys"),
-        (
-            "insert into Counts select count(*) as n from Tick; select n from Counts",
-            False,
-            "which feeds it: one aggregate",
-        ),
+        ("insert into Counts select count(*) as n from Tick; select n from Counts", False, "which feeds it: one aggregate"),
         ("select count(*) from Tick group by price", False, "no group-by key is a plain property"),
         ("select count(*) from Tick group by symbol || venue", False, "no group-by key is a plain property"),
         (
@@ -352,7 +332,4 @@ def test_nothing_that_spark_connect_lacks_is_used() -> None:
     texts = {path.name: path.read_text() for path in folder.glob("*.py")}
     used = [name for name, text in texts.items() if re.search(r"sparkContext|_jvm|\.rdd\b|_jdf", text)]
     assert used == ["progress.py"]  # the status tracker, where there is one
-    assert (
-        texts["progress.py"].count("sparkContext") == 1
-        and "_Connect if is_remote() else _Classic" in texts["progress.py"]
-    )
+    assert texts["progress.py"].count("sparkContext") == 1 and "_Connect if is_remote() else _Classic" in texts["progress.py"]

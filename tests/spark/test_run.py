@@ -270,10 +270,7 @@ def test_spark_frames_without_a_sequence_say_how_ties_are_broken(spark: SparkSes
     found = cep.compare(run, order=True)
     assert found.verdict == "equal", found
     ordered = cep.spark({"Trade": spark.createDataFrame(trades(5))}, session=spark)
-    assert (
-        ordered.certain
-        and ordered.order == "events of one time are ordered by type (order of the mapping), then by row"
-    )
+    assert ordered.certain and ordered.order == "events of one time are ordered by type (order of the mapping), then by row"
 
 
 def test_a_sequence_number_must_not_repeat(spark: SparkSession) -> None:
@@ -307,8 +304,7 @@ def test_types_of_columns(spark: SparkSession) -> None:
         "xs array<int>, o struct<a: int, b: string>"
     )
     frame = spark.createDataFrame(
-        [(1, 2, 3, 0.1, True, "x", None, [1, None], (7, "y")), (2, None, None, None, None, None, None, None, None)],
-        schema,
+        [(1, 2, 3, 0.1, True, "x", None, [1, None], (7, "y")), (2, None, None, None, None, None, None, None, None)], schema
     )
     run = cep.spark({"A": frame}, time="ts", session=spark)
     assert run.columns("q")["time"] == "time_"
@@ -359,8 +355,7 @@ def test_timestamps_are_utc_milliseconds(spark: SparkSession) -> None:
 def test_union_holds_all_statements(spark: SparkSession) -> None:
     frames = {"Trade": trades(1)}
     cep = bench_of(
-        "@name('a') select symbol from Trade(size > 900); @name('b') select irstream size, price from Trade#lastevent",
-        frames,
+        "@name('a') select symbol from Trade(size > 900); @name('b') select irstream size, price from Trade#lastevent", frames
     )
     run = cep.spark(frames, until=UNTIL, session=spark)
     counts = {r["statement"]: r["count"] for r in run.union().groupBy("statement").count().collect()}
