@@ -74,7 +74,8 @@ def test_the_time_of_a_statement_is_what_the_process_used_while_it_ran() -> None
     cep = Workbench()
     cep.run(
         "create schema Tick(at long, price double);"
-        "@name('much') select median(price) as m, stddev(price) as d from Tick#length(500) output last every 1000 events;"
+        "@name('much') select median(price) as m, stddev(price) as d from Tick#length(500) "
+        "output last every 1000 events;"
         "@name('little') select price from Tick(price < 0)"
     )
     ticks = pd.DataFrame({"at": range(200_000), "price": [float(i % 97) for i in range(200_000)]})
