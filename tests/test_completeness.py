@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cepbook.engine.rows import windows
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import BindError
 from cepbook.lang.aggregates import AGGREGATES
@@ -87,6 +88,11 @@ def test_window_has_a_module_and_a_case(row: Any) -> None:
     if row.name not in WITHOUT_MODULE:
         assert (ROOT / "cepbook" / "engine" / "rows" / "windows" / f"{row.name}.py").is_file()
     assert re.search(rf"[#:]{row.name}\b", corpus()), f"no scenario uses {row.name}"
+
+
+def test_a_module_without_what_its_row_promises_is_told() -> None:
+    with pytest.raises(TypeError, match="the row of window keepall has no NOTHING"):
+        windows._found("NOTHING", "window")
 
 
 def test_every_module_of_a_window_has_a_row() -> None:

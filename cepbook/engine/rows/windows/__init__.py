@@ -14,8 +14,14 @@ from cepbook.lang.windows import CLOCKED, SUPPLIED, WINDOWS
 
 
 def _found(name: str, *kinds: str) -> dict[str, object]:
-    rows = [row for row in WINDOWS.values() if row.kind in kinds and row.supported]
-    return {row.name: getattr(import_module(f"{__name__}.{row.name}"), name) for row in rows}
+    found: dict[str, object] = {}
+    for row in WINDOWS.values():
+        if row.kind in kinds and row.supported:
+            made = getattr(import_module(f"{__name__}.{row.name}"), name, None)
+            if made is None:
+                raise TypeError(f"the row of window {row.name} has no {name} in its module {__name__}.{row.name}")
+            found[row.name] = made
+    return found
 
 
 WINDOW_FORMS: dict[str, Window] = _found("WINDOW", "window", "batch")  # type: ignore[assignment]
