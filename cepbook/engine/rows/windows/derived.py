@@ -127,8 +127,6 @@ class Derive(Behind):
             group.statistic.leave(*item[at:end])
 
     def _of(self, item: Item, now: int) -> _Group:
-        if self._first is not None:
-            return self._first
         start = self.at + self.width + len(self.extra)
         keys = item[start : start + len(self.keys)]
         key = tuple(hashable(value) for value in keys)
