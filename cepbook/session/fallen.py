@@ -27,6 +27,7 @@ from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
 from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
+from cepbook.session.unmatched import no_row, values_of
 from cepbook.session.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.why import called, described_partition, written
 
@@ -444,9 +445,14 @@ class _Judge:
             if not derived:
                 yield from self._where(None if where is None else where.predicate)
         if tags_of(self._runtime, self._name) is not None and self._pattern() is None and not self.delivered:
-            waiting = list(dict.fromkeys(each.waiting_for for each in self._waiting()))
+            after = self._waiting()
+            self.kept = self.kept or any(map(self._has_event, after))
+            node = next((n for n in plan.chain(target.root) if isinstance(n, plan.Recognize)), None)
+            given = self._event, self._asked, self._tested
+            lacks = None if self.kept or node is None else no_row(node, self._partials, *given)
+            waiting = list(dict.fromkeys(each.waiting_for for each in after))
             note = f"waits for {', '.join(waiting)}" if waiting else "no match has begun"
-            yield Stage("match", False, "match_recognize", note=note)
+            yield lacks or Stage("match", False, "match_recognize", note=note)
             return
         if not self.delivered:
             yield from self._row_stages(target)
@@ -488,6 +494,7 @@ class _Judge:
             if number not in own and self._others(number) == []:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
                 yield Stage("join", False, stream_name(target, number), note=what)
+        left: dict[int, list[Row]] = {}  # of other streams, with which all is true so far
         for part in parts:
             streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
             for mine in [n for n in own if n in streams][:1]:
@@ -495,7 +502,7 @@ class _Judge:
                 if not others:
                     yield self._tested("where", part, {mine: self._event})
                 elif len(others) == 1 and self._others(others[0]) is not None:
-                    yield self._tried(target, part, mine, others[0])
+                    yield self._tried(target, part, mine, others[0], left)
 
     def _others(self, number: int) -> list[Row] | None:
         """What another stream of a join has: what its window holds, or the rows of a store; None: not known."""
@@ -506,8 +513,12 @@ class _Judge:
             return [row[EVENT] for row in run.held(number) or []]
         return None if store is None else self._stored.get(store.name)
 
-    def _tried(self, target: plan.SelectStatement, part: x.Expr, mine: int, other: int) -> Stage:
-        rows = (self._others(other) or [])[-TRIED:]
+    def _tried(
+        self, target: plan.SelectStatement, part: x.Expr, mine: int, other: int, left: dict[int, list[Row]]
+    ) -> Stage:
+        """A condition between two streams, tried on those events of the other with which the ones before are true."""
+        every = (self._others(other) or [])[-TRIED:]
+        rows = left.get(other, every)
         said = [ask(self._runtime, part, {mine: self._event, other: row}, calls=self._calls) for row in rows]
         unknown = next((each for each in said if isinstance(each, Unknown)), None)
         if unknown is not None:
@@ -515,8 +526,16 @@ class _Judge:
         fits = sum(each is True for each in said)
         leaves = [leaf for leaf in leaves_of(part) if isinstance(leaf, x.Prop) and leaf.stream == mine]
         values = tuple((self._text(leaf), ask(self._runtime, leaf, {mine: self._event})) for leaf in leaves)
+        left[other] = [row for row, each in zip(rows, said, strict=True) if each is True]
         note = f"true of {fits:,} of {len(rows):,} events of `{stream_name(target, other)}`"
+        if len(rows) < len(every):
+            note += f" that were left of {len(every):,}"
+        if not fits:
+            values += tuple(values_of(part, other, rows, self._asked, self._text))
         return Stage("join", fits > 0, self._text(part), values, note)
+
+    def _asked(self, e: x.Expr, events: Mapping[int, Any]) -> Any:
+        return ask(self._runtime, e, events, self._partition, calls=self._calls)
 
     def _row_stages(self, target: plan.SelectStatement) -> Iterator[Stage]:
         """Having, the output clause, and what the select-clause leaves out."""

@@ -71,6 +71,7 @@ class Relived(Again):
     def __init__(self, runtime: Runtime, record: Arrivals, target: plan.StatementPlan) -> None:
         self.target = target
         self._origin = runtime
+        self._first: dict[int, Statement] = {}  # variables, by their plan: names are those of each module by itself
         self._line = self._needed()
         self._born = self._births(record)
         start = min(born.place for born, _ in self._born)
@@ -122,7 +123,7 @@ class Relived(Again):
         source = self._origin
         for statement in (s for d in source.deployments.values() for s in d.plan.statements):
             if isinstance(statement, plan.CreateVariableStatement) and statement.context is None:
-                fresh.deploy(plan.ModulePlan((statement,), statement.epl))
+                self._first[id(statement)] = fresh.deploy(plan.ModulePlan((statement,), statement.epl)).statements[0]
         for name, of, value, constant in source.given_variables():
             if name not in fresh.catalog.variables:
                 fresh.define_variable(name, of, value, constant=constant)
@@ -130,8 +131,8 @@ class Relived(Again):
                 fresh.set_variable(name, source.get_variable(name))
 
     def _deploy(self, statement: plan.StatementPlan) -> Statement | None:
-        if statement.name in self.runtime.statements:  # a variable, which was there first
-            return self.runtime.statements[statement.name]
+        if id(statement) in self._first:
+            return self._first[id(statement)]
         made = self.runtime.deploy(plan.ModulePlan((statement,), statement.epl))
         return made.statements[0] if made.statements else None
 

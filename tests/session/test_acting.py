@@ -41,8 +41,8 @@ CASES: list[tuple[str, str, dict[str, Any], str, str, str | None, str]] = [
      "sum(y) > 90", ""),
     ("distinct", "@name('q') select distinct k from B#length_batch(2)", {"k": "a", "y": 3}, "delivered", "", None, ""),
     ("define", """@name('q') select * from B match_recognize (measures U.y as y pattern (S U)
-        define S as S.y > 50, U as U.y > S.y)""", {"k": "a", "y": 3}, "fell out", "match", "match_recognize",
-     "no match has begun"),
+        define S as S.y > 50, U as U.y > S.y)""", {"k": "a", "y": 3}, "fell out", "define", "S.y > 50",
+     "no match begins: it is no `S`"),
     ("outer condition", "@name('q') select * from A#length(2) as a, B#length(2) as b where a.k = b.k and b.y > 90",
      {"k": "a", "y": 3}, "kept", "where", "b.y > 90", ""),
 ]  # fmt: skip

@@ -252,6 +252,49 @@ def test_a_join_tells_which_condition_no_partner_meets() -> None:
     course = only(found, "q", -1)
     assert course.fell_at is not None
     assert course.fell_at.note == "true of 0 of 2 events of `x`"
+    assert [name for name, _ in course.fell_at.values] == ["y.price", "x.price"]
+    assert course.fell_at.values[1][1] == [12.0], "each value of the two events once"
+
+
+def test_a_join_tells_which_condition_the_last_partner_does_not_meet() -> None:
+    found = bench(
+        """@name('q') select * from Tick(symbol = 'A')#keepall as x, Tick(symbol = 'B')#lastevent as y
+            where x.price = y.price and x.price > y.price + 1;""",
+        (("A", 1), ("A", 2), ("A", 1), ("B", 1)),
+    )
+    course = only(found, "q", -1)
+    assert [(s.text, s.passed, s.note) for s in course.stages if s.name == "join"] == [
+        ("x.price = y.price", True, "true of 2 of 3 events of `x`"),
+        ("x.price > y.price + 1", False, "true of 0 of 2 events of `x` that were left of 3"),
+    ]
+    assert course.fell_at is not None and course.fell_at.values == (("y.price", 1.0), ("x.price", [1.0]))
+
+
+RISES = """@name('q') select * from Tick match_recognize (partition by symbol
+    measures A.price as low, last(B.price) as high pattern (A B+ C)
+    define A as A.price > 10, B as B.price > A.price, C as C.price < A.price)"""
+
+
+@pytest.mark.parametrize(
+    ("prices", "outcome", "stage", "text", "note"),
+    [
+        ((("A", 5),), "fell out", "define", "A.price > 10", "no match begins: it is no `A`"),
+        ((("A", 20),), "kept", "match", "match_recognize", "waits for B where price > A.price"),
+        (
+            (("A", 20), ("B", 99), ("A", 8)),
+            "fell out", "define", "B.price > A.price",
+            "an open match, A, was waiting for `B`; nor does it meet `A.price > 10`",
+        ),
+        ((("A", 12), ("A", 15), ("B", 99), ("A", 12)), "kept", "match", "match_recognize", "waits for"),
+    ],
+)  # fmt: skip
+def test_a_row_that_is_in_no_match_meets_no_condition(
+    prices: tuple[tuple[str, float], ...], outcome: str, stage: str, text: str, note: str
+) -> None:
+    course = only(bench(RISES, prices), "q", -1)
+    assert course.fell_at is not None
+    assert (course.outcome, course.fell_at.name, course.fell_at.text) == (outcome, stage, text)
+    assert course.fell_at.note.startswith(note)
 
 
 def test_all_statements_that_read_the_event() -> None:
@@ -308,3 +351,13 @@ def test_what_cannot_be_asked() -> None:
     with pytest.raises(EventError):
         found.why("q", {"symbl": "A"})
     assert isinstance(found.why("q"), Fired)
+
+
+def test_variables_of_other_cells_stand_in_no_ones_way() -> None:
+    found = Workbench()
+    found.run("create schema Tick(symbol string, price double)")
+    found.run("create context Own partition by symbol from Tick; @name('q') context Own select price from Tick")
+    found.run("create variable int fastest = 900; @name('r') select * from Tick(price > fastest)")
+    found.send("Tick", symbol="A", price=9.0)
+    assert only(found, "q", -1).outcome == "delivered"
+    assert found.why("q").row["price"] == 9.0
