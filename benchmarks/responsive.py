@@ -1,15 +1,17 @@
 """How much does looking cost? A window of 100,000 rows and 10,000 partitions, open in JupyterLab during a replay.
 
-The same replay runs with no view, with the window open, with the partitions open, in turn, several times. Ratios of the
-kernel's processor time and of wall time against no view; frames that the views were sent and pictures that the browser
-could have drawn, per second; the largest message.
+In one kernel and one page the same replay runs again and again, of two in a row one with the view open and one with its
+output cleared, in random order; each view has a kernel and a page of its own. Ratios of the kernel's processor time and
+of wall time, open / cleared, medians of the pairs; changes of the view and pictures that the browser could have drawn,
+per second; the largest message.
 
-    python benchmarks/responsive.py [--events 400000] [--rounds 3]
+    python benchmarks/responsive.py [--events 400000] [--pairs 5]
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import sys
 from collections.abc import Iterator
@@ -44,12 +46,19 @@ create schema Tick(at long, symbol string, price double);
 create context PerSymbol partition by symbol from Tick;
 @name('kept') select irstream symbol, price from Tick#length(100000);
 @name('mean') context PerSymbol select symbol, avg(price) as mean from Tick#length(5)"""
-VIEWS = {"no view": "pass", "the window": "%view kept", "the partitions": "%view mean"}
+VIEWS = {"the window": "%view kept", "the partitions": "%view mean"}
 TABS = {"the window": "Window", "the partitions": "Partitions"}
 RUN_CELL = """i => {
     window.cepbookPanel.content.activeCellIndex = i;
     return window.jupyterapp.commands.execute('notebook:run-cell');
 }"""
+WATCH = """view => {
+    window.changes = 0;
+    window.watching?.disconnect();
+    window.watching = new MutationObserver(() => window.changes++);
+    window.watching.observe(view, {subtree: true, childList: true, characterData: true});
+}"""
+CLEAR = "() => { window.cepbookPanel.content.widgets[2].model.outputs.clear(); }"
 COUNT = "() => { window.drawn = 0; const f = () => { window.drawn++; requestAnimationFrame(f); }; f(); }"
 
 
@@ -58,32 +67,54 @@ def size_of(message: dict[str, Any]) -> int:
     return len(message["payloadData"]) * 3 // 4 if message["opcode"] == 2 else len(message["payloadData"])
 
 
-def measure(server: lab.LabServer, browser: Any, what: str, events: int) -> dict[str, float]:
-    """One replay in a fresh kernel, with what is open."""
+def once(notebook: lab.NotebookPage) -> tuple[float, float]:
+    """One replay: seconds of the kernel's processor time, and of the wall clock."""
+    notebook.page.evaluate(RUN_CELL, 3)
+    cpu, wall = map(float, notebook.cells()[3]["outputs"][0]["text"].split())
+    return cpu, wall
+
+
+def opened(notebook: lab.NotebookPage, tab: str) -> None:
+    """Show the view, and what is behind `tab`; its changes are counted."""
+    notebook.page.evaluate(RUN_CELL, 2)
+    view = notebook.cell(2).locator(".cepbook-view")
+    view.wait_for()
+    view.get_by_role("tab", name=tab).click()
+    view.evaluate(WATCH)
+
+
+def measure(server: lab.LabServer, browser: Any, what: str, events: int, pairs: int) -> dict[str, float]:
+    """Medians of `pairs` of replays, each with and without what is open."""
     cells = [SETUP.format(events=events), EPL, VIEWS[what], "await measured()"]
     lab.write_notebook(server.root / "responsive.ipynb", cells)
+    found: dict[str, list[float]] = {key: [] for key in ("cpu", "wall", "frames", "drawn")}
+    rng, sizes = random.Random(1), [0]
     with lab.open_notebook(browser, server, "responsive.ipynb", timeout=300) as notebook:
         page = notebook.page
-        for number in range(3):
+        for number in range(2):
             page.evaluate(RUN_CELL, number)
-        if what in TABS:
-            view = notebook.cell(2).locator(".cepbook-view")
-            view.wait_for()
-            view.get_by_role("tab", name=TABS[what]).click()
-            view.evaluate("v => { window.changes = 0; new MutationObserver(() => window.changes++)"
-                          ".observe(v, {subtree: true, childList: true, characterData: true}); }")  # fmt: skip
-        page.evaluate("() => { window.largest = 0; }")
         session = page.context.new_cdp_session(page)
         session.send("Network.enable")
-        sizes = [0]
-        session.on("Network.webSocketFrameReceived", lambda e: sizes.append(size_of(e["response"])))
+        once(notebook)
         page.evaluate(COUNT)
-        page.evaluate(RUN_CELL, 3)
+        session.on("Network.webSocketFrameReceived", lambda e: sizes.append(size_of(e["response"])))
+        for _ in range(pairs):
+            first = rng.random() < 0.5
+            took: dict[bool, tuple[float, float]] = {}
+            for on in (first, not first):
+                if on:
+                    opened(notebook, TABS[what])
+                before = page.evaluate("() => window.drawn")
+                took[on] = once(notebook)
+                if on:
+                    found["drawn"].append((page.evaluate("() => window.drawn") - before) / took[on][1])
+                    found["frames"].append(page.evaluate("() => window.changes") / took[on][1])
+                    page.evaluate(CLEAR)
+                    page.wait_for_timeout(300)  # until the kernel has heard that nobody looks
+            found["cpu"].append(took[True][0] / took[False][0])
+            found["wall"].append(took[True][1] / took[False][1])
         assert notebook.errors() == []
-        cpu, wall = map(float, notebook.cells()[3]["outputs"][0]["text"].split())
-        drawn = page.evaluate("() => window.drawn")
-        changes = page.evaluate("() => window.changes ?? 0")
-    return {"cpu": cpu, "wall": wall, "frames": changes / wall, "drawn": drawn / wall, "largest": max(sizes) / 1000}
+    return {"largest": max(sizes) / 1000, **{key: statistics.median(each) for key, each in found.items()}}
 
 
 @contextmanager
@@ -102,22 +133,17 @@ def browsing() -> Iterator[tuple[lab.LabServer, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, default=400_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=5)
     options = parser.parse_args()
-    found: dict[str, list[dict[str, float]]] = {what: [] for what in VIEWS}
-    with browsing() as (server, browser):
-        for _ in range(options.rounds):
-            for what in VIEWS:
-                found[what].append(measure(server, browser, what, options.events))
     print("| open | kernel CPU | wall | changes of the view /s | pictures /s | largest message, kB |")
     print("|---|--:|--:|--:|--:|--:|")
-    base = {key: statistics.median(each[key] for each in found["no view"]) for key in ("cpu", "wall")}
-    for what, rounds in found.items():
-        middle = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
-        print(
-            f"| {what} | {middle['cpu'] / base['cpu']:.2f} | {middle['wall'] / base['wall']:.2f} | "
-            f"{middle['frames']:.0f} | {middle['drawn']:.0f} | {middle['largest']:.0f} |"
-        )
+    with browsing() as (server, browser):
+        for what in VIEWS:
+            middle = measure(server, browser, what, options.events, options.pairs)
+            print(
+                f"| {what} | {middle['cpu']:.2f} | {middle['wall']:.2f} | "
+                f"{middle['frames']:.0f} | {middle['drawn']:.0f} | {middle['largest']:.0f} |"
+            )
 
 
 if __name__ == "__main__":

@@ -39,9 +39,19 @@ class Choice:
         by = self.by
         if by is None:
             return rows[:most]
-        there = [row for row in rows if row.get(by) is not None]
-        best = (nlargest if self.down else nsmallest)(most, there, key=lambda row: _rank(row[by]))
-        return [*best, *(row for row in rows if row.get(by) is None)][:most]
+        values = [row.get(by) for row in rows]
+        places = [place for place, value in enumerate(values) if value is not None]
+        key = values.__getitem__ if _alike(values) else lambda place: _rank(values[place])
+        best = (nlargest if self.down else nsmallest)(most, places, key=key)
+        if len(best) < most:
+            best += [place for place, value in enumerate(values) if value is None][: most - len(best)]
+        return [rows[place] for place in best]
+
+
+def _alike(values: Sequence[object]) -> bool:
+    """Whether those that are not null have an order of their own, which `_rank` only repeats."""
+    kinds = set(map(type, values)) - {type(None)}
+    return kinds == {str} or (kinds <= {int, float, bool} and all(value == value for value in values))
 
 
 def _rank(value: object) -> tuple[int, object]:

@@ -31,6 +31,7 @@ TIME = "time"  # no EPL type: columns that views add, with engine time in ms
 _NUMERIC_NAMES = frozenset(t.name for t in NUMERIC)
 _INTEGRAL_NAMES = frozenset(t.name for t in INTEGRAL)
 _NONE = type(None)
+_OF_NUMBERS = frozenset("0123456789.+-einfa")  # in texts of numbers: 1.5, 1e-05, nan, inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +174,18 @@ def number_text(value: float, decimals: int | None) -> str:
 def containing(
     rows: Sequence[Mapping[str, object]], columns: Sequence[str], words: Sequence[str]
 ) -> list[Mapping[str, object]]:
-    """The rows whose values, as texts one after the other, contain all `words`, which are in lower case."""
-    found = []
-    for row in rows:
-        text = "\x01".join(str(row.get(name)) for name in columns if row.get(name) is not None).lower()
-        if all(word in text for word in words):
-            found.append(row)
+    """The rows whose values contain, as texts, all `words`, which are in lower case: each of them one of the values."""
+    found = list(rows)
+    for word in words:
+        numeric = _OF_NUMBERS.issuperset(word)  # to write down all numbers of a large window takes longest by far
+        rows, found = found, []
+        for row in rows:
+            for name in columns:
+                value = row.get(name)
+                kind = type(value)
+                if value is None or (not numeric and (kind is float or kind is int)):
+                    continue
+                if word in (value if kind is str else str(value)).lower():  # type: ignore[union-attr]
+                    found.append(row)
+                    break
     return found

@@ -406,7 +406,8 @@ class StatementView(LiveWidget):
 
     def _chosen(self, rows: Rows, columns: Sequence[Column]) -> tuple[int, Rows]:
         found = self._choice.found(rows, [column.name for column in columns])
-        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(found, WINDOW_ROWS)
+        last = min(WINDOW_ROWS, self._places.stop)  # behind these nobody sees the order
+        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(found, last)
         return len(found), kept[self._places.start : self._places.stop]
 
     def _part(
