@@ -3,9 +3,10 @@ many. The kernel looks through all of them, because the page has only what it wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
+from typing import Any
 
 from cepbook.widgets.encode import containing
 
@@ -41,7 +42,7 @@ class Choice:
             return rows[:most]
         values = [row.get(by) for row in rows]
         places = [place for place, value in enumerate(values) if value is not None]
-        key = values.__getitem__ if _alike(values) else lambda place: _rank(values[place])
+        key: Callable[[int], Any] = values.__getitem__ if _alike(values) else lambda place: _rank(values[place])
         best = (nlargest if self.down else nsmallest)(most, places, key=key)
         if len(best) < most:
             best += [place for place, value in enumerate(values) if value is None][: most - len(best)]

@@ -185,7 +185,7 @@ def containing(
                 kind = type(value)
                 if value is None or (not numeric and (kind is float or kind is int)):
                     continue
-                if word in (value if kind is str else str(value)).lower():  # type: ignore[union-attr]
+                if word in str(value).lower():
                     found.append(row)
                     break
     return found
