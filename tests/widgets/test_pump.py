@@ -192,7 +192,7 @@ def test_the_slower_a_page_is_the_more_frames_ask_so_that_it_is_never_far_behind
 
 def test_the_last_frame_of_a_row_is_repeated_and_asks() -> None:
     row = Row(late=0.03)
-    row.go_on(0.3)
+    row.go_on(0.2)
     row.go_on(0.1, news=False)
     before = len(row.frames)
     assert not row.asked[-1]
@@ -211,7 +211,7 @@ def test_frames_that_come_now_and_then_all_ask() -> None:
 
 def test_an_urgent_frame_asks() -> None:
     row = Row(late=0.03)
-    row.go_on(0.3)
+    row.go_on(0.2)
     assert not row.asked[-1]
     row.pump.touch()
     assert row.pump.flush(urgent=True)
