@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.schema import shape_of
+from cepbook.spark.schema import BINARY, shape_of
 
 FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
 _EPOCH = {1000: "ms", 1_000_000: "us"}
@@ -62,12 +62,22 @@ def property_of(array: pa.Array, declared: Type, types: Mapping[str, EventType],
     Raises `EventError`, naming `where` and the row, for a value that does not fit.
     """
     array = plain(array)
+    if _is_binary(array.type):
+        raise EventError(f"{where} is {array.type}{BINARY}")
     shape = shape_of(declared, types)
     if shape.json and declared.of is None and declared.event is None:
         if declared.name == "map" and not (pa.types.is_map(array.type) or pa.types.is_struct(array.type)):
             raise _unfit(array.type, declared, where)
         return array
     return _checked(array, declared, types, _Place(where), second)
+
+
+def _is_binary(found: pa.DataType) -> bool:
+    """Whether there is binary data in it."""
+    of = pa.types
+    if of.is_binary(found) or of.is_large_binary(found) or of.is_fixed_size_binary(found) or of.is_binary_view(found):
+        return True
+    return any(_is_binary(found.field(number).type) for number in range(found.num_fields))
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -17,7 +17,7 @@ from pyspark.sql import types as st
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.schema import quote, shape_of, text
+from cepbook.spark.schema import BINARY, quote, shape_of, text
 
 FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
 Sql = str
@@ -58,6 +58,8 @@ def checked(
     value: Sql, found: st.DataType, declared: Type, types: Mapping[str, EventType], place: Place, second: int
 ) -> Sql:
     """`value`, of Spark's type `found`, as `declared`. Raises `EventError` when no value of the type can fit."""
+    if _is_binary(found):
+        raise EventError(f"{place} is {found.simpleString()}{BINARY}")
     if isinstance(found, st.NullType):
         return f"CAST(NULL AS {_ddl(declared, types)})"
     if declared.of is not None and isinstance(found, st.ArrayType):
@@ -78,6 +80,17 @@ def checked(
     if shape_of(declared, types).json:  # no fixed shape: the values stay as Spark has them
         return value
     return _scalar(value, found, declared, place, second)
+
+
+def _is_binary(found: st.DataType) -> bool:
+    """Whether there is binary data in it, which would come out as text where nothing else is known of the shape."""
+    if isinstance(found, st.ArrayType):
+        return _is_binary(found.elementType)
+    if isinstance(found, st.MapType):
+        return _is_binary(found.keyType) or _is_binary(found.valueType)
+    if isinstance(found, st.StructType):
+        return any(_is_binary(field.dataType) for field in found.fields)
+    return isinstance(found, st.BinaryType)
 
 
 def _ddl(declared: Type, types: Mapping[str, EventType]) -> str:

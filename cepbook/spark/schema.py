@@ -46,6 +46,8 @@ _SCALARS: dict[str, tuple[str, pa.DataType]] = {
 TEXTUAL: Mapping[str, Convert] = {"localtime": time_of, "zoneddatetime": zoned_of}
 """What Spark has no type for: these travel as text, as `java.time` prints it, both ways."""
 
+BINARY = ", and no type of EPL is binary\n  hint: encode the column (base64, hex) or drop it"
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:

@@ -12,9 +12,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from pyspark.sql import types as st
 
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
+from cepbook.lang.types import MAP, OBJECT, Type
+from cepbook.spark.arrays import property_of
+from cepbook.spark.casts import Place, checked
 from cepbook.spark.inputs import plan_of
 
 if TYPE_CHECKING:
@@ -244,3 +248,26 @@ def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
     assert not kept(statements=["q"]) and kept(statements=["q"], persist=True)
     cep.run("@name('s') select n + 2 as m from A(n > 1)")
     assert kept() and not kept(persist=False)
+
+
+@pytest.mark.parametrize("declared", [OBJECT, MAP, Type("string"), Type("byte", of=Type("byte"))])
+def test_binary_columns_are_refused(declared: Type) -> None:
+    """They came out as the text that Python shows of them."""
+    kinds: tuple[st.DataType, ...] = (
+        st.BinaryType(),
+        st.ArrayType(st.BinaryType()),
+        st.MapType(st.StringType(), st.BinaryType()),
+        st.StructType([st.StructField("a", st.StructType([st.StructField("b", st.BinaryType())]))]),
+    )
+    for of in kinds:
+        with pytest.raises(EventError) as wrong:
+            checked("x", of, declared, {}, Place("x", "T", row="at"), 1000)
+        text = f"column `x` of `T` is {of.simpleString()}, and no type of EPL is binary"
+        assert str(wrong.value) == f"{text}\n  hint: encode the column (base64, hex) or drop it"
+    word = pa.array([b"word"])
+    arrays = [word, word.cast(pa.large_binary()), word.cast(pa.binary(4)), word.dictionary_encode()]
+    arrays += [pa.array([[b"word"]]), pa.array([{"a": {"b": b"word"}}])]
+    for array in arrays:
+        with pytest.raises(EventError, match=r"^column x is .*binary.*, and no type of EPL is binary"):
+            property_of(array, declared, {}, "column x", 1000)
+    assert checked("x", st.MapType(st.StringType(), st.StringType()), MAP, {}, Place("x", "T", row="at"), 1000) == "x"

@@ -1,6 +1,6 @@
-"""A stream whose processes are killed: the job goes on from its checkpoint, and ends with what an unhurt one writes.
+"""A stream whose processes are killed while a batch is under way: the job goes on from its checkpoint, and ends with
 
-`CEPBOOK_KILLS` says how often.
+what an unhurt one writes. `CEPBOOK_KILLS` says how often.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,31 @@ def expected() -> list[Any]:
     return sorted(found, key=repr)
 
 
-def committed(folder: Path) -> int:
-    """How many batches the query has ended; what it has begun shows as one more offset."""
-    kept = folder / "state" / "sums" / "commits"
+def batches(folder: Path, log: str) -> int:
+    """How many batches the query has begun (``offsets``), or ended (``commits``)."""
+    kept = folder / "state" / "sums" / log
     return sum(path.name.isdigit() for path in kept.iterdir()) if kept.exists() else 0
+
+
+def within_a_batch(folder: Path, job: subprocess.Popen[Any], rng: random.Random) -> None:
+    """Wait until the job has ended a batch, and for a random part of the time that one takes into another."""
+
+    def waited(until: Callable[[], bool]) -> float:
+        begun = time.monotonic()
+        while not until() and job.poll() is None and time.monotonic() < begun + 300:
+            time.sleep(0.005)
+        return time.monotonic() - begun
+
+    def under_way() -> bool:
+        return batches(folder, "offsets") > batches(folder, "commits")
+
+    before = batches(folder, "commits")
+    waited(lambda: batches(folder, "commits") > before)
+    waited(under_way)
+    at = batches(folder, "commits")
+    took = waited(lambda: batches(folder, "commits") > at)
+    time.sleep(rng.uniform(0, took))
+    waited(under_way)
 
 
 def test_a_job_that_is_killed_again_and_again_ends_with_all_rows_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -72,24 +94,26 @@ def test_a_job_that_is_killed_again_and_again_ends_with_all_rows_once(spark: Spa
     words += ["--files", "1", "--master", "local[2]", "--quiet", "--once"]
     home = str(find_java().home)
     given = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": home, "PYSPARK_PYTHON": sys.executable}
+    given["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1"  # most of a short life is compiling
     rng = random.Random(SEED)
-    steps = []
+    steps: list[tuple[int, int]] = []
     for _ in range(KILLS):
-        before, wait = committed(tmp_path), rng.uniform(0, 0.8)
         with (tmp_path / "errors").open("w") as told:  # a pipe that nobody reads would stop the job
             job = subprocess.Popen(words, cwd=tmp_path, env=given, start_new_session=True, stderr=told)
-        deadline = time.monotonic() + 150
-        while committed(tmp_path) == before and job.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(wait)
-        ended = job.poll() is not None
-        if not ended:
-            os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
+        try:
+            within_a_batch(tmp_path, job, rng)
+            ended = job.poll() is not None
+        finally:
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
         assert not ended, f"seed {SEED}: the job ended by itself: {(tmp_path / 'errors').read_text()[-3000:]}"
-        steps.append(committed(tmp_path))
-    assert 0 < steps[0] <= steps[-1] < FILES, steps
+        steps.append((batches(tmp_path, "offsets"), batches(tmp_path, "commits")))
+    print(f"seed {SEED}, batches begun and ended at the kills: {steps}, of {FILES}")
+    ends = [ended for _, ended in steps]
+    assert ends[0] > 0 and ends == sorted(set(ends)) and ends[-1] < FILES, steps
+    assert any(begun > ended for begun, ended in steps), steps
     done = subprocess.run(words, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     rows = spark.read.parquet(str(tmp_path / "out")).select("time", "kind", "symbol", "total").collect()
-    assert sorted(map(tuple, rows), key=repr) == expected(), f"seed {SEED}, batches at the kills {steps}"
+    assert sorted(map(tuple, rows), key=repr) == expected(), f"seed {SEED}, kills {steps}"
