@@ -2,8 +2,8 @@
 
 As in `test_faults`, but what runs is `Batch.run`: loops over columns, components that are merged, slices that leave as
 columns. Afterwards the runtime is broken and says so; or all statements have delivered what they deliver without the
-fault; or errors were told, and then every statement that has no part in them has; or the slice was not begun, and can
-be run again.
+fault, whether or not the call ended in it; or errors were told, and then every statement that has no part in them has;
+or the slice was not begun, and can be run again.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def verdict(
         return "broken"
     told_of_nobody = raised is not None and runtime.rounds.told(raised) and not runtime.errors
     if raised is not None and not (isinstance(raised, StatementError) or told_of_nobody):
+        if not (runtime.errors or flaws(runtime)) and seen(runtime, told) == whole:
+            return "raised"  # behind all of it: the caller knows, and nothing is lost
         run()
         return "again" if seen(runtime, told) == whole else f"{what}: {raised!r}, neither broken nor not begun"
     if found := flaws(runtime):
@@ -117,9 +119,9 @@ def test_a_fault_at_any_line_of_a_slice_is_told_or_changes_nothing(kind: str) ->
         injector = Injector(at, FAILURES[kind]())
         result = in_a_copy(lambda: verdict(*before, injector, whole))  # noqa: B023 - called at once
         found[result] = found.get(result, 0) + 1
-        if result not in ("again", "broken", "told", "whole"):
+        if result not in ("again", "broken", "raised", "told", "whole"):
             wrong.append(f"line {at} of {counter.lines}: {result}")
-    print(kind, counter.lines, {name: found.get(name, 0) for name in ("whole", "told", "broken", "again")})
+    print(kind, counter.lines, {name: found.get(name, 0) for name in ("whole", "raised", "told", "broken", "again")})
     assert not wrong, "\n".join(wrong)
 
 

@@ -99,7 +99,7 @@ CASES: dict[str, Case] = {
         UsageError,
         ("`last3`", "`recent`", "other cells"),
     ),
-    "run: no text": (lambda cep: cep.run(None), UsageError, ("EPL text, not NoneType",)),  # type: ignore[arg-type]
+    "run: no text": (lambda cep: cep.run(None), UsageError, ("`epl` is text, not None",)),  # type: ignore[arg-type]
     "run: nested too deeply for Python's parser": (
         lambda cep: cep.run(f"select {'qty-(' * 200}qty{')' * 200} as x from Tick"),
         UsageError,
