@@ -220,13 +220,15 @@ def test_what_is_true_of_windows_and_aggregates_stands_in_their_rows() -> None:
 OWN = {*WINDOWS, *AGGREGATES, *FUNCTIONS, *METHODS, *CYCLE_WINDOWS, *CYCLE_AGGREGATES}
 ASKING = tuple(f"cepbook/{folder}/" for folder in ("engine", "lang", "session", "spark"))
 # Where names are looked at because something is made of them: aggregates, windows of cycles, what Spark calculates
-# itself, and texts of other dialects
+# itself or by columns, and texts of other dialects
 BY_NAME = {
     *MAKING,
     "cepbook/engine/cycles/totals.py",
     "cepbook/engine/cycles/windows.py",
     "cepbook/lang/nearest_cycles.py",
-    "cepbook/spark/native_windows.py",
+    "cepbook/spark/columns.py",
+    "cepbook/spark/forms.py",
+    "cepbook/spark/native_batches.py",
 }
 
 

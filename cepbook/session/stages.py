@@ -16,7 +16,7 @@ from cepbook.lang.explain_plan import reading
 from cepbook.lang.plan import CycleStatement, ModulePlan, SelectStatement
 from cepbook.lang.text import EPL, dialect_of
 from cepbook.spark.pipeline import Pipeline, pipeline
-from cepbook.spark.placement import clocks_of, natively, place
+from cepbook.spark.placement import clocks_of, place, without_engine
 
 _LOCALS = re.compile(r"\b[pqab]\d+(?:_\d+)?\b")
 _NUMBERED = re.compile(r"[cn]\d+")
@@ -105,8 +105,8 @@ def _coverage(runtime: Runtime, plan: ModulePlan) -> str:
             line = pipeline(statement.name, known, compiled.catalog, compiled.catalog.event_types)
             known_types = compiled.catalog.event_types
             clocks = clocks_of({name: known_types[name].time_property for name in line.inputs}, compiled.catalog)
-            second = runtime.config.second
-            placement = natively(place(line, compiled.catalog), line, compiled.catalog, second, clocks)
+            placed = place(line, compiled.catalog)
+            placement = without_engine(placed, line, compiled.catalog, runtime.config, clocks)
             lines += [
                 statement.name,
                 "  rows     runs it: generated Python in this process",

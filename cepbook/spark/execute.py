@@ -12,18 +12,19 @@ from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.lang import plan
+from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
+from cepbook.spark.columns import Form
 from cepbook.spark.delivered import CLOCK, EVENT, META
-from cepbook.spark.hosted import Program, Step, host, output_schema
+from cepbook.spark.hosted import Program, Step, columns_shown, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.native import delivered
-from cepbook.spark.native_windows import delivered as windows
+from cepbook.spark.native_batches import delivered as batches
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
-from cepbook.spark.placement import Placement, clocks_of, natively, place
+from cepbook.spark.placement import Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
 from cepbook.spark.schema import text
@@ -31,6 +32,7 @@ from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
 from cepbook.spark.travelling import check_arrival, functions_in
+from cepbook.spark.wanted import Alternatives, dropped, wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ class Job:
         """What the tasks deliver: the columns of `output_schema`."""
         if self.placement.path == "native":
             form = self.placement.form
-            return delivered(self.program, self.stream) if form is None else windows(form, self.program, self.stream)
+            return delivered(self.program, self.stream) if form is None else batches(form, self.program, self.stream)
+        if self.program.form is not None:
+            return _by_columns(self.program, self.stream)
         return _in_full(self.program, self.stream.mapInArrow(host(self.program), output_schema(self.program, True)[0]))
 
 
@@ -61,6 +65,19 @@ def _in_full(program: Program, found: DataFrame) -> DataFrame:
     }
     about = [f"CAST({values.get(column, column)} AS {ddl}) AS {column}" for column, ddl, _ in META]
     return found.selectExpr(*about, *(f"s{number}" for number in range(len(program.outputs))))
+
+
+def _by_columns(program: Program, stream: DataFrame) -> DataFrame:
+    """What tasks calculate by columns, with `META`: each row is all that an event led to."""
+    ((name, output),) = program.outputs
+    shown = {column: shape.ddl for column, shape in columns_shown(program)}
+    ddl = ", ".join(f"{column} {of}" for column, of in {TIME: "bigint", SEQ: "bigint", **shown}.items())
+    found = stream.mapInArrow(host(program), ddl)
+    values = {"statement": text(name), "sequence": SEQ, "trigger": f"'{EVENT}'", "kind": "'insert'", "error": "NULL"}
+    values |= {"time": TIME, "delivery": "0", "row": "0"}
+    about = [f"CAST({values[column]} AS {of}) AS {column}" for column, of, _ in META]
+    own = (f"'c{i}', {c if (c := f'c{i}') in shown else TIME}" for i in range(len(output.properties)))
+    return found.selectExpr(*about, f"named_struct({', '.join(own)}) AS s0")
 
 
 def execute(
@@ -119,13 +136,13 @@ def planned(
     lines = {name: pipeline(name, plans, runtime.catalog, frames) for name in _targets(plans, statements)}
     clocks = clocks_of({name: time_column(time, types[name]) for name in frames}, runtime.catalog)
     placements = {name: place(line, runtime.catalog, clocks) for name, line in lines.items()}
-    second = runtime.config.second
+    config = runtime.config
     if streams is None:
-        placements = {n: natively(p, lines[n], runtime.catalog, second, clocks) for n, p in placements.items()}
+        placements = {n: without_engine(p, lines[n], runtime.catalog, config, clocks) for n, p in placements.items()}
     else:
         placements = {name: streams(_without_slices(placement)) for name, placement in placements.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
-    tagged = tag_frames(session, frames, types, read, time, sequence, second, streams is not None)
+    tagged = tag_frames(session, frames, types, read, time, sequence, config.second, streams is not None)
     if until is not None:
         tagged = upto(tagged, until)
     jobs = []
@@ -135,6 +152,8 @@ def planned(
         program = _program(together, runtime, frames, read, start)
         if streams is None and (placement.path != "native" or placement.form):  # else files are asked for times
             program = _with_times(program, types, time)
+        if placement.form is not None:
+            program = _of_form(program, placement)
         others = any(tag not in {i[0] for i in program.inputs} for tag in range(len(frames)))
         stops = streams is None and placement.ticks and (placement.path == "by key" or others)
         program, tasks = replace(program, stops=stops), tasks_in(session) if streams is None else DIVISIONS
@@ -145,9 +164,12 @@ def planned(
             slices = _slices(tagged, program, placement.reach, runtime, tasks)
             program = replace(program, begins=tuple(each.begin for each in slices))
         if streams is not None and placement.path != "native":
-            stream = divided(tagged, program, placement, tasks)
+            stream = divided(tagged.stream, program, placement, tasks)
         else:
-            stream = _stream(tagged, program, placement, until, tasks, slices)
+            events = tagged.stream
+            if placement.path != "native" and (stops or not placement.ticks):
+                events = dropped(events, _wanted(together, runtime.catalog, placement.form), program.inputs)
+            stream = _stream(tagged, events, program, placement, until, tasks, slices)
         jobs.append(Job(program, stream, placement))
     check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
@@ -163,6 +185,21 @@ def _with_times(program: Program, types: Mapping[str, EventType], time: str | Ma
             (tag, name, properties, tuple(TIME if p == clock and of[p].name == "long" else c for p, c in pairs))
         )
     return replace(program, inputs=tuple(found))
+
+
+def _wanted(lines: Sequence[Pipeline], catalog: Catalog, form: Form | None) -> Mapping[str, Alternatives]:
+    """What to drop events by; a form lets nobody look at them again."""
+    if form is None:
+        return wanted(lines, catalog)
+    return {} if form.filter is None else {form.event_type: (tuple(expr.conjuncts(form.filter)),)}
+
+
+def _of_form(program: Program, placement: Placement) -> Program:
+    """What needs no engine reads events of one type; others of a context do nothing."""
+    form = placement.form
+    assert form is not None
+    inputs = tuple(each for each in program.inputs if each[1] == form.event_type)
+    return replace(program, inputs=inputs, form=form if placement.path != "native" else None)
 
 
 def program_alone(runtime: Runtime, target: str) -> tuple[Program, str]:
@@ -188,7 +225,7 @@ def _alike(placements: Mapping[str, Placement]) -> list[list[str]]:
     """The statements that one job can run together: the same path with the same division into tasks."""
     found: dict[tuple[object, ...], list[str]] = {}
     for name, placement in placements.items():
-        alone = name if placement.path == "native" else None
+        alone = name if placement.path == "native" or placement.form is not None else None
         group = (placement.path, placement.keys, placement.parts, placement.reach, alone)
         found.setdefault(group, []).append(name)
     return list(found.values())
@@ -303,14 +340,12 @@ def tasks_in(session: SparkSession) -> int:
 
 
 def divided(
-    tagged: Tagged, program: Program, placement: Placement, tasks: int, slices: Sequence[Slice] = ()
+    events: DataFrame, program: Program, placement: Placement, tasks: int, slices: Sequence[Slice] = ()
 ) -> DataFrame:
     """The program's events, with the number of the task that gets each; where several get it, once for each."""
     tags = [tag for tag, _, _, _ in program.inputs]
     columns = [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
-    events = tagged.stream
-    if len(tags) < len(tagged.columns):
-        events = events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
+    events = events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
     own = TAG, TIME, SEQ, *columns
     if placement.parts is not None:
         return events.select(*own, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)).alias(TASK))
@@ -321,14 +356,15 @@ def divided(
 
 def _stream(
     tagged: Tagged,
+    events: DataFrame,
     program: Program,
     placement: Placement,
     until: int | None,
     tasks: int,
     slices: Sequence[Slice],
 ) -> DataFrame:
-    """The program's events, divided into tasks as `placement` says and sorted inside each task."""
-    events = divided(tagged, program, placement, tasks, slices)
+    """The `events` of the program, divided into tasks as `placement` says and sorted inside each task."""
+    events = divided(events, program, placement, tasks, slices)
     if placement.path == "native":
         return events
     if placement.path == "row by row":

@@ -16,14 +16,18 @@ import pyarrow as pa
 
 from cepbook.engine.batch import Slice
 from cepbook.engine.runtime import Config, Runtime, Statement
-from cepbook.errors import EventError, StatementError
+from cepbook.errors import StatementError
 from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
+from cepbook.spark.arrivals import Arrivals
+from cepbook.spark.columns import Form, Windows
 from cepbook.spark.delivered import BRIEF, CLOCK, EVENT, META, Collector, Order, Whole
-from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.names import SEQ, TASK, TICK, TIME
 from cepbook.spark.schema import TEXTUAL, Shape, from_array, shape_of, to_array
 from cepbook.spark.stops import NONE, Stops, as_sequence
+
+_GATHERED = 2**16  # rows that are taken at once by columns, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Program:
     with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
     rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps in
     `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one (None: all).
+    With a `form` there is one statement of one input, whose events pass its filter, and it needs no engine (`columns`).
     """
 
     steps: tuple[Step, ...]
@@ -57,6 +62,7 @@ class Program:
     stops: bool = False
     shares: Mapping[str, tuple[ModulePlan, ...]] = field(default_factory=dict)
     begins: tuple[int | None, ...] = ()
+    form: Form | None = None
 
     @property
     def numbered(self) -> bool:
@@ -79,21 +85,52 @@ def output_schema(program: Program, brief: bool = False) -> tuple[str, pa.Schema
     return ", ".join(ddl), pa.schema(fields)
 
 
+def columns_shown(program: Program) -> list[tuple[str, Shape]]:
+    """The columns of what is shown by columns, beside `TIME` and `SEQ`: (name, shape); what is `TIME` is there."""
+    assert program.form is not None
+    place = _places(program)
+    return [
+        (f"c{i}", shape)
+        for i, (column, shape) in enumerate(zip(program.form.columns, _shapes(program)[0], strict=True))
+        if not (isinstance(column, str) and place[column] == TIME)
+    ]
+
+
+def _places(program: Program) -> dict[str, str]:
+    ((_, _, properties, columns),) = program.inputs
+    return dict(zip(properties, columns, strict=True))
+
+
 def host(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: `BRIEF` and the statements. Its input is sorted by time, sequence and tag."""
+    """The function for ``mapInArrow``: `BRIEF` and the statements, or of a form what `columns_shown` says.
+
+    Its input is sorted by time, sequence and tag.
+    """
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = None
+        task: Task | ByColumns | None = None
+        begin = None
         for batch in batches:
             if task is None and batch.num_rows:
                 number = batch.column(TASK)[0].as_py() if program.numbered else 0
-                task = Task(program, number=number, brief=True)
+                begin = program.begins[number] if program.begins else None
+                task = Task(program, number=number, brief=True) if program.form is None else ByColumns(program)
             if task is not None:
-                yield from task.take(batch)
+                yield from _since(begin, task.take(batch))
         if task is not None:
-            yield from task.finish()
+            yield from _since(begin, task.finish())
 
     return run_task
+
+
+def _since(begin: int | None, delivered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is delivered but by a task before: what has the time `begin`, or a later one."""
+    for batch in delivered:
+        if begin is not None:
+            own = batch.column("time").to_numpy() >= begin
+            batch = batch if own.all() else batch.filter(pa.array(own))
+        if batch.num_rows:
+            yield batch
 
 
 def load(program: Program, number: int = 0) -> tuple[Runtime, dict[str, Statement]]:
@@ -129,7 +166,6 @@ class Task:
     ) -> None:
         self._program = program
         self._brief = brief
-        self._begin = program.begins[number] if program.begins else None
         self.runtime, collected = loaded or load(program, number)
         self._batch = self.runtime.batch([name for _, name, _, _ in program.inputs])
         self._failures: list[tuple[Any, ...]] = []
@@ -138,7 +174,7 @@ class Task:
         for name, statement in collected.items():
             statement.add_sink(self._collectors[name])
         self._shapes = _shapes(program)
-        self._last: tuple[int, int, int] | None = None
+        self._arrivals = Arrivals({tag: name for tag, name, _, _ in program.inputs}, program.start)
         self._order = Order(NONE, NONE, NONE, NONE)
         self._stops = Stops()
 
@@ -146,8 +182,7 @@ class Task:
         """Replay one batch; what is delivered meanwhile, in batches of the declared schema."""
         if not batch.num_rows:
             return
-        tags, times, sequences = self._places(batch)
-        self._check(batch, tags, times, sequences)
+        tags, times, sequences = self._arrivals.read(batch)
         ticks = tags == TICK
         if ticks.any():
             self._stops.tell(batch.filter(pa.array(ticks)))
@@ -169,8 +204,7 @@ class Task:
         slices: list[Slice] = []
         if events is not None and len(events):
             (batch,) = events.combine_chunks().to_batches()
-            tags, times, sequences = self._places(batch)
-            self._check(batch, tags, times, sequences)
+            tags, times, sequences = self._arrivals.read(batch)
             own, first = np.unique(times, return_index=True)
             self._order = Order(times, sequences, own, sequences[first])
             slices = self._slices(batch, tags, times)
@@ -184,13 +218,6 @@ class Task:
             self._order = Order(NONE, NONE, stops, numbers)
             self._batch.run([], as_sequence(stops))
             yield from self.drain()
-
-    def _places(self, batch: pa.RecordBatch) -> tuple[Whole, Whole, Whole]:
-        """The tags, times and sequence numbers; where all events are of one type, tags need not be there."""
-        times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TIME, SEQ))
-        if TAG in batch.schema.names:
-            return batch.column(TAG).to_numpy(zero_copy_only=False), times, sequences
-        return np.full(batch.num_rows, self._program.inputs[0][0]), times, sequences
 
     def _slices(self, batch: pa.RecordBatch, tags: Whole, times: Whole) -> list[Slice]:
         slices = []
@@ -215,16 +242,7 @@ class Task:
         return slices
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Everything delivered since the last call, but what a task before delivers."""
-        for batch in self._drained():
-            if self._begin is not None:
-                own = batch.column("time").to_numpy() >= self._begin
-                if not own.all():
-                    batch = batch.filter(pa.array(own))
-            if batch.num_rows:
-                yield batch
-
-    def _drained(self) -> Iterator[pa.RecordBatch]:
+        """Everything delivered since the last call."""
         for number, (name, event_type) in enumerate(self._program.outputs):
             found = self._collectors[name].drain(event_type.properties, self._order)
             if found is not None:
@@ -244,33 +262,6 @@ class Task:
         elif len(times) and (not len(stops) or times[0] < stops[0]):  # the clock is there already
             stops, found = np.concatenate([times[:1], stops]), np.concatenate([sequences[:1], found])
         return stops, found
-
-    # -------------------------------------------------------------- checks
-    def _check(self, batch: pa.RecordBatch, tags: Any, times: Any, sequences: Any) -> None:
-        if batch.column(TIME).null_count:
-            at = batch.column(TIME).is_null().to_pylist().index(True)
-            raise EventError(f"the time of an event of {self._type_name(int(tags[at]))} is missing")
-        if batch.column(SEQ).null_count:
-            at = batch.column(SEQ).is_null().to_pylist().index(True)
-            raise EventError(f"the sequence number of an event of {self._type_name(int(tags[at]))} is missing")
-        same = (times[1:] == times[:-1]) & (sequences[1:] == sequences[:-1]) & (tags[1:] == tags[:-1])
-        same &= tags[1:] != TICK
-        at = int(same.argmax()) if same.any() else 0
-        first = int(times[at]), int(sequences[at]), int(tags[at])
-        if same.any() or (first == self._last and first[2] != TICK):
-            raise EventError(
-                f"two events of {self._type_name(first[2])} at time {first[0]} have the sequence number {first[1]}: "
-                "their order is not defined"
-            )
-        if first[0] < self._program.start:
-            raise EventError(
-                f"an event of {self._type_name(first[2])} has the time {first[0]}, "
-                f"but the clock starts at {self._program.start}"
-            )
-        self._last = int(times[-1]), int(sequences[-1]), int(tags[-1])
-
-    def _type_name(self, tag: int) -> str:
-        return next((name for number, name, _, _ in self._program.inputs if number == tag), "another type")
 
     # -------------------------------------------------------------- what goes out
     def _delivered(self, number: int, name: str, meta: list[pa.Array], columns: list[list[Any]]) -> pa.RecordBatch:
@@ -295,6 +286,36 @@ class Task:
             trigger = CLOCK
             sequence = int(order.sequence_of(*(np.array([v]) for v in (place, 0, time)))[0])
         self._failures.append((error.statement, time, sequence, trigger, 0, "error", len(self._failures), str(error)))
+
+
+class ByColumns:
+    """A task of a statement with a `form`: for each event its time, sequence number and row."""
+
+    def __init__(self, program: Program) -> None:
+        assert program.form is not None
+        self._windows = Windows(program.form, _places(program))
+        self._arrivals = Arrivals({tag: name for tag, name, _, _ in program.inputs}, program.start)
+        self._shown = columns_shown(program)
+        self._waiting: list[pa.RecordBatch] = []
+        self._count = 0
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Take one batch; what is delivered as soon as enough rows have come."""
+        if batch.num_rows:
+            self._arrivals.read(batch)
+            self._waiting.append(batch)
+            self._count += batch.num_rows
+            if self._count >= max(_GATHERED, self._windows.held):  # so that no row is held up for few others
+                yield from self.finish()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What is delivered due to the rows that wait."""
+        if self._waiting:
+            rows, self._waiting, self._count = pa.Table.from_batches(self._waiting).combine_chunks(), [], 0
+            found = self._windows.take(rows)
+            arrays = [rows.column(name).combine_chunks() for name in (TIME, SEQ)]
+            arrays += [found[int(name[1:])].cast(shape.arrow) for name, shape in self._shown]
+            yield pa.RecordBatch.from_arrays(arrays, names=[TIME, SEQ, *(name for name, _ in self._shown)])
 
 
 def failures(program: Program, found: Sequence[tuple[Any, ...]], brief: bool = False) -> pa.RecordBatch:

@@ -77,7 +77,7 @@ def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, session:
         F.lit(2**63 - 1).alias(SEQ),
         F.explode(numbers).alias(TASK),
     )
-    events = union([divided(before, job.program, job.placement, DIVISIONS), last]).repartitionById(count, TASK)
+    events = union([divided(before.stream, job.program, job.placement, DIVISIONS), last]).repartitionById(count, TASK)
     return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(ended(job.program), INITIAL)
 
 

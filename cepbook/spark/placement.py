@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from cepbook.engine.config import Config
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.carried import ANYWHERE, Need, common_keys
+from cepbook.spark.columns import Form
 from cepbook.spark.division import division_of, need_of, need_of_store
+from cepbook.spark.forms import form_of
 from cepbook.spark.native import is_native
-from cepbook.spark.native_windows import Form, form_of
 from cepbook.spark.parts import Parts, parts_of
 from cepbook.spark.pipeline import Pipeline, is_timed, store_of
 from cepbook.spark.reach import Reach, reach_of
@@ -39,7 +41,7 @@ class Placement:
     `keys` gives for each input event type the properties that decide on the task; of ``by key`` without keys it is the
     `parts` that do. A time slice begins with the earlier events that are within the `reach`. `ticks` says whether every
     task is told all times of the whole stream (or of its slice); `advice` what would let it run in parallel, if
-    anything is known. Of windows that Spark calculates itself there is the `form`.
+    anything is known. Of windows that need no engine there is the `form`.
     """
 
     path: Literal["native", "row by row", "by key", "by time slice", "ordered"]
@@ -101,17 +103,23 @@ def clocks_of(columns: Mapping[str, str | None], catalog: Catalog) -> dict[str, 
     return found
 
 
-def natively(found: Placement, line: Pipeline, catalog: Catalog, second: int, clocks: Mapping[str, str]) -> Placement:
-    """By Spark itself, where it can calculate the windows of a statement that is placed by key.
+def without_engine(
+    found: Placement, line: Pipeline, catalog: Catalog, config: Config, clocks: Mapping[str, str]
+) -> Placement:
+    """By Spark itself, or by columns in the same tasks, where a statement has a form that can be calculated so.
 
-    `second`: in units of the clock; `clocks`: event type -> the property that is its time, where one is.
+    `clocks`: event type -> the property that is its time, where one is.
     """
-    if found.path != "by key" or not found.keys:
+    if found.path not in ("by key", "by time slice", "ordered") or found.parts is not None:
         return found
-    form = form_of(line, catalog, second)
+    form = form_of(line, catalog, config)
     if form is None:
         return found
-    if isinstance(form, Form) and form.clock in (None, clocks.get(form.event_type)):
+    if isinstance(form, Form) and form.clock is None:
+        return found if found.ticks else replace(found, reason=f"{found.reason}; {form.reason}", form=form)
+    if found.path != "by key":
+        return found
+    if isinstance(form, Form) and form.clock == clocks.get(form.event_type):
         return Placement("native", found.keys, False, form.reason, form=form)
     why = form if isinstance(form, str) else f"Spark itself could group batches if {form.clock} were the time"
     return replace(found, reason=f"{found.reason}; {why}")

@@ -15,15 +15,16 @@ from cepbook.errors import EventError
 from cepbook.lang import expr as x
 from cepbook.lang.contexts import Category
 from cepbook.lang.plan import CycleStatement, SelectStatement
-from cepbook.spark.execute import _program, _read_by_any, _shares
-from cepbook.spark.hosted import Program, Task
-from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
+from cepbook.spark.execute import _of_form, _program, _read_by_any, _shares, _wanted
+from cepbook.spark.hosted import Program, host
+from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
 from cepbook.spark.parts import buckets, hashed
 from cepbook.spark.pipeline import pipeline
-from cepbook.spark.placement import Placement, place
+from cepbook.spark.placement import Placement, place, without_engine
 from cepbook.spark.schema import shape_of, to_array
 from cepbook.spark.slices import Bucket, Slice, lasts, slices_at
 from cepbook.spark.stops import packed
+from cepbook.spark.wanted import Alternatives
 from cepbook.testing.engines import RowsEngine
 
 TASKS = 3
@@ -162,7 +163,7 @@ _COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def batch(
-    program: Program, at: Placement, engine: Recorded, numbers: Sequence[int], own: Slice = WHOLE
+    program: Program, at: Placement, engine: Recorded, numbers: Sequence[int], own: Slice = WHOLE, task: int = 0
 ) -> pa.RecordBatch:
     """What a task is given: its events, and where the clock stops if it must know."""
     types = engine.runtime.catalog.event_types
@@ -187,7 +188,8 @@ def batch(
                 raise EventError("no fixed shape")
             arrays.append(to_array([e.get(p) if t == tag else None for t, _, _, e in chosen], shape, p))
             names.append(column)
-    return pa.RecordBatch.from_arrays(arrays, names=names)
+    arrays.append(pa.array([task] * len(chosen), pa.int32()))
+    return pa.RecordBatch.from_arrays(arrays, names=[*names, TASK])
 
 
 def shown(rows: Sequence[Any], of: Any, types: Any) -> Counter[str]:
@@ -206,8 +208,25 @@ def clock_of(engine: Recorded, name: str) -> str | None:
     return next((p for p in of if of[p].name == "long" and all(e.get(p) == time for time, e in own)), None)
 
 
-def differences(engine: Recorded, only: set[str] | None = None) -> tuple[list[str], Counter[str]]:
-    """Where tasks deliver something else than the kernel; how many statements ran on each path."""
+def is_wanted(chosen: Mapping[str, Alternatives], name: str, event: Mapping[str, Any]) -> bool:
+    """Whether Spark lets a task have the event."""
+    return name not in chosen or any(all(passes(part, event) for part in way) for way in chosen[name])
+
+
+def delivered(out: pa.RecordBatch, width: int) -> list[tuple[Any, ...]]:
+    """The time, kind and `width` values of rows; by columns values that are not there are the times."""
+    rows = out.to_pylist()
+    if "what" not in out.schema.names:
+        return [(r["time"], "insert", tuple(r.get(f"c{i}", r["time"]) for i in range(width))) for r in rows]
+    kinds = ("insert", "remove")
+    return [(r["time"], kinds[r["what"] >> 1 & 1], tuple(r["s0"].values())) for r in rows if r["error"] is None]
+
+
+def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -> tuple[list[str], Counter[str]]:
+    """Where tasks deliver something else than the kernel; how many statements ran on each path, and events dropped.
+
+    Batches have `size` rows (0: all).
+    """
     runtime, paths, wrong = engine.runtime, Counter[str](), []
     types = runtime.catalog.event_types
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
@@ -218,10 +237,16 @@ def differences(engine: Recorded, only: set[str] | None = None) -> tuple[list[st
         if not chosen or (only is not None and each.name not in only):
             continue
         line = pipeline(each.name, plans, runtime.catalog, frames)
-        at = place(line, runtime.catalog, clocks)
+        placed = place(line, runtime.catalog, clocks)
+        at = without_engine(placed, line, runtime.catalog, runtime.config, clocks)
+        at = placed if at.path == "native" else at  # as tasks would
         read = _read_by_any([line], frames, runtime.catalog)
         program = _program([line], runtime, frames, read, engine.start)
         program = replace(program, stops=at.ticks)
+        if at.form is not None:
+            program = _of_form(program, at)
+            paths["by columns"] += 1
+        chosen_by = _wanted([line], runtime.catalog, at.form)
         found: Counter[str] = Counter()
         try:
             slices = sliced(program, at, engine) if at.reach is not None else [WHOLE] * TASKS
@@ -234,10 +259,12 @@ def differences(engine: Recorded, only: set[str] | None = None) -> tuple[list[st
                 events = [[n for n in everything if within(each, engine.events[n][1])] for each in slices]
                 paths["slices"] += len(slices)
             for number, numbers in enumerate(events):
-                task = Task(program, number=number)
-                for out in [*task.take(batch(program, at, engine, numbers, slices[number])), *task.finish()]:
-                    rows = [r for r in out.to_pylist() if r["error"] is None]
-                    found.update(repr((r["time"], r["kind"], tuple(r["s0"].values()))) for r in rows)
+                own = [n for n in numbers if is_wanted(chosen_by, *engine.events[n][::2])]
+                paths["dropped"] += len(numbers) - len(own)
+                given = batch(program, at, engine, own, slices[number], number)
+                pieces = [given.slice(i, size) for i in range(0, len(given), size)] if size else [given]
+                for out in host(program)(pieces):
+                    found.update(map(repr, delivered(out, len(each.output_type.properties))))
             expected = shown(engine.rows[each.name], each.output_type, types)
         except EventError:  # values without a shape that tasks could be given
             paths["no fixed shape"] += 1

@@ -41,4 +41,4 @@ def test_tasks_deliver_what_was_recorded() -> None:
         wrong += [f"{path.name}: {section.title}: {text}" for text in found]
     print(dict(paths))
     assert not wrong, "\n".join([f"{len(wrong)} wrong", *wrong])
-    assert paths["by key"] and paths["ordered"]
+    assert paths["by key"] and paths["ordered"] and paths["by columns"] and paths["dropped"]

@@ -1,7 +1,9 @@
-"""Windows that Spark calculates itself give what the engine gives, row for row: in tasks, and in the kernel."""
+"""Windows that need no engine give what it gives, row for row: those of tasks, by columns, and those of Spark itself."""
 
 from __future__ import annotations
 
+import math
+import random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +12,14 @@ import pyarrow as pa
 import pytest
 
 from cepbook import Workbench
+from cepbook.engine.config import Config
 from cepbook.errors import EventError
-from cepbook.spark import execute
-from cepbook.spark.native_windows import Form, form_of
+from cepbook.spark import execute, hosted
+from cepbook.spark.columns import Form, Windows
+from cepbook.spark.forms import form_of
+from cepbook.spark.names import TIME
 from cepbook.spark.pipeline import pipeline
+from tests.spark.tasks import Recorded, differences
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +40,19 @@ ROWS = (
     f"context PerBoth select context.key2 as k, volume, {ALL}, min(tiny) as low from Tick#length(1)",
     "select venue, symbol, sum(ts) as s, min(bits) as low from Tick#groupwin(venue, symbol)#length(100) group by symbol, venue",
 )
+DOUBLES = "count(*) as n, count(symbol) as named, sum(price) as s, avg(price) as a, sum(volume) as v, min(tiny) as low, max(big) as top"
+WHILES = (
+    f"select symbol, price, {DOUBLES} from Tick#groupwin(symbol)#length(4) group by symbol",
+    f"context PerSymbol select ts, {DOUBLES} from Tick#length(1)",
+    f"context PerSymbol select ts, {DOUBLES} from Tick#time(700 msec)",
+    f"select ts, symbol, {DOUBLES} from Tick#time(300 msec) group by symbol",
+    f"select ts, venue, symbol, {DOUBLES} from Tick(price > 20)#time(2 sec) group by symbol, venue",
+    f"select ts, {DOUBLES} from Tick#time(1 sec)",
+    "select ts, sum(volume) as v, max(bits) as top, count(*) as n from Tick#time(1 sec)",
+    f"select ts, {DOUBLES} from Tick#length(9)",
+    "select ts, sum(volume) as v, min(tiny) as low from Tick#length(9)",
+    "select sum(volume) as v, avg(bits) as b from Tick(price > 5)#length(5)",
+)
 BATCHES = (
     f"context PerSymbol select symbol, {ALL}, min(volume) as low, max(big) as top from Tick#ext_timed_batch(ts, 10 sec, 0L)",
     f"context PerBoth select context.key2 as v, context.key1 as k, {ALL} from Tick(price > 20)#ext_timed_batch(ts, 777 msec, -3001L)",
@@ -41,14 +60,29 @@ BATCHES = (
     "select sum(volume) as total from Tick#groupwin(venue)#ext_timed_batch(ts, 1 day, 0L) group by venue",
 )
 OUTSIDE = (
-    ("context PerSymbol select sum(price) as s from Tick#length(3)", "calculate sum of a property of whole numbers"),
-    ("context PerSymbol select avg(big) as s from Tick#length(3)", "calculate avg of int"),
-    ("context PerSymbol select sum(volume * 2) as s from Tick#length(3)", "calculate sum of a property of whole numbers"),
-    ("context PerSymbol select max(volume) as s from Tick#length(101)", "calculate max of 100 events"),
-    ("context PerSymbol select stddev(volume) as s from Tick#length(3)", "stddev is not one"),
-    ("context PerSymbol select sum(distinct volume) as s from Tick#length(3)", "sum is not one"),
-    ("context PerSymbol select sum(volume, price > 3) as s from Tick#length(3)", "sum is not one"),
+    (
+        "context PerSymbol select sum(price) as s from Tick#ext_timed_batch(ts, 1 sec, 0L)",
+        "Spark itself could calculate sum of a property of whole numbers",
+    ),
+    ("context PerSymbol select avg(big) as s from Tick#length(3)", "columns could calculate avg of int"),
+    (
+        "context PerSymbol select sum(volume * 2) as s from Tick#length(3)",
+        "columns could calculate sum of a property of whole numbers",
+    ),
+    (
+        "context PerSymbol select max(price) as s from Tick#length(3)",
+        "columns could calculate max of a property of whole numbers",
+    ),
+    ("context PerSymbol select stddev(volume) as s from Tick#length(3)", "stddev is none"),
+    ("context PerSymbol select sum(distinct volume) as s from Tick#length(3)", "sum is none"),
+    ("context PerSymbol select sum(volume, price > 3) as s from Tick#length(3)", "sum is none"),
     ("context PerSymbol select sum(volume) as s from Tick#ext_timed_batch(ts, 1 sec)", "have a reference point"),
+    ("select ts, sum(volume) as s from Tick#ext_timed_batch(ts, 1 sec, 0L)", None),
+    ("select sum(volume) as s from Tick#ext_timed_batch(ts, 1 sec, 0L)", None),
+    ("select ts, sum(volume) as s from Tick#groupwin(symbol)#time(1 sec) group by symbol", None),
+    ("select ts, sum(volume) as s from Tick#time(1 month) group by symbol", None),
+    ("select symbol, sum(volume) as s from Tick#time(1 sec) group by symbol", None),
+    ("select irstream ts, sum(volume) as s from Tick#time(1 sec) group by symbol", None),
     ("context PerSymbol select irstream sum(volume) as s from Tick#length(3)", None),
     ("context PerSymbol select sum(volume) + 1 as s from Tick#length(3)", None),
     ("context PerSymbol select sum(volume) as s from Tick#length(3) having sum(volume) > 3", None),
@@ -58,7 +92,7 @@ OUTSIDE = (
     ("context PerSymbol select sum(volume) as s from Tick#length(3) group by venue", None),
     ("context PerSymbol select venue, sum(volume) as s from Tick#ext_timed_batch(ts, 1 sec, 0L)", None),
     ("context PerSymbol select sum(volume) as s from Tick#ext_timed_batch(ts, 1 month, 0L)", None),
-    ("context PerSymbol select sum(volume) as s from Tick#time(3 sec)", None),
+    ("context PerSymbol select sum(volume) as s from Tick#time(3 sec)", None),  # a row when an event leaves, too
     ("context PerSymbol select sum(volume) as s from Tick", None),
     ("context Cheap select sum(volume) as s from Tick#length(3)", None),
     ("select price, sum(volume) as s from Tick#groupwin(price)#length(3) group by price", None),
@@ -110,9 +144,10 @@ def test_the_same_rows_as_in_tasks_and_in_the_kernel(
     given: dict[str, Any] = {"time": "ts", "sequence": "seq", "session": spark, "persist": True}
     quotes = spark.createDataFrame(pa.table({"ts": [-(10**6)], "symbol": ["A"], "seq": [1]}))  # nobody looks at them
     run = cep.spark({"Quote": quotes, "Tick": frame}, **given)
-    assert {p.path for p in run.coverage.values()} == {"native"}, run
+    assert {p.path for p in run.coverage.values()} == {"native", "by key"}, run
+    assert all(p.form is not None for p in run.coverage.values()), run
     with monkeypatch.context() as without:
-        without.setattr(execute, "natively", lambda found, *_: found)
+        without.setattr(execute, "without_engine", lambda found, *_: found)
         tasks = cep.spark({"Tick": frame}, **given)
     assert {p.path for p in tasks.coverage.values()} == {"by key"}
     for name in run.statements:
@@ -124,6 +159,79 @@ def test_the_same_rows_as_in_tasks_and_in_the_kernel(
     assert comparison.verdict == "equal", comparison
     run.close()
     tasks.close()
+
+
+def odd_tick(rng: random.Random, time: int, keys: list[str | None], special: float) -> dict[str, Any]:
+    """An event with nulls, extremes and numbers of all sizes; some `special` doubles."""
+
+    def whole(bits: int) -> int | None:
+        low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+        return rng.choice((rng.choice((low, high)), rng.randint(low, high), None, rng.randint(-9, 9)))
+
+    price = None if rng.random() < 0.3 else rng.gauss(30, 20) * 10 ** rng.randint(-3, 3)
+    if rng.random() < special:
+        price = rng.choice((None, math.inf, -math.inf, -0.0, 0.0, 1e308, -1e308, 5e-324))
+    return {
+        "ts": time,
+        "symbol": rng.choice(keys),
+        "venue": rng.choice((None, 0, 1)),
+        "price": price,
+        "volume": whole(32),
+        "big": whole(64),
+        "tiny": whole(8),
+        "bits": whole(16),
+    }
+
+
+@pytest.mark.parametrize("epl", [*ROWS, *WHILES])
+def test_columns_are_what_the_engine_makes_to_the_last_bit(epl: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of random histories in batches of any size, of which any number is taken at once. Without Spark."""
+    for seed in range(6):
+        rng = random.Random(f"{epl} {seed}")
+        monkeypatch.setattr(hosted, "_GATHERED", rng.choice((1, 5, 37, 10**6)))
+        engine, time = Recorded(-5000, {}), -3000
+        engine.deploy(SCHEMA, "types")
+        engine.deploy(f"@name('q') {epl}", "module")
+        keys, special = ["A", "a", "B ", "", None][: rng.randint(1, 5)], rng.choice((0.0, 0.02, 0.2))
+        for _ in range(rng.choice((3, 60, 150))):
+            time += rng.choice((0, 0, 1, 50, 100, 400, rng.choice((20, 20, 3000))))
+            if time > engine.runtime.now:
+                engine.advance(time, stepping=False)
+            event = odd_tick(rng, time, keys, special)
+            if rng.random() < 0.05:
+                engine.send("Quote", {"ts": time, "symbol": event["symbol"]})
+            else:
+                engine.send("Tick", event)
+        wrong, paths = differences(engine, {"q"}, size=rng.choice((0, 1, 4, 50)))
+        assert not wrong, (seed, wrong)
+        assert paths["by columns"] == 1
+
+
+@pytest.mark.parametrize(
+    ("epl", "most"),
+    [
+        ("select ts, symbol, sum(price) as s from Tick#time(500 msec) group by symbol", 2 * 50 + 1),
+        ("select symbol, sum(price) as s from Tick#groupwin(symbol)#length(4) group by symbol", 4 * 3),
+    ],
+)
+def test_only_what_is_in_a_window_is_held(epl: str, most: int) -> None:
+    """New keys all the time for windows of time, whose old ones are forgotten; three keys where nothing ever is."""
+    form = _form(epl)
+    assert isinstance(form, Form)
+    windows = Windows(form, {"ts": TIME, "symbol": "k", "price": "p"})
+    for start in range(0, 20_000, 100):
+        times = np.arange(start, start + 100)
+        keys = times // 7 if form.span else times % 3
+        rows = {TIME: pa.array(times * 10), "k": pa.array(keys.astype(str)), "p": pa.array(times * 0.1)}
+        assert len(windows.take(pa.table(rows))[0]) == 100
+        assert 0 < windows.held <= most
+
+
+def test_sums_that_make_up_for_rounding_are_those_of_the_engine() -> None:
+    epl = "context PerSymbol select sum(price) as s from Tick#length(3)"
+    assert isinstance(_form(epl), Form)
+    assert _form(epl, config=Config(compensated_sums=True)) == "sums of doubles that are compensated need the engine"
+    assert _form("select ts, count(*) as n from Tick#time(3 sec)", config=Config(microseconds=True)) is None
 
 
 @pytest.mark.parametrize(("epl", "reason"), OUTSIDE)
@@ -147,12 +255,13 @@ def test_events_of_a_subtype_would_be_of_other_frames() -> None:
     assert _form(epl, "Tick", "Fine") is _form(epl, "Quote") is None
 
 
-def _form(epl: str, *given: str) -> Form | str | None:
+def _form(epl: str, *given: str, config: Config | None = None) -> Form | str | None:
     runtime = Workbench().runtime
     runtime.deploy(SCHEMA)
     runtime.deploy(epl)
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
-    return form_of(pipeline(plans[-1].name, plans, runtime.catalog, given or ("Tick",)), runtime.catalog, 1000)
+    line = pipeline(plans[-1].name, plans, runtime.catalog, given or ("Tick",))
+    return form_of(line, runtime.catalog, config or runtime.config)
 
 
 def test_batches_by_another_time_than_that_of_the_events_run_in_tasks(spark: SparkSession) -> None:

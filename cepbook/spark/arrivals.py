@@ -1,0 +1,59 @@
+"""What comes into a task, checked: the order of the events, their times and sequence numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from cepbook.errors import EventError
+from cepbook.spark.delivered import Whole
+from cepbook.spark.names import SEQ, TAG, TICK, TIME
+
+
+class Arrivals:
+    """The batches of one task, one after the other, of the types with these tags; the clock begins at `start`."""
+
+    def __init__(self, types: Mapping[int, str], start: int) -> None:
+        self._types, self._start = types, start
+        self._last: tuple[int, int, int] | None = None
+
+    def read(self, batch: pa.RecordBatch) -> tuple[Whole, Whole, Whole]:
+        """The tags, times and sequence numbers; where all events are of one type, tags need not be there.
+
+        Raises `EventError` for missing ones, times before the clock's start, and events whose order is not defined.
+        """
+        times, sequences = (batch.column(name).to_numpy(zero_copy_only=False) for name in (TIME, SEQ))
+        if TAG in batch.schema.names:
+            tags = batch.column(TAG).to_numpy(zero_copy_only=False)
+        else:
+            tags = np.full(batch.num_rows, next(iter(self._types)))
+        self._check(batch, tags, times, sequences)
+        return tags, times, sequences
+
+    def _check(self, batch: pa.RecordBatch, tags: Whole, times: Whole, sequences: Whole) -> None:
+        if batch.column(TIME).null_count:
+            at = batch.column(TIME).is_null().to_pylist().index(True)
+            raise EventError(f"the time of an event of {self._type_name(int(tags[at]))} is missing")
+        if batch.column(SEQ).null_count:
+            at = batch.column(SEQ).is_null().to_pylist().index(True)
+            raise EventError(f"the sequence number of an event of {self._type_name(int(tags[at]))} is missing")
+        same = (times[1:] == times[:-1]) & (sequences[1:] == sequences[:-1]) & (tags[1:] == tags[:-1])
+        same &= tags[1:] != TICK
+        at = int(same.argmax()) if same.any() else 0
+        first = int(times[at]), int(sequences[at]), int(tags[at])
+        if same.any() or (first == self._last and first[2] != TICK):
+            raise EventError(
+                f"two events of {self._type_name(first[2])} at time {first[0]} have the sequence number {first[1]}: "
+                "their order is not defined"
+            )
+        if first[0] < self._start:
+            raise EventError(
+                f"an event of {self._type_name(first[2])} has the time {first[0]}, "
+                f"but the clock starts at {self._start}"
+            )
+        self._last = int(times[-1]), int(sequences[-1]), int(tags[-1])
+
+    def _type_name(self, tag: int) -> str:
+        return self._types.get(tag, "another type")

@@ -1,0 +1,103 @@
+"""Which events a statement can use at all: Spark drops the others where it reads them, so that they travel nowhere.
+
+An event is for a statement if it passes a filter of its from-clause or of an atom of its pattern. Of a filter the first
+parts of an ``and`` count, as long as Spark expresses them (`native`): behind them others may fail, which is told of.
+What they let through the engine looks at once more. Events that only move the clock are dropped where nothing depends
+on it, or tasks are told of all its stops; those that only open partitions, where nothing can be seen of these. What is
+dropped is not complained of, as in `native`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import takewhile
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+from cepbook.lang import expr, plan
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.patterns import EVENT, Pattern, begins_undecided
+from cepbook.lang.reads import expressions, types_read
+from cepbook.spark.native import as_column, is_expressible
+from cepbook.spark.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Alternatives = tuple[tuple[expr.Expr, ...], ...]
+"""Any of several lists of conditions, all of which hold."""
+
+
+def wanted(lines: Sequence[Pipeline], catalog: Catalog) -> Mapping[str, Alternatives]:
+    """By input type what holds of all events that the statements can use; no entry where all may be wanted."""
+    statements = {s.name: s for line in lines for s in line.readers}.values()
+    if any(line.stores or line.triggers or line.variables for line in lines) or any(map(_is_odd, statements)):
+        return {}
+    if any(not isinstance(c, plan.CreateContextStatement) for line in lines for c in line.contexts):
+        return {}
+    found: dict[str, Alternatives] = {}
+    for name in dict.fromkeys(name for line in lines for name in line.inputs):
+        filters = [f for s in statements for kind, f in _filters(s) if catalog.is_a(name, kind)]
+        parts = tuple(tuple(takewhile(_is_of_event, expr.conjuncts(f))) for f in filters)
+        if all(parts):
+            found[name] = tuple(dict.fromkeys(parts))
+    return found
+
+
+def _is_odd(statement: plan.Reader) -> bool:
+    """Whether it may see of an event more than that its filters let it pass."""
+    if type(statement) is not plan.SelectStatement or statement.join is not None or statement.subqueries:
+        return True
+    source = statement.source
+    if statement.drop or statement.lots or source.nothing or source.store or source.contained or source.lot:
+        return True
+    if isinstance(source.pattern, Pattern):
+        if any(atom.contained for atom in source.pattern.atoms):
+            return True
+        if statement.context is not None and not begins_undecided(source.pattern.root):
+            return True  # it may be true as soon as there is a partition
+    elif source.pattern is not None:
+        return True
+    if not set(types_read(statement)) <= {kind for kind, _ in _filters(statement)}:
+        return True
+    return any(isinstance(e, expr.ContextProp) and e.name == "id" for e in expressions(statement))
+
+
+def _filters(statement: plan.Reader) -> Iterator[tuple[str, expr.Expr | None]]:
+    """The types that it reads, with the conditions on their events."""
+    assert isinstance(statement, plan.SelectStatement)
+    source = statement.source
+    if isinstance(source.pattern, Pattern):
+        yield from ((atom.event_type, atom.filter) for atom in source.pattern.atoms)
+    else:
+        yield source.event_type, source.filter
+
+
+def _is_of_event(condition: expr.Expr) -> bool:
+    """Whether Spark can tell it of an event by itself."""
+    own = all(e.stream == EVENT for e in expr.walk(condition) if isinstance(e, expr.Prop))
+    return own and is_expressible(condition)
+
+
+def dropped(
+    events: DataFrame,
+    chosen: Mapping[str, Alternatives],
+    inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]],
+) -> DataFrame:
+    """The tagged events without those that are not `wanted`; `inputs` as in `hosted.Program`."""
+    from pyspark.sql import functions as F
+
+    from cepbook.spark.names import TAG
+
+    if not chosen:
+        return events
+    kept = []
+    for tag, name, properties, columns in inputs:
+        place = dict(zip(properties, columns, strict=True))
+        own = F.col(TAG) == tag
+        if name in chosen:
+            ways = (reduce(and_, (as_column(part, lambda p: F.col(place[p])) for part in way)) for way in chosen[name])  # noqa: B023
+            own = own & reduce(or_, ways, F.lit(False))
+        kept.append(own)
+    return events.where(reduce(or_, kept))
