@@ -168,7 +168,7 @@ def planned(
         else:
             events = tagged.stream
             if placement.path != "native" and (stops or not placement.ticks):
-                events = dropped(events, _wanted(together, runtime.catalog, placement.form), program.inputs)
+                events = dropped(events, _wanted(together, runtime.catalog, placement), program.inputs)
             stream = _stream(tagged, events, program, placement, until, tasks, slices)
         jobs.append(Job(program, stream, placement))
     check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
@@ -187,10 +187,11 @@ def _with_times(program: Program, types: Mapping[str, EventType], time: str | Ma
     return replace(program, inputs=tuple(found))
 
 
-def _wanted(lines: Sequence[Pipeline], catalog: Catalog, form: Form | None) -> Mapping[str, Alternatives]:
+def _wanted(lines: Sequence[Pipeline], catalog: Catalog, placement: Placement) -> Mapping[str, Alternatives]:
     """What to drop events by; a form lets nobody look at them again."""
+    form = placement.form
     if form is None:
-        return wanted(lines, catalog)
+        return wanted(lines, catalog, placement.ticks)
     return {} if form.filter is None else {form.event_type: (tuple(expr.conjuncts(form.filter)),)}
 
 

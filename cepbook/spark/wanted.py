@@ -29,9 +29,15 @@ Alternatives = tuple[tuple[expr.Expr, ...], ...]
 """Any of several lists of conditions, all of which hold."""
 
 
-def wanted(lines: Sequence[Pipeline], catalog: Catalog) -> Mapping[str, Alternatives]:
-    """By input type what holds of all events that the statements can use; no entry where all may be wanted."""
+def wanted(lines: Sequence[Pipeline], catalog: Catalog, ticks: bool) -> Mapping[str, Alternatives]:
+    """By input type what holds of all events that the statements can use; no entry where all may be wanted.
+
+    With `ticks` the clock makes them do something: with a partition, which any event may open, what it begins with may
+    start a timer.
+    """
     statements = {s.name: s for line in lines for s in line.readers}.values()
+    if ticks and any(line.contexts for line in lines):
+        return {}
     if any(line.stores or line.triggers or line.variables for line in lines) or any(map(_is_odd, statements)):
         return {}
     if any(not isinstance(c, plan.CreateContextStatement) for line in lines for c in line.contexts):

@@ -246,7 +246,7 @@ def differences(engine: Recorded, only: set[str] | None = None, size: int = 0) -
         if at.form is not None:
             program = _of_form(program, at)
             paths["by columns"] += 1
-        chosen_by = _wanted([line], runtime.catalog, at.form)
+        chosen_by = _wanted([line], runtime.catalog, at)
         found: Counter[str] = Counter()
         try:
             slices = sliced(program, at, engine) if at.reach is not None else [WHOLE] * TASKS

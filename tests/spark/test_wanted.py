@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from cepbook.engine.runtime import Runtime
 from cepbook.spark import execute
 from cepbook.spark.pipeline import pipeline
-from cepbook.spark.wanted import wanted
+from cepbook.spark.placement import place
 from tests.spark.tasks import Recorded, differences
 
 if TYPE_CHECKING:
@@ -36,7 +37,14 @@ DROPPING = (
     "select count(*) as n from Tick(price > 5) output every 3 events",
     "insert into High select * from Tick(price > 6); select count(*) as n from High(volume < 5)",
 )
+# What begins with a partition may have a timer: when it is opened shows
 KEEPING = (
+    "context PerSymbol select count(*) as n from Tick(price > 5)#time_batch(3 sec, 'START_EAGER, FORCE_UPDATE')",
+    "context PerSymbol select count(*) as n from Tick(price > 5)#time_batch(3 sec, 'START_EAGER')",
+    "context PerSymbol select a.price as p from pattern [every (timer:interval(3 sec) -> a=Tick(price > 5))]",
+    "context PerSymbol select a.price as p from pattern [timer:interval(3 sec) or a=Tick(price > 7)]",
+    "context PerSymbol select a.price as p from pattern [a=Tick(price > 7) where timer:within(1 sec)]",
+    "context PerSymbol select count(*) as n from Tick(price > 5) output snapshot every 2 sec",
     "context PerSymbol select a.ts as t from pattern [every a=Tick(price > 7) -> b=Tick]",
     "context PerSymbol select a.ts as t from pattern [every a=Tick(price > 7) -> b=Tick(price < a.price)]",
     "context PerSymbol select count(*) as n from pattern [not Tick(price > 7)]",
@@ -104,4 +112,6 @@ def _wanted(epl: str) -> dict[str, list[int]]:
     name = runtime.deploy(epl).statements[-1].name
     plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
     line = pipeline(name, plans, runtime.catalog, ("Tick", "Quote"))
-    return {kind: [len(way) for way in ways] for kind, ways in wanted([line], runtime.catalog).items()}
+    placement = place(line, runtime.catalog, {"Tick": "ts", "Quote": "ts"})
+    found = execute._wanted([line], runtime.catalog, replace(placement, form=None))
+    return {kind: [len(way) for way in ways] for kind, ways in found.items()}
