@@ -140,8 +140,9 @@ def stream(
     count by type, then as they come.
 
     What is known of events is kept by Spark's state store, as snapshots of the engine: after a restart from the
-    checkpoint nothing is lost or repeated beyond what the sink itself guarantees. The state of other statements does
-    not fit: then the query ends with an error that says so.
+    checkpoint nothing is lost or repeated beyond what the sink itself guarantees. The state of other statements,
+    of a stream that was divided otherwise, or of an older version does not fit: then the query ends with an error that
+    says so. A saved state that a stream began with (`initial`) is to be given at every start.
 
     `initial` is what the first start begins with: the end of a batch (`run` of the same statements), computed for each
     division when the stream begins, or what `Workbench.save` wrote (or `Runtime.snapshot` gave), of one task. Events of

@@ -48,6 +48,7 @@ class Program:
     rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps in
     `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one (None: all).
     With a `form` there is one statement of one input, whose events pass its filter, and it needs no engine (`columns`).
+    What a stream keeps bears the `mark`.
     """
 
     steps: tuple[Step, ...]
@@ -63,6 +64,7 @@ class Program:
     shares: Mapping[str, tuple[ModulePlan, ...]] = field(default_factory=dict)
     begins: tuple[int | None, ...] = ()
     form: Form | None = None
+    mark: str = ""
 
     @property
     def numbered(self) -> bool:

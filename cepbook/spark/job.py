@@ -28,6 +28,7 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.lang.reading import declared
 from cepbook.shown import progress_line
 from cepbook.spark.execute import execute
+from cepbook.spark.mark import check
 from cepbook.spark.module import runtime_of
 from cepbook.spark.result import acting, caused
 from cepbook.spark.session import local_session, quiet_pandas_warning, submitted
@@ -138,7 +139,7 @@ def _reader(reader: Any, kind: str) -> Any:
 
 def _check_places(given: argparse.Namespace) -> None:
     """What can be seen of files and directories where paths are this machine's. Errors: UsageError."""
-    if _SUBMITTED in os.environ or not os.environ.get("SPARK_REMOTE", "local").startswith("local"):
+    if _elsewhere():
         return
     for name, path in given.inputs:
         if _is_local(path) and not any(mark in path for mark in "*?[{") and not os.path.exists(path):
@@ -153,6 +154,11 @@ def _check_places(given: argparse.Namespace) -> None:
             continue
         what = "a checkpoint that wrote it, or another directory" if given.stream else "another, or say --overwrite"
         raise UsageError(f"--out {name}={path}: there is something in the directory already\n  hint: give {what}")
+
+
+def _elsewhere() -> bool:
+    """Whether paths may be those of other machines."""
+    return _SUBMITTED in os.environ or not os.environ.get("SPARK_REMOTE", "local").startswith("local")
 
 
 def _is_local(path: str) -> bool:
@@ -234,6 +240,8 @@ def _stream(given: argparse.Namespace) -> int:
     run = stream(runtime, frames, time, sequence, wanted, 0, given.delay, session, given.initial)
     if not run.certain:
         _told(DONE, f"warning: {run.order}")
+    for name in wanted:
+        _check_state(given.checkpoint, name, run.mark(name))
     queries: dict[str, StreamingQuery] = {}
     for name, path in given.outputs:
         writer = (
@@ -252,6 +260,24 @@ def _stream(given: argparse.Namespace) -> int:
             query.stop()
     _summary([(name, run.coverage[name].path, f"{seen[name].rows:,} rows", path) for name, path in given.outputs])
     return FAILED_SOME if any(each.failures for each in seen.values()) else DONE
+
+
+def _check_state(checkpoint: str, name: str, mark: str) -> None:
+    """Leave the mark of a state beside it, where it is this machine's, and look at it when the stream goes on.
+
+    The state itself has it too, which is looked at where there is none beside it. Errors: SnapshotError for the state
+    of something else, before Spark takes what has come in the meantime.
+    """
+    if _elsewhere() or not _is_local(checkpoint):
+        return
+    state, beside = os.path.join(checkpoint, name), os.path.join(checkpoint, f"{name}.mark")
+    if not os.path.exists(os.path.join(state, "offsets")):
+        os.makedirs(checkpoint, exist_ok=True)
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(mark)
+    elif os.path.exists(beside):
+        with open(beside, encoding="utf-8") as file:
+            check(mark, file.read(), state)
 
 
 @dataclass(slots=True)

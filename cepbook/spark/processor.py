@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +22,15 @@ import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import resume
-from cepbook.errors import SnapshotError
 from cepbook.spark.delivered import EVENT
 from cepbook.spark.hosted import Program, Task, failures, load, output_schema
+from cepbook.spark.mark import check
 from cepbook.spark.names import SEQ, TAG, TASK, TIME
 
 PACKED = f"{TASK} int, payload binary"
 DELIVERED = "payload binary"
-_STATE = "saved binary, passed bigint, due bigint, waiting binary, count bigint"
+_STATE = "saved binary, passed bigint, due bigint, waiting binary, count bigint, mark string"
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,7 +81,7 @@ class Hosted(StatefulProcessor):
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
         """What the division begins with, see `initial`; Spark calls it in the first micro-batch, before all else."""
         saved, passed, due, count = (initialState[name] for name in ("saved", "passed", "due", "count"))
-        self._state.update((bytes(saved), passed, due, None, count))
+        self._state.update((bytes(saved), passed, due, None, count, self._program.mark))
         self._wake(due, timerValues.getCurrentWatermarkInMs())
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
@@ -98,8 +97,7 @@ class Hosted(StatefulProcessor):
         """Nothing is held between two micro-batches."""
 
     def _go(self, number: int, fresh: list[pa.Table], watermark: int) -> Iterator[Row]:
-        found: Any = self._state.get() if self._state.exists() else (None, None, None, None, 0)
-        saved, passed, due, waiting, count = found
+        saved, passed, due, waiting, count = self._kept()
         if waiting:
             fresh = [pa.ipc.open_stream(bytes(waiting)).read_all(), *fresh]
         rows = pa.concat_tables(fresh) if fresh else None
@@ -123,17 +121,25 @@ class Hosted(StatefulProcessor):
             if saved is None or (due is not None and due <= watermark) or (ready is not None and len(ready)):
                 runtime, collected = load(replace(self._program, start=now), number)
                 if saved is not None:
-                    _resume(runtime, bytes(saved))
+                    resume(runtime, bytes(saved))
                 made += Task(self._program, (runtime, collected)).follow(ready, watermark)
                 saved, due = runtime.snapshot(), runtime.next_due
             passed = watermark
         kept = packed(rows) if rows is not None and len(rows) else None
-        self._state.update((saved, passed, due, kept, count))
+        self._state.update((saved, passed, due, kept, count, self._program.mark))
         times = [] if rows is None or kept is None else [int(rows.column(TIME).to_numpy().min())]
         wanted = min([*times, *([] if due is None else [due])], default=None)
         self._wake(wanted, watermark)
         for batch in made:
             yield Row(payload=packed(batch))
+
+    def _kept(self) -> tuple[Any, ...]:
+        """What is known of the division. Errors: SnapshotError for what another program keeps."""
+        if not self._state.exists():
+            return None, None, None, None, 0
+        *kept, mark = cast("tuple[Any, ...]", self._state.get())
+        check(self._program.mark, mark)
+        return tuple(kept)
 
     def _ordered(self, rows: pa.Table, count: int) -> pa.Table:
         """In total order; numbered by it where the events have no sequence of their own."""
@@ -151,17 +157,6 @@ class Hosted(StatefulProcessor):
                 self._handle.deleteTimer(timer)
         if at is not None:
             self._handle.registerTimer(at)
-
-
-def _resume(runtime: Runtime, saved: bytes) -> None:
-    """Errors: SnapshotError for the state of another program."""
-    try:
-        resume(runtime, saved)
-    except SnapshotError:
-        raise SnapshotError(
-            "the checkpoint holds the state of other statements, or of another version of cepbook: it would not fit\n"
-            "  hint: go on with what the stream was begun with, or begin anew: another checkpoint, another directory"
-        ) from None  # Spark's text has both, and the first is shown
 
 
 def _number(key: Any) -> int:

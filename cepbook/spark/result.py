@@ -18,6 +18,7 @@ from cepbook.lang.types import Type
 from cepbook.shown import Table, captioned
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union
+from cepbook.spark.mark import HINT, OLD
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
 from cepbook.spark.schema import free_names, quote, shape_of, text
@@ -100,6 +101,10 @@ class SparkRun:
         """The EPL types of the statement's columns, by their names in EPL."""
         program, number = next((p, i) for p, _ in self._jobs for i, (n, _) in enumerate(p.outputs) if n == name)
         return dict(program.outputs[number][1].properties)
+
+    def mark(self, name: str) -> str:
+        """Of a stream's statement: what its state bears."""
+        return next(p.mark for p, _ in self._jobs for n, _ in p.outputs if n == name)
 
     def json_columns(self, name: str) -> tuple[str, ...]:
         """The statement's columns (by their names in EPL) whose values have no fixed shape and are JSON text."""
@@ -224,6 +229,8 @@ def caused(failure: str) -> CepbookError | None:
     found = re.search(r"cepbook\.errors\.(\w+): (.+(?:\n\s+hint: .+)?)", failure)
     if found is not None:
         return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(found.group(2))
+    if re.search(r"STATE_STORE_(VALUE|COLUMN_FAMILY)_SCHEMA_(NOT_COMPATIBLE|INCOMPATIBLE)", failure) is not None:
+        return SnapshotError(f"the checkpoint {OLD}{HINT}")
     module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", failure)
     return None if module is None else module_missing(module.group(1), "a registered function")
 

@@ -17,9 +17,10 @@ from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.spark.execute import Job, planned, warn_of_order
+from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
 from cepbook.spark.initial import Initial, placed, states, whole
+from cepbook.spark.mark import mark_of
 from cepbook.spark.names import TASK, TIME
 from cepbook.spark.processor import DELIVERED, PACKED, Hosted, pack, unpack
 from cepbook.spark.result import SparkRun
@@ -51,6 +52,7 @@ def stream(
     warn_of_order(placements)
     if isinstance(initial, str | bytes | os.PathLike):
         jobs = [replace(job, program=whole(job.program, runtime)) for job in jobs]
+    jobs = [_marked(job) for job in jobs]
     made = []
     for job in jobs:
         begin = None
@@ -58,6 +60,11 @@ def stream(
             begin = states(initial, job, runtime, tagged, session).groupBy(TASK)
         made.append((job.program, _hosted(job, delay, sequence is not None, begin)))
     return SparkRun(session, made, placements, tagged.order, certain=tagged.certain, persist=False)
+
+
+def _marked(job: Job) -> Job:
+    """With the mark of its state."""
+    return replace(job, program=replace(job.program, mark=mark_of(job.program, job.placement, DIVISIONS)))
 
 
 def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> DataFrame:

@@ -23,6 +23,8 @@ from cepbook.spark.session import local_session, shown_by
 EPL = """
 @name('native') select symbol, price from Tick(price > 3);
 @name('by_key') select symbol, sum(price) as s from Tick#groupwin(symbol)#length(3) group by symbol;
+@name('engine') select irstream symbol, count(*) as n from Tick#groupwin(symbol)#length_batch(3) group by symbol;
+@name('batches') select symbol, count(*) as n from Tick#groupwin(symbol)#ext_timed_batch(at, 1 sec, 0L) group by symbol;
 @name('by_slice') select irstream symbol from Tick#time(1 sec);
 @name('ordered') select count(*) as n from Tick output every 3 events;
 """
@@ -48,7 +50,8 @@ def main(folder: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     for name, given in (("pandas", ticks), ("frame", frame), ("files", read)):
         batch = cep.spark({"Tick": given}, session=session)
-        found[name] = [str(cep.compare(batch)), {n: p.path for n, p in batch.coverage.items()}, len(batch.errors())]
+        paths = {n: (p.path, p.form is not None) for n, p in batch.coverage.items()}
+        found[name] = [str(cep.compare(batch)), paths, len(batch.errors())]
     kept = cep.spark({"Tick": frame}, persist=True, statements=["by_key"])
     found["kept"] = kept.frame("by_key").count()
     kept.close()

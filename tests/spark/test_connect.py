@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,40 @@ from cepbook.errors import UsageError
 from cepbook.spark.java import find_java
 
 ROOT = Path(__file__).parents[2]
-PATHS = {"native": "native", "by_key": "by key", "by_slice": "by time slice", "ordered": "ordered"}
+PATHS = {  # and whether no engine is needed
+    "native": ["native", False],
+    "by_key": ["by key", True],
+    "engine": ["by key", False],
+    "batches": ["native", True],
+    "by_slice": ["by time slice", False],
+    "ordered": ["ordered", False],
+}
 
 
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    own = {"SPARK_REMOTE": "local[2]", "CEPBOOK_PROGRESS": "on"}
-    return {**kept, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java().home), **own, **more}
+    own = {"PYTHONPATH": str(ROOT), "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+    return {**kept, **own, "CEPBOOK_PROGRESS": "on", **more}
+
+
+@contextmanager
+def server(given: dict[str, str], told: Path) -> Iterator[str]:
+    """A server of its own on a free port (pyspark's own has 15002, which another may have); its address."""
+    words = [sys.executable, "-m", "tests.spark.connect_server"]
+    with told.open("w") as errors:  # a pipe that nobody reads would stop it
+        running = subprocess.Popen(
+            words, cwd=ROOT, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    with running:
+        assert running.stdin is not None and running.stdout is not None
+        try:
+            port = running.stdout.readline().strip()
+            assert port.isdigit(), told.read_text()[-4000:]
+            yield f"sc://127.0.0.1:{port}"
+            running.stdin.close()
+            running.wait(60)
+        finally:
+            running.kill()
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +64,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         given = environment()
     except UsageError as missing:
         pytest.skip(str(missing))
-    program = [sys.executable, "-m", "tests.spark.over_connect", str(tmp_path_factory.mktemp("connect"))]
-    done = subprocess.run(program, cwd=ROOT, env=given, capture_output=True, text=True, timeout=500)
+    folder = tmp_path_factory.mktemp("connect")
+    program = [sys.executable, "-m", "tests.spark.over_connect", str(folder)]
+    with server(given, folder / "server") as address:
+        given["SPARK_REMOTE"] = address
+        done = subprocess.run(program, cwd=ROOT, env=given, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
@@ -47,7 +79,7 @@ def test_a_server_runs_what_a_local_session_runs(found: dict[str, Any]) -> None:
     assert found["session"] == "pyspark.sql.connect.session"
     for source in ("pandas", "frame", "files"):
         verdict, paths, errors = found[source]
-        assert (verdict.splitlines()[0], paths, errors) == ("equal: 4 statements, 984 rows", PATHS, 0), source
+        assert (verdict.splitlines()[0], paths, errors) == ("equal: 6 statements, 1,154 rows", PATHS, 0), source
     assert found["kept"] == 200
 
 
@@ -82,6 +114,7 @@ def test_what_connecting_needs_is_told(tmp_path: Path) -> None:
     program.write_text(
         "import sys; sys.modules['grpc'] = None; from cepbook.spark import local_session; local_session()"
     )
-    done = subprocess.run([sys.executable, program], env=environment(), capture_output=True, text=True, timeout=60)
+    given = environment(SPARK_REMOTE="local[2]")
+    done = subprocess.run([sys.executable, program], env=given, capture_output=True, text=True, timeout=60)
     assert "Spark Connect (local[2]) needs packages that are not installed" in done.stderr
     assert "hint: `pip install 'cepbook[connect]'`" in done.stderr

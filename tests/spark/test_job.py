@@ -224,8 +224,13 @@ def test_a_stream_does_not_go_on_with_the_state_of_other_statements(
     pq.write_table(pa.Table.from_pandas(later, preserve_index=False), folder / "in" / "3.parquet")
     assert main([*words, f"{folder}/state"]) == WRONG
     told = capsys.readouterr().err
-    assert told.startswith("the checkpoint holds the state of other statements, or of another version of cepbook")
+    assert told.startswith(f"{folder}/state/sums holds the state of other statements, or of another version of cepbook")
     assert "\n  hint: go on with what the stream was begun with" in told and len(told.splitlines()) == 2
+    (folder / "state" / "sums.mark").unlink()  # then the state itself tells
+    assert main([*words, f"{folder}/state"]) == WRONG
+    assert capsys.readouterr().err.startswith("the checkpoint holds the state of other statements")
+    (folder / "job.epl").write_text(EPL)
+    assert main([*words, f"{folder}/state"]) == DONE
 
 
 def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSession, folder: Path, capsys: Any) -> None:
@@ -248,7 +253,7 @@ def test_a_stream_tells_of_what_came_too_late_or_without_a_time(spark: SparkSess
     assert "sums: 2 failures in batch 3, first: an event of Trade " in told and "was left out: the " in told
 
 
-def test_a_job_goes_on_from_a_saved_workbench(spark: SparkSession, folder: Path) -> None:
+def test_a_job_goes_on_from_a_saved_workbench(spark: SparkSession, folder: Path, capsys: Any) -> None:
     frame = spark.read.parquet(str(folder / "in")).toPandas()
     first = frame[frame["number"] < 134]
     desk = Workbench()
@@ -264,6 +269,9 @@ def test_a_job_goes_on_from_a_saved_workbench(spark: SparkSession, folder: Path)
     found = [tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows]
     end = int(first["ts"].max())
     assert found and sorted(found, key=repr) == sorted((row for row in stepped() if row[0] > end), key=repr)
+    assert main([*words, "--out", f"sums={folder}/sums", *stream[:-2]]) == WRONG  # it was one task's
+    told = capsys.readouterr().err
+    assert "divided otherwise (whole, here 32 parts, Trade by symbol" in told and "must be given again" in told
 
 
 def test_the_rate_source(spark: SparkSession, tmp_path: Path) -> None:

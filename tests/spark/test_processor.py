@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,10 +15,15 @@ from pyspark.sql import Row
 from cepbook.engine.runtime import Config, Runtime
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan import CreateSchemaStatement, CreateVariableStatement
+from cepbook.spark.execute import _shares
 from cepbook.spark.hosted import Program, Step, output_schema
 from cepbook.spark.initial import ended, of_saved, whole
+from cepbook.spark.mark import check, mark_of
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.pipeline import pipeline
+from cepbook.spark.placement import Placement, place
 from cepbook.spark.processor import Hosted, packed
+from cepbook.spark.result import caused
 
 pytestmark = pytest.mark.histories
 
@@ -269,3 +275,66 @@ def test_late_events_are_left_out_and_told_of() -> None:
                 "2 events of T, the first at 1, were left out: the watermark had passed 2"
             ]
         assert [r["s0"]["c1"] for r in found if r["error"] is None] == {0: [], 2: [1, 2], 3: [3], 9: [4]}[watermark]
+
+
+def test_what_is_kept_is_of_the_same_statements_divided_alike() -> None:
+    program, others = program_of(QUERIES[1]), program_of(QUERIES[1].replace("3 sec", "4 sec"))
+    by_key = Placement("by key", (("T", ("s",)),), True, "")
+    own = mark_of(program, by_key, 32)
+    assert own == mark_of(program_of(QUERIES[1]), by_key, 32)
+    check(own, own)
+    for other, what in (
+        (mark_of(others, by_key, 32), "the checkpoint holds the state of other statements, or of another version"),
+        (mark_of(program, by_key, 3), r"divided otherwise \(3 parts, T by s, here 32 parts, T by s\)"),
+        (mark_of(program, replace(by_key, keys=(("T", ("n",)),)), 32), "divided otherwise .*T by n, here"),
+        (mark_of(program, replace(by_key, path="ordered"), 1), "otherwise .whole, here .*\n  hint: what the stream be"),
+        (mark_of(program, replace(by_key, path="native"), 32), "the state of other statements"),
+        (None, "was written by a version of cepbook that kept something else .*\n  hint: go on with what"),
+    ):
+        with pytest.raises(SnapshotError, match=what):
+            check(own, other)
+
+
+def test_a_mark_is_of_all_partitions_that_are_dealt_out() -> None:
+    def marked(context: str, reason: str = "") -> dict[str, Any]:
+        runtime = Runtime()
+        runtime.deploy(SCHEMA)
+        runtime.deploy(f"create context C {context}; @name('q') context C select s, sum(n) as total from T")
+        plans = [s for d in runtime.deployments.values() for s in d.plan.statements]
+        placement = place(pipeline("q", plans, runtime.catalog, {"T": None}), runtime.catalog)
+        program = program_in(runtime)
+        assert placement.parts is not None
+        program = replace(program, shares=_shares(program, placement.parts, 32))
+        found: dict[str, Any] = json.loads(mark_of(program, replace(placement, reason=reason), 32))
+        return found
+
+    categories = "group by n < 5 as low, group by n > 9 as high from T"
+    own = marked(categories)
+    assert own["divided"] == "32 parts, categories low, high of C"
+    assert own == marked(categories, "in other words")
+    assert own["code"] != marked(categories.replace("> 9", "> 8"))["code"]  # which is not the first part's
+    assert own["divided"] != marked(categories.replace("high", "more"))["divided"]
+    hashed = "coalesce by hash_code(s, n) from T granularity 5"
+    assert marked(hashed)["divided"] == "32 parts, 5 hash buckets of C, T by hash_code(s, n)"
+
+
+def test_the_state_of_another_mark_is_refused() -> None:
+    program, store = replace(program_of(QUERIES[1]), mark="{}"), Store()
+
+    def show(program: Program) -> None:
+        processor = Hosted(program, True)
+        processor.init(store)  # type: ignore[arg-type]
+        list(processor.handleInputRows(0, iter([Row(payload=packed(table(history(1)[:3])))]), Watermark(0)))
+
+    show(program)
+    show(program)
+    with pytest.raises(SnapshotError, match="was written by a version"):
+        show(replace(program, mark='{"format": 1}'))
+
+
+def test_what_spark_says_of_a_state_with_other_columns_is_said_as_of_another_mark() -> None:
+    said = "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match existing state value schema."
+    found = caused(f"org.apache.spark.sql.execution.streaming.state.StateStoreValueSchemaNotCompatible: {said}\nat ...")
+    with pytest.raises(SnapshotError) as wrong:
+        check(mark_of(program_of(QUERIES[0]), Placement("by key", (), True, ""), 32), None)
+    assert str(found) == str(wrong.value) and isinstance(found, SnapshotError)
