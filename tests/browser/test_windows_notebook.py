@@ -35,7 +35,10 @@ def test_windows_notebook(open_lab: OpenNotebook, screenshot_dir: Path) -> None:
         drawn.wait_for(state="visible")
         box = drawn.bounding_box()
         assert box is not None and min(box["width"], box["height"]) > 300
-        expect(page.cell(first).get_by_role("columnheader", name="insert stream")).to_be_visible()
+        header = page.cell(first).get_by_role("columnheader", name="insert stream", include_hidden=True)
+        expect(header).to_be_hidden()  # the table is folded
+        page.cell(first).get_by_text("as a table").click()
+        expect(header).to_be_visible()
         page.page.screenshot(path=screenshot_dir / "02_windows.png")
         assert page.with_output(CHART) == [first]
         assert page.errors() == []
