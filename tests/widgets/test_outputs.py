@@ -69,6 +69,7 @@ def kinds() -> Counter[str]:
 REPLAY = "cep.rewind()\nreplay = cep.replay(events, 'Tick', 'ts', keep=True)\nshow(replay)\nended = replay.run()"
 
 
+@pytest.mark.histories
 def test_thirty_replays_leave_nothing_behind(notebook: Notebook) -> None:
     for code in ("show(view(cep, 'out'))", "show(FlowMap(cep))", "show(panel(cep))"):
         notebook.run(code, code)
