@@ -1,6 +1,6 @@
 """Columns as arrays: asked which events pass a comparison, they make values of those alone.
 
-A replayed frame, and a batch of a Spark task, come as such. The engine asks by the conditions of its filter index
+A replayed frame comes as such. The engine asks by the conditions of its filter index
 (`engine.filters`); what an array does not tell exactly as the engine would it does not tell at all.
 """
 
@@ -82,11 +82,12 @@ class Numbers:
 class Texts:
     """Texts as `codes`, the places of them in `known`: equal ones are one object. Null is the last of `known`."""
 
-    __slots__ = ("_codes", "_known")
+    __slots__ = ("_codes", "_known", "_places")
 
     def __init__(self, codes: npt.NDArray[Any], known: npt.NDArray[np.object_]) -> None:
         self._codes = codes
         self._known = known
+        self._places: dict[str, int] | None = None  # of texts, once somebody asks for one
 
     def take(self, part: Part) -> list[Any]:
         return listed(self._known[self._codes[part]])
@@ -94,8 +95,10 @@ class Texts:
     def meets(self, part: Part, condition: Condition) -> Mask | None:
         if condition.op != "=" or not all(isinstance(value, str) for value in condition.values):
             return None
-        codes = self._codes[part]
-        wanted = [at for at, text in enumerate(self._known) if text is not None and text in condition.values]
+        if self._places is None:
+            self._places = {text: at for at, text in enumerate(self._known[:-1].tolist())}
+        codes, places = self._codes[part], self._places
+        wanted = [places[value] for value in condition.values if value in places]
         return reduce(or_, (codes == at for at in wanted), np.zeros(len(codes), bool))
 
 
