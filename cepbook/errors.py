@@ -74,15 +74,14 @@ class Diagnostic:
         if not source or self.span.end > len(source) + 1:
             return head if self.hint is None else f"{head}\n  hint: {self.hint}"
         line, column = self.span.line_column(source)
-        text = source.split("\n")[line - 1]
-        width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
+        text, before, marked = _around(source.split("\n")[line - 1], column - 1, self.span.end - self.span.start)
         number = line + first - 1
         gutter = " " * len(str(number))
         shown = [
             head,
             f"{gutter} --> {origin}:{number}:{column}",
             f"{number} | {text}",
-            f"{gutter} | {' ' * (column - 1)}{'^' * width}",
+            f"{gutter} | {_BLANKED.sub(' ', before)}{'^' * len(marked)}",
         ]
         if self.hint is not None:
             shown.append(f"{gutter} = hint: {self.hint}")
@@ -110,18 +109,42 @@ def _number(found: re.Match[str]) -> str:
 
 _MOST = 200  # lines of an error that a notebook shows
 _LONGEST = 1000  # characters of such a line, and of a foreign exception's message
+_ENDS = 600, 200  # what is shown of a longer one, from its beginning and its end
+_WIDEST = 200  # characters of a source line that are shown around a caret
+_BLANKED = re.compile("[^\t]")  # above a caret; a tab stays one, however wide it is shown
+
+
+def shortened(line: str) -> str:
+    """A line, of a very long one the beginning and the end: a fact stands at either."""
+    if len(line) <= _LONGEST:
+        return line
+    first, last = _ENDS
+    return f"{line[:first]}… ({len(line):,} characters) …{line[-last:]}"
+
+
+def _around(line: str, start: int, width: int) -> tuple[str, str, str]:
+    """What is shown of a source line, of that what stands before the marked place, and the place (or one blank)."""
+    begin = 0 if len(line) <= _WIDEST else max(0, min(start - _WIDEST // 2, len(line) - _WIDEST))
+    end = begin + _WIDEST
+    before = ("…" if begin else "") + printable(line[begin:start])
+    marked = printable(line[start : min(start + width, end)])
+    after = printable(line[min(start + width, end) : end]) + ("…" if end < len(line) else "")
+    return before + marked + after, before, marked or " "
 
 
 class CepbookError(Exception):
-    """Base of all errors that are the user's to mend. Shown in notebooks without a Python traceback."""
+    """Base of all errors that are the user's to mend. Shown in notebooks without a Python traceback.
+
+    Texts of users in its message are shown harmless: what is unseen as numbers, very long lines shortened.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(shortened(line) for line in printable(super().__str__()).split("\n"))
 
     def _render_traceback_(self) -> list[str]:
-        lines = printable(str(self)).split("\n")
+        lines = str(self).split("\n")
         more = [f"… {len(lines) - _MOST:,} more lines"] if len(lines) > _MOST else []
-        return [
-            line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line):,} characters)"
-            for line in lines[:_MOST]
-        ] + more
+        return lines[:_MOST] + more
 
 
 class CompileError(CepbookError):
@@ -175,9 +198,7 @@ def cause_text(failure: BaseException) -> str:
         message = str(failure)
     except Exception:  # noqa: BLE001 - an exception whose text fails is still reported
         message = "(an exception without a readable message)"
-    if len(message) > _LONGEST:
-        message = f"{message[:_LONGEST]}… ({len(message):,} characters)"
-    return f"{type(failure).__name__}: {message}"
+    return f"{type(failure).__name__}: {shortened(message)}"
 
 
 class Interrupted(KeyboardInterrupt):

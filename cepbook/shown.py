@@ -17,7 +17,8 @@ INSERT = "rgba(46,160,67,.14)"
 REMOVE = "rgba(218,54,51,.13)"
 LINE = "1px solid rgba(128,128,128,.25)"
 WIDTH_LIMIT = 32
-LINE_LIMIT = 32  # characters of a cell that is not broken, where a page is narrow
+LINE_LIMIT = 32  # characters of a cell that is narrow where a page is, even if it is one word
+WORD_LIMIT = 14  # characters of a cell that stays on one line
 CELL_LIMIT = 1_000  # characters of any cell
 
 
@@ -29,8 +30,7 @@ class Table:
     right: tuple[bool, ...]
     cells: tuple[tuple[str, ...], ...]
     signs: tuple[str, ...] = ()
-    prose: bool = False  # in HTML, what stands in backticks is set as code
-    wraps: bool = False  # in HTML, texts take several lines where a page is narrow
+    prose: tuple[bool, ...] = ()  # columns of sentences: in HTML, what stands in backticks there is set as code
 
     def __post_init__(self) -> None:
         """Values that nobody would read to their end are cut."""
@@ -44,17 +44,17 @@ def _cut(cell: str) -> str:
 def table_html(table: Table) -> str:
     """The table; rows with a sign are tinted."""
     head = "".join(
-        f'<th style="text-align:{_side(right)};padding:2px 10px;border-bottom:{LINE}">{escape(name)}</th>'
+        f'<th style="text-align:{_side(right)};padding:2px 6px;border-bottom:{LINE}">{escape(name)}</th>'
         for name, right in zip(table.headings, table.right, strict=True)
     )
     body = []
-    write = prose if table.prose else escape
+    writers = [prose if sentences else escape for sentences in table.prose or [False] * len(table.headings)]
     for index, cells in enumerate(table.cells):
         sign = table.signs[index] if table.signs else ""
         tint = {"+": f"background:{INSERT}", "−": f"background:{REMOVE}"}.get(sign, "background:none")
         tds = "".join(
-            f'<td style="text-align:{_side(right)};padding:1px 10px;{_space(cell, table.wraps)}">{write(cell)}</td>'
-            for cell, right in zip(cells, table.right, strict=True)
+            f'<td style="text-align:{_side(right)};padding:1px 6px;{_space(cell)}">{write(cell)}</td>'
+            for cell, right, write in zip(cells, table.right, writers, strict=True)
         )
         body.append(f'<tr style="{tint}">{tds}</tr>')
     style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:2px 0 8px"
@@ -67,13 +67,11 @@ def prose(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
-def _space(cell: str, wraps: bool) -> str:
-    """Values stay on one line, sentences and what stands side by side may take several."""
-    if wraps and " " in cell:
-        return "white-space:pre-wrap;overflow-wrap:anywhere;min-width:14ch;vertical-align:top"
-    if "\n" not in cell and len(cell) <= LINE_LIMIT:
-        return "white-space:nowrap;vertical-align:top" if wraps else "white-space:nowrap"
-    return "white-space:pre-wrap;overflow-wrap:anywhere;min-width:20ch"
+def _space(cell: str) -> str:
+    """Where a page is narrow, a time and what is longer takes several lines: in 10 characters a date fits."""
+    if "\n" not in cell and len(cell) <= (WORD_LIMIT if " " in cell else LINE_LIMIT):
+        return "vertical-align:top;white-space:nowrap"
+    return "vertical-align:top;white-space:pre-wrap;overflow-wrap:anywhere;min-width:10ch"
 
 
 def _side(right: bool) -> str:

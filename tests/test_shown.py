@@ -9,10 +9,16 @@ from cepbook.shown import Table, captioned, prose, table_html
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_sentences_may_take_several_lines_and_values_one() -> None:
-    html = table_html(Table(("a", "b"), (False, True), (("x" * 61, "1"), ("two\nlines", "2"))))
-    assert html.count("white-space:pre-wrap") == 2 and html.count("white-space:nowrap") == 2
-    assert html.count("text-align:left") == 3
+def test_times_and_sentences_may_take_several_lines_and_values_one() -> None:
+    lines = (("x" * 61, "1"), ("two\nlines", "2"), ("2013-01-01 10:00:00", "named window"))
+    html = table_html(Table(("a", "b"), (False, True), lines))
+    assert html.count("white-space:pre-wrap") == 3 and html.count("white-space:nowrap") == 3
+    assert html.count("text-align:left") == 4
+
+
+def test_only_columns_of_sentences_have_code() -> None:
+    html = table_html(Table(("value", "note"), (False, False), (("`a`", "`a` was meant"),), prose=(False, True)))
+    assert ">`a`</td>" in html and "><code>a</code> was meant</td>" in html
 
 
 def test_backticks_of_sentences_are_code_and_nothing_of_a_text_is_markup() -> None:

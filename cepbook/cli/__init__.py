@@ -9,18 +9,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from cepbook import __version__
 from cepbook.cli import formatting, lab, replaying, scenarios
-from cepbook.errors import CepbookError
+from cepbook.errors import CepbookError, printable, shortened
 
 COMMANDS = (replaying.COMMAND, scenarios.COMMAND, formatting.COMMAND, lab.COMMAND)
 FAILED, INTERRUPTED = 1, 130
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(shortened(printable(message)))
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. `given` are the words behind ``cepbook`` (default: of this process)."""
-    parser = argparse.ArgumentParser(prog="cepbook", description="Complex event processing: EPL over event streams.")
+    parser = _Parser(prog="cepbook", description="Complex event processing: EPL over event streams.")
     parser.add_argument("--version", action="version", version=f"cepbook {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:

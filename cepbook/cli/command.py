@@ -34,7 +34,7 @@ def value_of(text: str) -> Any:
     """A value as JSON writes it; what is no JSON is a text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -15,11 +15,11 @@ from cepbook.errors import CompileError, EventError, UsageError, hint_line
 from cepbook.lang.dialects import declared, epl
 from cepbook.lang.dialects.parameters import uses
 from cepbook.session import ReplayResult, Workbench
-from cepbook.session.clock import show
+from cepbook.session.clock import show, whole_or_text
 from cepbook.session.files import json_object, read_file
 from cepbook.session.replay import Replay
 from cepbook.session.sinks import FileSink
-from cepbook.session.writers import check_kind
+from cepbook.session.writers import SQLITE, check_kind
 from cepbook.shown import progress_line, terminal
 
 PIPE = "-"
@@ -40,7 +40,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="events of a type: Parquet, CSV or JSON lines; - reads JSON lines from the standard input. A type that "
         "no module declares is made from the columns of its file",
     )
-    add("--time", action="append", default=[], metavar="[TYPE=]COLUMN", help="the column of the event time")
+    add(
+        "--time",
+        action="append",
+        type=_column,
+        default=[],
+        metavar="[TYPE=]COLUMN",
+        help="the column of the event time",
+    )
     add(
         "--out",
         dest="sinks",
@@ -73,14 +80,16 @@ def run(options: argparse.Namespace) -> int:
     for _, path in options.sinks:
         check_kind(path)
     sources = _by_name(options.sources, "--in")
+    values = _by_name(options.values, "--set")
+    _check_files(sources.values(), [path for _, path in options.sinks])
     if not sources:
         raise UsageError("nothing to replay\n  hint: --in TYPE=FILE names the events, as in --in Tick=ticks.parquet")
-    workbench = Workbench(start=_moment(options.start, "--start") or 0, feed_capacity=1)
+    workbench = Workbench(start=_moment(options.start) or 0, feed_capacity=1)
     times = _times(options.time)
     texts = [(path, read_text(path)) for path in options.modules]
     given = _given(workbench, texts, sources, times)
-    _deploy(workbench, texts, {name: value_of(value) for name, value in options.values})
-    _assign(workbench, texts, options.values)
+    _deploy(workbench, texts, {name: value_of(value) for name, value in values.items()})
+    _assign(workbench, texts, values)
     _read(workbench, sources)
     out = sys.stderr if any(path == PIPE for _, path in options.sinks) else sys.stdout
     interrupted = False
@@ -88,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         replay = workbench.replay(
             given,
             time=times,
-            until=_moment(options.until, "--until"),
+            until=_moment(options.until),
             limit=options.limit,
             speed=options.speed,
             late=options.late,
@@ -117,6 +126,13 @@ def run(options: argparse.Namespace) -> int:
 SHOWN = 5  # errors of statements
 
 
+def _column(text: str) -> str:
+    """An argparse type: a column, or TYPE=COLUMN."""
+    if "=" in text:
+        pair(text)
+    return text
+
+
 def _by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
@@ -126,14 +142,25 @@ def _by_name(pairs: list[tuple[str, str]], option: str) -> dict[str, str]:
     return found
 
 
-def _moment(text: str | None, option: str) -> Any:
-    if text is None:
-        return None
-    return int(text) if text.lstrip("-").isdigit() else text
+def _moment(text: str | None) -> int | str | None:
+    return None if text is None else whole_or_text(text)
+
+
+def _check_files(read: Iterable[str], written: list[str]) -> None:
+    """Refuse to write where events come from, and two statements into one file (a database has a table for each)."""
+    sources = {Path(path).resolve() for path in read if path != PIPE}
+    files: set[Path] = set()
+    for path in written:
+        file = Path(path).resolve()
+        if path != PIPE and file in sources:
+            raise UsageError(f"--out: {path!r} holds the events that are read")
+        if path != PIPE and not path.lower().endswith(SQLITE) and file in files:
+            raise UsageError(f"--out names {path!r} twice")
+        files.add(file)
 
 
 def _times(given: list[str]) -> str | dict[str, str] | None:
-    by_type = {name: column for name, equals, column in (each.partition("=") for each in given) if equals}
+    by_type = _by_name([pair(each) for each in given if "=" in each], "--time")
     plain = [each for each in given if "=" not in each]
     if len(plain) > 1 or (plain and by_type):
         raise UsageError("--time is one column for all types, or TYPE=COLUMN for each")
@@ -196,11 +223,11 @@ def _read(workbench: Workbench, sources: Iterable[str]) -> None:
             raise UsageError(f"--in: no statement reads `{name}`{hint_line(name, read - {name})}")
 
 
-def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: list[tuple[str, str]]) -> None:
+def _assign(workbench: Workbench, texts: list[tuple[Path, str]], values: Mapping[str, str]) -> None:
     """Give variables their values; what names neither a variable nor a parameter is an error."""
     variables = workbench.runtime.catalog.variables
     parameters = {key for _, text in texts for _, key in uses(epl.parse(text))}
-    for name, value in values:
+    for name, value in values.items():
         if name in variables:
             as_text = variables[name].type.name == "string" and not value.startswith('"')
             workbench.set(name, value if as_text else value_of(value))

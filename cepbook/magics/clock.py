@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from cepbook.errors import UsageError
 from cepbook.magics.host import Command, Host
-from cepbook.magics.options import clean
+from cepbook.magics.options import OptionsError, clean
 from cepbook.magics.show import clock_text, text
 from cepbook.session import Workbench
-from cepbook.session.clock import is_period
+from cepbook.session.clock import is_period, to_time, whole_or_text
 from cepbook.widgets.render import Frozen
 
 LIVE: dict[str, Callable[[Workbench], object]] = {
@@ -34,9 +34,12 @@ def run_line(host: Host, line: str) -> Frozen:
     if wanted.lower() in LIVE:
         LIVE[wanted.lower()](workbench)
     elif wanted.startswith("+"):
-        workbench.advance(by=wanted[1:].strip())
-    elif wanted.lstrip("-").isdigit():
-        workbench.advance(int(wanted))
+        span = wanted[1:].strip()
+        if is_period(span, second) is None:
+            raise OptionsError("%clock", f"`{span}` is no time period")
+        workbench.advance(by=span)
+    elif isinstance(time := whole_or_text(wanted), int):
+        workbench.advance(time)
     elif wanted:
         span = re.sub(r"\A(?:advance|forward|by|to|set)\s+", "", wanted, flags=re.IGNORECASE)
         if is_period(span, second) is not None:
@@ -45,6 +48,10 @@ def run_line(host: Host, line: str) -> Frozen:
             )
         if span != wanted:
             raise UsageError(f"%clock: `{wanted}` is no point in time\n  hint: write the time alone: `%clock {span}`")
+        try:
+            to_time(wanted, second)
+        except UsageError:
+            raise OptionsError("%clock", f"`{wanted}` is no point in time") from None
         workbench.advance(wanted)
     shown = [clock_text(workbench.runtime.now, second) + (", live" if workbench.live_clock is not None else "")]
     due = workbench.runtime.next_due

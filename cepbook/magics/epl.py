@@ -13,15 +13,16 @@ from cepbook.magics import marble, partitions, stories, topics, tune
 from cepbook.magics.host import Command, Host
 from cepbook.magics.notation import NotationError, parse_value
 from cepbook.magics.on_spark import GIVEN, compare, kept, on_spark, run_over, with_spark
-from cepbook.magics.options import Options, clean, did_you_mean, variable_name, words
+from cepbook.magics.options import Options, OptionsError, clean, did_you_mean, variable_name, words
 from cepbook.magics.show import table, text
 from cepbook.magics.why import why
-from cepbook.session import RunResult
+from cepbook.session import RunResult, Workbench
 from cepbook.session.results import kind_of
 from cepbook.session.stores import describe_store
 from cepbook.session.validate import is_missing
 from cepbook.widgets.flow import FlowMap
 from cepbook.widgets.render import Frozen
+from cepbook.widgets.source import NO_ROWS
 
 STAGES = ("ast", "plan", "rewritten", "epl", "steps", "python", "coverage")
 
@@ -139,7 +140,7 @@ def run_line(host: Host, line: str) -> object:
     unsplit = first and (first[0] in UNSPLIT or first[0].lower() in ASKING or first[0][0] in "@(")
     given = first if unsplit else words(clean(line), "%epl")
     name, *rest = given or ["list"]
-    if name not in SUBCOMMANDS and (name.lower() in ASKING or name[0] in "@("):
+    if name not in SUBCOMMANDS and (name.lower() in ASKING or name[:1] in ("@", "(")):
         return host.workbench.answer(line.strip().rstrip(";"), parameters=host.shell.user_ns)
     if name in UNSPLIT:
         rest = [clean(line).removeprefix(name)]
@@ -171,8 +172,8 @@ def show_stage(host: Host, rest: list[str]) -> object:
         store = runtime.stores.get(name, owned)
         if store is not None:
             return text(describe_store(runtime, store))
-        if name in runtime.statements:
-            rest = ["epl", name]
+        runtime.statement(name)  # says which names there are
+        rest = ["epl", name]
     if len(rest) != 2:
         raise UsageError(f"%epl show takes a stage ({', '.join(STAGES)}) and the name of a statement")
     stage, name = rest
@@ -188,12 +189,18 @@ def show_stage(host: Host, rest: list[str]) -> object:
 def drop(host: Host, rest: list[str]) -> object:
     options = DROP_OPTIONS.parse_words(rest)
     if not options.names:
-        raise UsageError("%epl drop takes the names of statements, event types, contexts or variables")
+        raise OptionsError("%epl drop", "it takes the names of statements, event types, contexts or variables")
+    if len(options.names) > 1:
+        _dropped(host.workbench.rehearsal(), options)  # all of them or none: what is refused is refused there
+    return text(f"dropped {', '.join(_dropped(host.workbench, options))}")
+
+
+def _dropped(workbench: Workbench, options: argparse.Namespace) -> list[str]:
     gone: list[str] = []
     for name in options.names:
         if name not in gone:  # it went together with one before it
-            gone += dict.fromkeys((name, *host.workbench.drop(name, cascade=options.cascade)))
-    return text(f"dropped {', '.join(gone)}")
+            gone += dict.fromkeys((name, *workbench.drop(name, cascade=options.cascade)))
+    return gone
 
 
 def format_statement(host: Host, rest: list[str]) -> object:
@@ -205,7 +212,10 @@ def format_statement(host: Host, rest: list[str]) -> object:
 
 def export(host: Host, rest: list[str]) -> object:
     options = EXPORT_OPTIONS.parse_words(rest)
-    count = host.workbench.export(options.statement, options.file, changes=options.changes)
+    workbench, name = host.workbench, options.statement
+    count = workbench.export(name, options.file, changes=options.changes)
+    if not options.changes and not workbench.keeps_rows(name):
+        return text(f"no rows written to {options.file}: `{name}` {NO_ROWS}\n`--changes` writes what was delivered")
     return text(f"{count:,} row{'' if count == 1 else 's'} of {options.statement} written to {options.file}")
 
 
@@ -235,7 +245,7 @@ def set_variable(host: Host, rest: list[str]) -> object:
         value = parse_value(written)
     except NotationError as error:
         hint = f"\n  hint: {error.hint}" if error.hint is not None else ""
-        raise UsageError(f"%epl set: `{written}` is no value: {error.message}{hint}") from None
+        raise UsageError(f"%epl set {name}: {error.message}{hint}") from None
     host.workbench.set(name, value)
     return text(f"{name} = {_literal(host.workbench.get(name))}")
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cepbook.engine.delta import Delta
-from cepbook.errors import CepbookError, Diagnostic, Span, StatementError, did_you_mean
+from cepbook.errors import CepbookError, Diagnostic, Span, StatementError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
@@ -45,6 +45,13 @@ from cepbook.widgets.encode import text_of
 from cepbook.widgets.render import Frozen
 
 WIDE = 8  # with more columns than this over all statements, a row is one text
+FORMS = {
+    "iterate": "`iterate STATEMENT` reads its rows",
+    "query": "`query select …` asks",
+    "partitions": "`partitions CONTEXT` lists them",
+    "set": "`set VARIABLE = VALUE` assigns",
+    "get": "`get VARIABLE` reads",
+}  # of words that stand alone and name no event type
 STIMULI = (Send, Advance, Iterate, Query, Partitions, SetVariable, GetVariable)
 
 OPTIONS = (
@@ -95,6 +102,8 @@ def observed(only: str | None, workbench: Workbench) -> list[str] | None:
     if only is None:
         return None
     names = [name.strip() for name in only.split(",") if name.strip()]
+    if not names:
+        raise UsageError("--only takes names of statements: --only out,alerts")
     for name in names:
         workbench.runtime.statement(name)
     return names
@@ -116,7 +125,7 @@ def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
                 wrong += _check_event(stimulus, part, workbench.runtime.catalog.event_types)
             case _:
                 wrong += _check_name(stimulus, part, workbench)
-        wrong += _check_reactions(part, workbench)
+        wrong += _check_reactions(part, workbench, cell)
     if wrong:
         raise EventsError(tuple(wrong), cell)
 
@@ -124,7 +133,7 @@ def check(workbench: Workbench, parts: Sequence[Part], cell: str) -> None:
 def _check_event(send: Send, part: Part, types: Mapping[str, EventType]) -> Iterator[Diagnostic]:
     event_type = types.get(send.event_type)
     if event_type is None:
-        hint = did_you_mean(send.event_type, types)
+        hint = FORMS.get(send.event_type) or did_you_mean(send.event_type, types)
         span = Span(part.span.start, part.span.start + len(send.event_type))
         yield Diagnostic("unknown-event-type", f"there is no event type `{send.event_type}`", span, hint)
         return
@@ -198,16 +207,21 @@ def _check_assignment(stimulus: SetVariable, part: Part, workbench: Workbench) -
         yield Diagnostic("wrong-type", f"variable `{stimulus.name}` {mismatch}", part.span)
 
 
-def _check_reactions(part: Part, workbench: Workbench) -> Iterator[Diagnostic]:
+def _check_reactions(part: Part, workbench: Workbench, cell: str) -> Iterator[Diagnostic]:
     for reaction in part.step.reactions:
         if isinstance(reaction, Delivery):
-            yield from _known(reaction.statement, "statement", workbench.runtime.statements, part)
+            line = re.compile(rf"^[ \t]+(`?{re.escape(reaction.statement)}`?)[ \t]", re.MULTILINE)
+            found = line.search(cell, part.span.end)
+            span = part.span if found is None else Span(*found.span(1))
+            yield from _known(reaction.statement, "statement", workbench.runtime.statements, part, span)
 
 
-def _known(name: str, what: str, known: Mapping[str, object], part: Part) -> Iterator[Diagnostic]:
+def _known(
+    name: str, what: str, known: Mapping[str, object], part: Part, span: Span | None = None
+) -> Iterator[Diagnostic]:
     if name not in known:
         hint = did_you_mean(name, known)
-        yield Diagnostic(f"unknown-{what}", f"there is no {what} `{name}`", part.span, hint)
+        yield Diagnostic(f"unknown-{what}", f"there is no {what} `{name}`", span or part.span, hint)
 
 
 # ---------------------------------------------------------------- sending

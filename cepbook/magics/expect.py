@@ -37,7 +37,6 @@ from cepbook.testing.trace import (
     parse_steps,
 )
 
-ORIGIN = "expect"
 READINGS = (Iterate, Query, GetVariable, Partitions)
 _FLUSH = re.compile(r"@|(?:iterate|query|get|partitions)\s+(?![-+]\s)")
 _COMMENT = re.compile(r"\s*(?://|#)")
@@ -96,7 +95,7 @@ def _read(cell: str) -> tuple[list[_Expected], list[Part]]:
         else:
             lines.append(line.strip() if _FLUSH.match(line.lstrip()) else f"    {line}")
     try:
-        steps = parse_steps(["@0", *lines], 0, Path(ORIGIN))
+        steps = parse_steps(["@0", *lines], 0, Path("cell"))
     except ScenarioError as error:
         raise _wrong(cell, error.line, "expect-syntax", error.message, _HINT) from None
     expected: dict[tuple[str, int | None], _Expected] = {}
@@ -147,7 +146,7 @@ def _line_span(cell: str, line: int) -> Span:
 
 
 def _wrong(cell: str, line: int, code: str, message: str, hint: str) -> EventsError:
-    return EventsError((Diagnostic(code, message, _line_span(cell, max(line, 1)), hint),), cell, ORIGIN)
+    return EventsError((Diagnostic(code, message, _line_span(cell, max(line, 1)), hint),), cell)
 
 
 _HINT = "`out + price=10.0`, `out (none)`, `! out`, `@TIME`, or `iterate out` with `= …` below it"
@@ -163,7 +162,7 @@ def _check(expected: Sequence[_Expected], workbench: Workbench, cell: str) -> No
             span = _line_span(cell, each.line)
             wrong.append(Diagnostic("unknown-statement", message, span, did_you_mean(each.name, known)))
     if wrong:
-        raise EventsError(tuple(wrong), cell, ORIGIN)
+        raise EventsError(tuple(wrong), cell)
 
 
 # ---------------------------------------------------------------- comparing

@@ -15,6 +15,7 @@ from cepbook.magics.complete import make_matcher
 from cepbook.magics.host import Command, Host
 from cepbook.magics.inspect import make_inspect
 from cepbook.magics.on_spark import Progress
+from cepbook.magics.options import OptionsError
 from cepbook.magics.show import event_type_table
 from cepbook.magics.topics import magic_doc
 from cepbook.session import Workbench
@@ -49,7 +50,7 @@ class Installed:
         self._front_end()
         self._event_types()
         if getattr(self._host.shell, "kernel", None) is not None:  # a terminal shows it by itself
-            self._undo.append(shown_by(Progress()))
+            self._undo.append(shown_by(Progress(lambda: int(self._host.shell.execution_count))))
             self._snapshots()
         self._undo.append(show_live(self._host.shell, display))
         self._undo.append(show_marbles(self._host.shell))
@@ -144,7 +145,10 @@ def _line_magic(host: Host, command: Command) -> Callable[[str], object]:
     assert run is not None
 
     def magic(line: str) -> object:
-        return run(host, line)
+        try:
+            return run(host, line)
+        except OptionsError as error:
+            raise error.forms(command.usage) from None
 
     return _dressed(magic, command)
 
@@ -156,6 +160,8 @@ def _cell_magic(host: Host, command: Command) -> Callable[[str, str], object]:
     def magic(line: str, cell: str) -> object:
         try:
             return run(host, line, cell)
+        except OptionsError as error:
+            raise error.forms(command.usage) from None
         except CompileError as error:
             raise error.counted_from(2, "cell") from None  # as the front end counts: the magic's line is the first
 

@@ -42,10 +42,7 @@ def judged(result: StepResult, checked: frozenset[str]) -> StepResult:
 
 
 def side_by_side(results: Sequence[StepResult], what: str = "stimulus") -> Frozen:
-    """Each of `results` with what was expected and what came; a row that differs is marked and tinted.
-
-    It fits narrow pages: texts take several lines there.
-    """
+    """Each of `results` with what was expected and what came; a row that differs is marked and tinted."""
     rows, signs = [], []
     for result in results:
         lines = [*compared_lines(result)] or [("", "")]
@@ -54,7 +51,7 @@ def side_by_side(results: Sequence[StepResult], what: str = "stimulus") -> Froze
             text = result.step.text.strip() if number == 0 else ""
             rows.append((text, "✗" if differs else "", *(each.replace("  ", "\u00a0 ") for each in (want, got))))
             signs.append("−" if differs else "")
-    return table("", (what, "", "expected", "actual"), rows, signs=signs, wraps=True)
+    return table("", (what, "", "expected", "actual"), rows, signs=signs)
 
 
 def different(results: Sequence[StepResult], noun: str = "stimulus", nouns: str = "stimuli") -> ExpectationError:

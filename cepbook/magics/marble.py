@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cepbook.engine.delta import Row
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options
+from cepbook.magics.options import Options, whole
 from cepbook.magics.show import table, text
 from cepbook.session.marble import Marble
 from cepbook.shown import counted
@@ -21,7 +21,7 @@ NARROW = 3  # rows of more columns than this tell their names
 OPTIONS = (
     Options("%epl marble")
     .add("names", nargs="*", help="the statement")
-    .add("--events", type=int, default=EVENTS, help=f"how many of its last arrivals are drawn; default: {EVENTS}")
+    .add("--events", type=whole, default=EVENTS, help=f"how many of its last arrivals are drawn; default: {EVENTS}")
     .add("--label", action="append", help="property that stands for an event; may be given several times")
     .add("--rows", action="store_true", help="list what it delivered below the chart, to unfold")
 )

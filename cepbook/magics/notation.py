@@ -29,6 +29,9 @@ _PLUS = re.compile(r"t\s*\.\s*plus\s*\(")
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
+DIGITS = 400  # of a number: more than a biginteger of any use has
+DEEPEST = 100  # values in values
+
 _MONTHS = {**dict.fromkeys(("month", "months"), 1), **dict.fromkeys(("year", "years"), 12)}
 
 
@@ -112,6 +115,7 @@ def _plus(now: int, period: str, start: int, second: int) -> int:
 class _Scanner:
     def __init__(self, text: str, at: int) -> None:
         self.text = text
+        self.depth = 0
         self.at = self.end = at  # `end` is behind the last token, `at` behind the blanks and comments after it
         self.skip()
 
@@ -149,6 +153,14 @@ class _Scanner:
         return found.group().strip("`")
 
     def value(self) -> Any:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.fail("values are nested too deeply")
+        found = self._value()
+        self.depth -= 1
+        return found
+
+    def _value(self) -> Any:
         mark = self.peek()
         if mark == "{":
             return self.braces()
@@ -174,6 +186,8 @@ class _Scanner:
         text = found.group()[: -1 if suffix else None]
         if found["fraction"] or found["exponent"] or suffix in ("f", "d"):
             return float(text)
+        if len(text) > DIGITS:
+            raise NotationError(f"a number of {len(text):,} digits", found.start(), found.end())
         return int(text)
 
     def word(self) -> Any:

@@ -13,8 +13,9 @@ from cepbook import spark
 from cepbook.errors import UsageError
 from cepbook.lang import plan
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options, pairs, variable_name
+from cepbook.magics.options import Options, number, pairs, variable_name
 from cepbook.session import Workbench
+from cepbook.session.clock import whole_or_text
 
 GIVEN = ("frames", "from", "time", "sequence", "until", "into")  # the options of `with_spark`
 
@@ -43,7 +44,7 @@ COMPARE_OPTIONS = (
     with_spark(Options("%epl compare").add("statements", nargs="*", help="statements; default: all of the other side"))
     .add("--with", type=variable_name, help="the variable with the other side: a run on Spark, or frames by statement")
     .add("--key", help="the columns that say which rows belong together: symbol,venue")
-    .add("--tolerance", type=float, default=1e-9, help="how far floats may be apart, relative to their size")
+    .add("--tolerance", type=number, default=1e-9, help="how far floats may be apart, relative to their size")
     .add("--order", action="store_true", help="rows of one time must come in the same order")
     .add("--assert", action="store_true", help="fail unless all rows were compared and are equal")
 )
@@ -58,7 +59,7 @@ def run_over(host: Host, options: argparse.Namespace, magic: str) -> Callable[[W
     if options.frames is not None:
         frames = {kind: host.variable(name) for kind, name in pairs(options.frames, magic, "--frames").items()}
     time, sequence = _columns(options.time, magic, "--time"), _columns(options.sequence, magic, "--sequence")
-    until = int(options.until) if (options.until or "").isdigit() else options.until
+    until = None if options.until is None else whole_or_text(options.until)
 
     def run(workbench: Workbench, statements: list[str]) -> object:
         if tables is not None:
@@ -104,17 +105,22 @@ def compare(host: Host, rest: list[str]) -> object:
 
 
 class Progress:
-    """Spark's line of progress as an output of the cell that runs; it goes when Spark is done."""
+    """Spark's line of progress as one output of the cell that runs, whatever it asks of Spark; empty when that is done.
 
-    def __init__(self) -> None:
+    `cell` gives the number of the cell that runs.
+    """
+
+    def __init__(self, cell: Callable[[], int]) -> None:
+        self._cell = cell
         self._handle: Any = None
+        self._shown_in: int | None = None
 
     def __call__(self, line: str | None) -> None:
         data = {"text/plain": line or ""}
-        if self._handle is not None:
+        if self._handle is not None and (line is None or self._shown_in == self._cell()):
             self._handle.update(data, raw=True)
-            self._handle = None if line is None else self._handle
         elif line is not None:
+            self._shown_in = self._cell()
             self._handle = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import keyword
+import math
 import re
 import shlex
 from collections.abc import Iterable
@@ -11,24 +12,48 @@ from typing import NoReturn
 
 from cepbook import errors
 from cepbook.errors import UsageError
+from cepbook.magics.host import WORKBENCH
 
 _COMMENT = re.compile(r"(?:^|\s)#(?:\s.*)?$")
+_REQUIRED = "the following arguments are required: "  # so argparse begins
+
+
+class OptionsError(UsageError):
+    """Words that a magic does not take; `forms` puts the forms that it has below the message."""
+
+    def __init__(self, magic: str, message: str) -> None:
+        self.magic = magic
+        super().__init__(f"{magic}: {message}")
+
+    def forms(self, usage: Iterable[str]) -> UsageError:
+        """The same with those of `usage` that begin as the magic does; without, where it names a nearest spelling."""
+        told = str(self)
+        found = [form for form in usage if form == self.magic or form.startswith(f"{self.magic} ")]
+        if found and "did you mean" not in told:
+            told += "\n  hint: " + "\n        ".join(found)
+        return UsageError(told)
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}")
+        raise OptionsError(self.prog, message.replace(_REQUIRED, "missing: "))
 
 
 class Options:
     """The options of one magic. ``parse`` never exits and prints nothing."""
 
     def __init__(self, magic: str) -> None:
-        self._parser = _Parser(prog=magic, add_help=False, allow_abbrev=False)
+        self._parser = _Parser(prog=magic, add_help=False, allow_abbrev=False, exit_on_error=False)
         self._magic = magic
+        self._once: set[str] = set()
 
     def add(self, *names: str, help: str, **settings: object) -> Options:
+        """An option, or a word of a place, as argparse has them; none of their values may be empty."""
+        if settings.get("action", "append") == "append":
+            settings.setdefault("type", not_empty)
         self._parser.add_argument(*names, help=help, **settings)  # type: ignore[arg-type]
+        if "action" not in settings:
+            self._once.update(name for name in names if name.startswith("-"))
         return self
 
     @property
@@ -42,11 +67,27 @@ class Options:
 
     def parse_words(self, given: list[str]) -> argparse.Namespace:
         """The same for a line that is split already."""
-        found, rest = self._parser.parse_known_args(given)
+        options = [word.partition("=")[0] for word in given]
+        twice = next((name for n, name in enumerate(options) if name in self._once and name in options[:n]), None)
+        if twice is not None:
+            raise OptionsError(self._magic, f"{twice} is given twice")
+        try:
+            found, rest = self._parser.parse_known_args(given)
+        except argparse.ArgumentError as error:
+            raise OptionsError(self._magic, _told(error)) from None
         if rest:
             what = "option" if rest[0].startswith("-") else "argument"
-            raise UsageError(f"{self._magic}: unknown {what} `{rest[0]}`{did_you_mean(rest[0], self.names)}")
+            raise OptionsError(self._magic, f"unknown {what} `{rest[0]}`{did_you_mean(rest[0], self.names)}")
         return found
+
+
+def _told(error: argparse.ArgumentError) -> str:
+    """What argparse found wrong with an option, in words."""
+    if error.message == "expected one argument":
+        return f"{error.argument_name} takes a value"
+    if error.message.startswith("ignored explicit argument"):
+        return f"{error.argument_name} takes no value"
+    return f"{error.argument_name}: {error.message}"
 
 
 def words(line: str, magic: str) -> list[str]:
@@ -55,6 +96,31 @@ def words(line: str, magic: str) -> list[str]:
         return shlex.split(line)
     except ValueError as error:
         raise UsageError(f"{magic}: {str(error).lower()} in `{line}`") from error
+
+
+def whole(text: str) -> int:
+    """An argparse type: a whole number."""
+    if re.fullmatch(r"[-+]?[0-9]{1,30}", text) is None:
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """An argparse type: a number that is finite."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise argparse.ArgumentTypeError(f"`{text}` is no finite number")
+    return found
+
+
+def not_empty(text: str) -> str:
+    """An argparse type: a text that is not empty."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it cannot be empty")
+    return text
 
 
 def clean(line: str) -> str:
@@ -72,15 +138,19 @@ def variable_name(text: str) -> str:
     """An argparse type: the name of a Python variable."""
     if not text.isidentifier() or keyword.iskeyword(text):
         raise argparse.ArgumentTypeError(f"`{text}` cannot be the name of a variable")
+    if text == WORKBENCH:
+        raise argparse.ArgumentTypeError(f"`{text}` is the workbench; another name keeps it")
     return text
 
 
 def pairs(text: str, magic: str, option: str) -> dict[str, str]:
-    """``a=x,b=y`` as a mapping; UsageError when a part has no ``=``."""
+    """``a=x,b=y`` as a mapping; UsageError when a part has no ``=``, or a name comes twice."""
     found: dict[str, str] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise UsageError(f"{magic}: {option} takes name=value,name=value, not `{part}`")
+        if name.strip() in found:
+            raise UsageError(f"{magic}: {option} names `{name.strip()}` twice")
         found[name.strip()] = value.strip()
     return found

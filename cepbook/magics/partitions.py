@@ -6,7 +6,7 @@ import pandas as pd
 
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options
+from cepbook.magics.options import Options, whole
 from cepbook.magics.show import table, text
 from cepbook.session.partials import partials_of
 from cepbook.session.partitions import SIZES, key_names
@@ -21,13 +21,13 @@ DRAWN = 50
 TIMELINE_OPTIONS = (
     Options("%epl timeline")
     .add("names", nargs="*", help="the context")
-    .add("--partitions", type=int, default=DRAWN, help=f"how many of its last partitions are drawn; default: {DRAWN}")
+    .add("--partitions", type=whole, default=DRAWN, help=f"how many of its last partitions are drawn; default: {DRAWN}")
     .add("--rows", action="store_true", help="list them below the chart")
 )
 PARTIALS_OPTIONS = (
     Options("%epl partials")
     .add("names", nargs="*", help="the statement")
-    .add("--partition", type=int, help="the id of one context partition; default: all")
+    .add("--partition", type=whole, help="the id of one context partition; default: all")
 )
 
 
@@ -69,13 +69,11 @@ def end(host: Host, rest: list[str]) -> Frozen:
     name, *ids = rest or [""]
     if not name or not ids:
         raise UsageError("%epl end takes a context and the ids of partitions, as in `%epl end PerSymbol 3`")
+    live = {str(partition["id"]) for partition in host.workbench.runtime.partitions(name)}
     for id_ in ids:
-        if not id_.isdecimal():
-            raise UsageError(f"%epl end: `{id_}` is no id of a partition; `%epl partitions {name}` shows them")
-    live = {partition["id"] for partition in host.workbench.runtime.partitions(name)}
-    for id_ in ids:
-        if int(id_) not in live:
-            raise UsageError(f"context `{name}` has no live partition {id_}")
+        if id_ not in live:
+            hint = f"\n  hint: `%epl partitions {name}` shows them"
+            raise UsageError(f"context `{name}` has no live partition `{id_}`{hint}")
     for id_ in dict.fromkeys(ids):
         host.workbench.end_partition(name, int(id_))
     return text(f"ended {', '.join(dict.fromkeys(ids))} of {name}")

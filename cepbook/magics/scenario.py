@@ -9,26 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cepbook.errors import UsageError
 from cepbook.magics.events import DETAILS as NOTATION
 from cepbook.magics.events import Observer, check, observed
 from cepbook.magics.host import Command, Host
 from cepbook.magics.judged import compared, different, judged, side_by_side
 from cepbook.magics.options import Options
-from cepbook.magics.scenario_cell import EventsError, read
+from cepbook.magics.scenario_cell import read
 from cepbook.magics.show import row_text, table
-from cepbook.magics.stories import add_case
+from cepbook.magics.stories import add_case, cases_of
 from cepbook.shown import counted
 from cepbook.testing.runner import StepResult
 from cepbook.testing.trace import Delivery, Failure, Reaction, Rows
 from cepbook.widgets.render import Frozen
 
-ORIGIN = "scenario"
-
 OPTIONS = (
     Options("%%scenario")
     .add("--only", help="observe only these statements: --only out,alerts")
     .add("--save", help="a Markdown file; the scenario is added to it as a case when all reactions are as expected")
-    .add("--title", default="scenario", help="heading of that case")
+    .add("--title", help="heading of that case; default: scenario")
 )
 
 
@@ -48,13 +47,14 @@ def run_cell(host: Host, line: str, cell: str) -> None:
     StatementError after everything was shown.
     """
     options = OPTIONS.parse(line)
+    if options.save is not None:
+        cases_of(options.save)  # refused before anything runs
+    elif options.title is not None:
+        raise UsageError("%%scenario: --title needs --save")
     twin = host.workbench.rehearsal()
     only = observed(options.only, twin)
-    try:
-        parts = read(cell, twin.runtime.now, twin.runtime.config.second)
-        check(twin, parts, cell)
-    except EventsError as error:
-        raise EventsError(error.diagnostics, cell, ORIGIN) from None
+    parts = read(cell, twin.runtime.now, twin.runtime.config.second)
+    check(twin, parts, cell)
     checked = compared(parts)
     with Observer(twin, only) as observer:
         results = [observer.run(part.step) for part in parts]
@@ -69,7 +69,7 @@ def run_cell(host: Host, line: str, cell: str) -> None:
         if wrong:
             raise different(wrong)
     if options.save is not None:
-        host.show(add_case(options.save, twin, options.title))
+        host.show(add_case(options.save, twin, options.title or "scenario"))
 
 
 def _expected(results: Sequence[StepResult]) -> str:

@@ -17,19 +17,21 @@ from cepbook.errors import Diagnostic, EventError, Span
 from cepbook.magics import notation
 from cepbook.testing.trace import Advance, ScenarioError, Send, Step, Stimulus, parse_steps
 
-ORIGIN = "events"
 _REACTION = re.compile(r"\s*(?:[-+=!]|(?:`[^`]+`|[^\s`=]+)\s+(?:[-+]|\(empty\)))")
 _COMMENT = re.compile(r"[ \t]*(?:(?://|#)[^\n]*|/\*.*?\*/[ \t]*)(?=\n|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\n]*")
 
 
 class EventsError(EventError):
-    """A cell of events or reactions that cannot run: all that is wrong, with line and caret. Nothing was sent."""
+    """A cell of events or reactions that cannot run: all that is wrong, with line and caret. Nothing was sent.
 
-    def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str, origin: str = ORIGIN) -> None:
+    Lines are counted as the front end does: that of the magic is the first.
+    """
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...], source: str) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span.start))
         self.source = source
-        super().__init__("\n".join(d.render(source, origin) for d in self.diagnostics))
+        super().__init__("\n".join(d.render(source, "cell", 2) for d in self.diagnostics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class _Reader:
     def _parse(self, lines: list[str], start: int, skip: int = 0) -> tuple[Step, ...]:
         """Trace lines as a step; their first one (after `skip` that are not in the cell) is at offset `start`."""
         try:
-            return parse_steps(lines, 1, Path(ORIGIN))
+            return parse_steps(lines, 1, Path("cell"))
         except ScenarioError as error:
             index = max(error.line - 1, skip)
             begin = start + sum(len(line) + 1 for line in lines[skip:index])

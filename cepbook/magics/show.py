@@ -9,7 +9,7 @@ from typing import Any
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects.epl_lexer import RESERVED
 from cepbook.session.clock import unit
-from cepbook.shown import Table, counted, prose, table_html, table_text, time_text
+from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.render import Frozen
 
@@ -20,9 +20,8 @@ NOTE = "opacity:.75"
 def text(shown: str, *, sentences: bool = False) -> Frozen:
     """Preformatted text; of `sentences`, what stands in backticks is set as code."""
     shown = shown.rstrip("\n")
-    return Frozen(
-        f'<pre style="line-height:1.35;margin:0;padding:0">{(prose if sentences else escape)(shown)}</pre>', shown
-    )
+    style = "line-height:1.35;margin:0;padding:0;word-break:normal;overflow-wrap:anywhere"
+    return Frozen(f'<pre style="{style}">{(prose if sentences else escape)(shown)}</pre>', shown)
 
 
 def table(
@@ -34,16 +33,15 @@ def table(
     right: Iterable[str] = (),
     notes: Sequence[str] = (),
     sentences: bool = False,
-    wraps: bool = False,
 ) -> Frozen:
     """Rows of texts below `title`; `right` names the columns that are aligned to the right, `signs` tint rows.
 
-    Of `sentences`, what stands in backticks is set as code. What `wraps` takes several lines where a page is narrow.
+    Of `sentences`, what stands in backticks is set as code.
     """
     more = len(rows) - ROWS_SHOWN
     after = [f"… {counted(more, 'more row')}"] if more > 0 else []
     after += notes
-    html, plain = [f"<div>{escape(title)}</div>"] if title else [], [title] if title else []
+    html, plain = [heading_html(title)] if title else [], [title] if title else []
     if rows:
         aligned = set(right)
         made = Table(
@@ -51,8 +49,7 @@ def table(
             tuple(heading in aligned for heading in headings),
             tuple(tuple(row) for row in rows[:ROWS_SHOWN]),
             tuple(signs[:ROWS_SHOWN]),
-            sentences,
-            wraps,
+            (sentences,) * len(headings),
         )
         html.append(table_html(made))
         plain.append(table_text(made, limit=None))  # unlike the text of a live view, help and checks are not cut
@@ -62,12 +59,15 @@ def table(
 
 def event_type_table(event_type: EventType) -> Frozen:
     """The properties of an event type, and which of them is its time."""
-    time = f", time {event_type.time_property}" if event_type.time_property else ""
     inherits = f", inherits {', '.join(event_type.supertypes)}" if event_type.supertypes else ""
-    rows = [(name, str(of)) for name, of in event_type.properties.items()]
+    time = event_type.time_property
+    rows = [
+        (name, f"{of}, the time of the event" if name == time else str(of))
+        for name, of in event_type.properties.items()
+    ]
     keywords = [f"`{name}`" for name in (event_type.name, *event_type.properties) if name.lower() in RESERVED]
     notes = [f"in EPL, names that are keywords stand in backticks: {', '.join(keywords)}"] if keywords else []
-    return table(f"event type {event_type.name}{time}{inherits}", ("property", "type"), rows, notes=notes)
+    return table(f"event type {event_type.name}{inherits}", ("property", "type"), rows, notes=notes)
 
 
 def together(parts: Sequence[Frozen]) -> Frozen:

@@ -14,6 +14,7 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import text
 from cepbook.session import Workbench
+from cepbook.session.states import read_file, write_file
 from cepbook.shown import Table, counted, table_html
 from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart
@@ -31,7 +32,7 @@ RECORD_OPTIONS = (
 REPORT_OPTIONS = (
     Options("%epl report")
     .add("file", help="an HTML file; it is replaced")
-    .add("names", nargs="*", help="statements; default: all selects")
+    .add("names", nargs="*", default=[], help="statements; default: all selects")
 )
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#1f2328}
 body{background:#fff}
@@ -48,24 +49,43 @@ def record(host: Host, rest: list[str]) -> object:
 
 def add_case(file: str, workbench: Workbench, title: str) -> Frozen:
     """What happened in a workbench, added to the scenario file. Raises UsageError when that cannot be."""
-    path = Path(file)
-    if path.suffix != ".md":
-        raise UsageError(f"scenario files are Markdown files (.md), not `{file}`")
+    before = cases_of(file)
     case = scenario_of(workbench, title)
-    before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n" if path.exists() else ""
-    _write(path, before + case)
+    _write(file, f"{before}\n\n{case}" if before else case)
     return text(f"recorded {title} in {file}")
+
+
+def cases_of(file: str) -> str:
+    """What the scenario file holds before a case is added. Raises UsageError where none can be added."""
+    path = _target(file, (".md",), "scenario files are Markdown files (.md)")
+    if not path.exists():
+        return ""
+    try:
+        return read_file(path).decode("utf-8").rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file!r} is no UTF-8 text: byte {error.start} is {error.object[error.start]:#x}") from None
+
+
+def _target(file: str, suffixes: tuple[str, ...], what: str) -> Path:
+    """The file to be written, as far as its name tells: refused before the work is done."""
+    path = Path(file).expanduser()
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{what}, not `{file}`")
+    if "\0" in file or not path.parent.is_dir():
+        raise UsageError(f"{file!r} cannot be written: there is no folder {str(path.parent)!r}")
+    return path
 
 
 def report(host: Host, rest: list[str]) -> object:
     """The statements with their text, present rows and pictures, as one HTML file that needs nothing else."""
     options = REPORT_OPTIONS.parse_words(rest)
     workbench = host.workbench
+    _target(options.file, (".html", ".htm"), "reports are HTML files (.html)")
     statements = workbench.runtime.statements
     for name in options.names:
         workbench.runtime.statement(name)
-    names = options.names or [name for name, s in statements.items() if s.kind == "select"]
-    _write(Path(options.file), "".join(page(workbench, names)))
+    names = list(dict.fromkeys(options.names)) or [name for name, s in statements.items() if s.kind == "select"]
+    _write(options.file, "".join(page(workbench, names)))
     return text(f"report of {counted(len(names), 'statement')} written to {options.file}")
 
 
@@ -103,8 +123,8 @@ def _picture(workbench: Workbench, name: str, kind: str) -> str:
     return "" if png is None else f'<p><img alt="{kind} of {_escaped(name)}" src="data:image/png;base64,{png}"></p>'
 
 
-def _write(path: Path, content: str) -> None:
+def _write(file: str, content: str) -> None:
     try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{str(path)!r} cannot be written: {error.strerror}") from None
+        write_file(file, content.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{file!r} cannot be written: {error.object[error.start]!r} is half a character") from None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from argparse import ArgumentTypeError
+
 from cepbook.errors import UsageError
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options
+from cepbook.magics.options import Options, number
 from cepbook.widgets.tune import Tuner
 
 OPTIONS = (
@@ -24,7 +27,11 @@ def tune(host: Host, rest: list[str]) -> None:
     names = options.names or [name for name, s in workbench.runtime.statements.items() if s.kind == "select"][-1:]
     if not names:
         raise UsageError("%epl tune: there is no statement to draw")
-    tuner = Tuner(workbench, names, dict(map(_range, options.range)))
+    ranges = list(map(_range, options.range))
+    twice = next((name for n, (name, _) in enumerate(ranges) if name in dict(ranges[:n])), None)
+    if twice is not None:
+        raise UsageError(f"%epl tune: --range names `{twice}` twice")
+    tuner = Tuner(workbench, names, dict(ranges))
     host.show(tuner)
 
 
@@ -32,9 +39,9 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
     name, _, span = text.partition("=")
     low, _, high = span.partition(":")
     try:
-        found = float(low), float(high)
-    except ValueError:
+        found = number(low), number(high)
+    except ArgumentTypeError:
         found = 1.0, 0.0
-    if not found[0] < found[1]:
+    if not (name.strip() and found[0] < found[1] and math.isfinite(found[1] - found[0])):
         raise UsageError(f"%epl tune: --range is VARIABLE=LOW:HIGH, not `{text}`")
     return name.strip(), found

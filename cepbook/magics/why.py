@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cepbook.errors import UsageError
 from cepbook.magics.host import Host
-from cepbook.magics.options import Options
+from cepbook.magics.options import Options, OptionsError, whole
+from cepbook.session.clock import whole_or_text
 from cepbook.widgets.render import Frozen
 from cepbook.widgets.why import shown
 
 WHY_OPTIONS = (
     Options("%epl why")
     .add("name", nargs="?", help="a statement; with an event only, none: all that read it")
-    .add("--row", type=int, help="the row with this index in `cep.changes`, negative from the end; default: the last")
+    .add("--row", type=whole, help="the row with this index in `cep.changes`, negative from the end; default: the last")
     .add("--at", help="the last row, or event, until this time")
     .add(
         "--event",
@@ -25,23 +25,21 @@ def why(host: Host, rest: list[str]) -> Frozen:
     """The answer of `Workbench.why`."""
     options = WHY_OPTIONS.parse_words(_negative(rest))
     workbench = host.workbench
-    at = int(options.at) if options.at and options.at.isdigit() else options.at
+    at = None if options.at is None else whole_or_text(options.at)
     if options.event is None:
         if options.name is None:
-            raise UsageError("%epl why takes the name of a statement, or --event")
+            raise OptionsError("%epl why", "the name of a statement, or --event, is missing")
         return shown(workbench.why(options.name, row=options.row, at=at, calls=options.calls))
     if options.row is not None:
-        raise UsageError("%epl why takes --row or --event, not both")
-    number = options.event.removeprefix("-")
-    event = int(options.event) if number.isdigit() else options.event
-    return shown(workbench.why(options.name, event, at=at, calls=options.calls))
+        raise OptionsError("%epl why", "--row or --event, not both")
+    return shown(workbench.why(options.name, whole_or_text(options.event), at=at, calls=options.calls))
 
 
 def _negative(rest: list[str]) -> list[str]:
     """``--event -1`` as one word: a value with a dash would be taken for an option."""
     found: list[str] = []
     for word in rest:
-        if found and found[-1] in ("--event", "--row") and word.removeprefix("-").isdigit():
+        if found and found[-1] in ("--event", "--row", "--at") and isinstance(whole_or_text(word), int):
             found[-1] += f"={word}"
         else:
             found.append(word)

@@ -26,7 +26,7 @@ def options_of(dialect: Dialect) -> Options:
 def _setting(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -6,12 +6,14 @@ Dates and times without a zone are taken as UTC. Anything finer than the clock's
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import SupportsIndex
 
+from cepbook.arguments import told
 from cepbook.errors import EventError, UsageError
 from cepbook.shown import time_text
 
@@ -29,6 +31,7 @@ _UNITS = {
     "millisecond": 1_000, "milliseconds": 1_000, "msec": 1_000,
     "microsecond": 1, "microseconds": 1, "usec": 1,
 }  # fmt: skip
+_WHOLE = re.compile(r"[-+]?[0-9]{1,30}")  # more digits than any clock goes to
 _PERIOD = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
@@ -46,12 +49,12 @@ def span_text(start: int, end: int, unit: str) -> str:
 def to_time(value: object, second: int = 1000) -> int:
     """Clock units since the epoch of an int (units already), a datetime, a date or an ISO 8601 text."""
     if isinstance(value, bool) or value is None:
-        raise UsageError(f"{value!r} is not a point in time")
+        raise UsageError(f"{told(value)} is not a point in time")
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
-            raise UsageError(f"{value!r} is not an ISO 8601 date and time") from None
+            raise UsageError(f"{told(value)} is not an ISO 8601 date and time") from None
     if isinstance(value, datetime):
         if value != value:  # NaT is a datetime and differs from itself
             raise UsageError("a missing time (NaT) is not a point in time")
@@ -63,7 +66,12 @@ def to_time(value: object, second: int = 1000) -> int:
         with suppress(TypeError):  # an array has the method, and is no number
             return value.__index__()
     units = "milliseconds" if second == 1000 else "microseconds"
-    raise UsageError(f"{value!r} is not a point in time: expected int {units}, a datetime or an ISO 8601 text")
+    raise UsageError(f"{told(value)} is not a point in time: expected int {units}, a datetime or an ISO 8601 text")
+
+
+def whole_or_text(text: str) -> int | str:
+    """What people write where a whole number or a text may stand: a time in clock units or ISO 8601."""
+    return int(text) if _WHOLE.fullmatch(text) else text
 
 
 def in_range(time: int, second: int = 1000) -> int:
@@ -72,7 +80,7 @@ def in_range(time: int, second: int = 1000) -> int:
         return time
     factor = 10**9 // second
     raise UsageError(
-        f"{time} {unit(second)} is beyond the clock, which goes to {FURTHEST} {unit(second)}\n"
+        f"{told(time)} {unit(second)} is beyond the clock, which goes to {FURTHEST} {unit(second)}\n"
         f"  hint: are these nanoseconds? divide by {factor:,}"
     )
 
@@ -125,7 +133,7 @@ def duration(value: str | timedelta, second: int = 1000) -> int:
         return span_of(value, second)
     units = is_period(value, second) if isinstance(value, str) else None
     if units is None:
-        raise UsageError(f"{value!r} is not a time period such as '10 sec' or '1 hour 30 minutes', or a timedelta")
+        raise UsageError(f"{told(value)} is not a time period such as '10 sec' or '1 hour 30 minutes', or a timedelta")
     return units
 
 
@@ -138,6 +146,8 @@ def is_period(text: str, second: int = 1000) -> int | None:
             return None
         total += float(part[1]) * _UNITS[part[2].lower()] * second / 1_000_000
         position = part.end()
+    if not math.isfinite(total):
+        raise UsageError(f"`{text}` is longer than any clock goes")
     return round(total) if position else None
 
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cepbook.arguments import told
 from cepbook.errors import UsageError, hint_line
 from cepbook.lang import types as t
 from cepbook.lang.catalog import EventType
@@ -160,7 +161,7 @@ def _of_annotation(where: str, given: Any, known: EventTypes, nested: dict[str, 
             inner = EventType(given.__name__, _properties(given.__name__, given, known, nested))
             nested[given.__name__] = inner
         return t.event_of(given.__name__)
-    raise UsageError(f"`{where}`: {getattr(given, '__name__', given)} has no EPL type")
+    raise UsageError(f"`{where}`: {getattr(given, '__name__', None) or told(given)} has no EPL type")
 
 
 def of_annotation(where: str, given: Any, known: EventTypes) -> tuple[t.Type, bool]:

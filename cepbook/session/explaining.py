@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
 
+from cepbook.arguments import told
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
 from cepbook.session.arrivals import Happening, Recorder
@@ -125,11 +126,11 @@ class Explaining:
         if number > 0:  # the first is 1, also when it is not known any more
             number -= 1 + sum(record.counts[each] for each in wanted) - len(known) if until is None else 1
             if number < 0:
-                raise UsageError(f"event {event} is not known any more: the latest {len(known)} are")
+                raise UsageError(f"event {told(event)} is not known any more: the latest {len(known)} are")
         elif number == 0:
             raise UsageError("events are counted from 1, or from the end: -1 is the last")
         if not -len(known) <= number < len(known):
-            which = f"of type `{event}`" if isinstance(event, str) else f"number {event}"
+            which = f"of type `{event}`" if isinstance(event, str) else f"number {told(event)}"
             raise UsageError(f"there is no event {which}: {len(known)} came")
         return known[number], False
 

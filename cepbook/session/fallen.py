@@ -27,7 +27,7 @@ from cepbook.session.arrivals import Arrivals, Happening
 from cepbook.session.clock import show
 from cepbook.session.made import Piece, stream_name
 from cepbook.session.partials import Partial, partials_of, tags_of
-from cepbook.session.unmatched import no_row, values_of
+from cepbook.session.unmatched import left_out, no_row, values_of
 from cepbook.session.watched import EVENT, PARTITION, Watched, leaves_of
 from cepbook.session.why import called, described_partition, written
 
@@ -437,6 +437,11 @@ class _Judge:
                 yield Stage("stream", False, target.source.event_type, note="another statement takes it away (@Drop)")
                 return
             yield from self._window_stages(target)
+        if target.root.distinct and self.delivered:
+            columns = tuple(run.runtime.statement(self._name).output_type.properties)
+            equal = left_out(run.told.rows, self._streams, self._event, columns)
+            self.delivered, self.kept = equal is None, self.kept and equal is None
+            yield from () if equal is None else (equal,)
         if target.join is not None:
             yield from self._join_stages(target)
         elif self._pattern() is None:
@@ -493,7 +498,10 @@ class _Judge:
         for number in range(len(target.sources)):
             if number not in own and self._others(number) == []:
                 what = "its window is empty" if target.sources[number].store is None else "it holds no rows"
-                yield Stage("join", False, stream_name(target, number), note=what)
+                if run.lost:
+                    begin = show(run.begin, self._runtime.config.second)
+                    what = f"what it held is not known: events are kept from {begin} on"
+                yield Stage("join", None if run.lost else False, stream_name(target, number), note=what)
         left: dict[int, list[Row]] = {}  # of other streams, with which all is true so far
         for part in parts:
             streams = {leaf.stream for leaf in x.walk(part) if isinstance(leaf, x.Prop | x.EventOf)}
@@ -564,7 +572,9 @@ class _Judge:
             self.kept = True
             yield Stage("select", False, "rstream", note="only rows of events that leave are delivered")
         elif target.join is not None:
-            yield Stage("join", False, "all conditions", note="no combination of events passes all conditions")
+            of = "what is known" if run.lost else "events"
+            note = f"no combination of {of} passes all conditions"
+            yield Stage("join", None if run.lost else False, "all conditions", note=note)
         else:
             yield Stage("select", False, "the select-clause", note="no row was made")
 

@@ -34,7 +34,7 @@ from threading import RLock
 from typing import Any, TypeVar, overload
 
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError
+from cepbook.errors import UsageError, cause_text
 from cepbook.lang.catalog import FunctionType
 from cepbook.lang.types import OBJECT
 from cepbook.lang.windows import WINDOWS
@@ -130,6 +130,8 @@ class FromPython:
             made = code()
         except TypeError as error:
             raise UsageError(f"the aggregate `{name}` must be made without arguments: {error}") from None
+        except Exception as error:
+            raise UsageError(f"the aggregate `{name}` cannot be made: {cause_text(error)}") from error
         if not hasattr(made, "__dict__"):
             raise UsageError(f"the aggregate `{name}` has __slots__, where attributes are needed")
         made_of: Any = code
@@ -193,8 +195,8 @@ def _typed(name: str, code: Any, types: EventTypes, kind: Any, *, bound: bool = 
         parameters = list(inspect.signature(code).parameters.values())[bound:]
         if kind == "window" and _clocked(code):
             parameters = [p for p in parameters if p.name != _CLOCK]
-    except (NameError, TypeError, ValueError) as error:
-        if isinstance(error, NameError):
+    except (NameError, SyntaxError, TypeError, ValueError) as error:
+        if isinstance(error, NameError | SyntaxError):
             raise UsageError(f"an annotation of `{name}` cannot be resolved: {error}") from None
         return FunctionType(OBJECT)  # of a function in C there is no signature
     given = hints.get("return", type(None))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
+from cepbook.arguments import shown
 from cepbook.errors import UsageError
 from cepbook.session.again import ForgottenWarning, Past, Twin, answer, past_of, with_values
-from cepbook.session.arguments import shown
 from cepbook.session.parameters import Given as Values
 from cepbook.session.selectors import Selector, rows_of
 from cepbook.session.sinks import FileSink, Stream, changed_columns, export, rows_of_feed

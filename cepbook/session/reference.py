@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from cepbook.arguments import shown
 from cepbook.engine.queries import replace_rows
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
-from cepbook.session.arguments import shown
 from cepbook.session.validate import Mismatch, converter, is_missing
 
 Rows = pd.DataFrame | Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]]

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, SupportsInt, TypeGuard
 
+from cepbook.arguments import shown
 from cepbook.engine.contexts import selectors as engine
 from cepbook.engine.contexts.selectors import ByCategory, ByHash, ById, ByKey, ByProperties, Nested, chosen
 from cepbook.engine.delta import Row
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError, hint_line
+from cepbook.errors import UsageError, cause_text, hint_line
 from cepbook.session.partitions import described, flat_types
 
 __all__ = ["ByCategory", "ByHash", "ById", "ByKey", "ByProperties", "Nested", "Selector", "rows_of", "selected"]
@@ -58,15 +59,27 @@ def selector_of(runtime: Runtime, context: str, selector: Selector) -> engine.Se
     if isinstance(selector, Mapping):
         return _by_values(runtime, context, selector)
     if callable(selector):
-        return ByProperties(selector)
+        return ByProperties(_asking(selector))
     if isinstance(selector, Collection) and not isinstance(selector, str):
         ids = list(selector)
         if all(map(_is_id, ids)):
             return ById(*map(int, ids))
     raise UsageError(
-        f"{selector!r} selects no context partitions\n"
+        f"{shown(selector)} selects no context partitions\n"
         "  hint: give ids, a dict of property values, a function of the properties, or ByKey, ByCategory, Nested …"
     )
+
+
+def _asking(fn: Callable[[Mapping[str, Any]], object]) -> Callable[[Mapping[str, Any]], object]:
+    """The user's function, whose failure is told as the selector's."""
+
+    def asked(properties: Mapping[str, Any]) -> object:
+        try:
+            return fn(properties)
+        except Exception as error:
+            raise UsageError(f"the selector {shown(fn)} failed: {cause_text(error)}") from error
+
+    return asked
 
 
 def _is_id(value: object) -> TypeGuard[SupportsInt]:

@@ -84,13 +84,13 @@ def write_file(path: Path, data: bytes) -> None:
         except BaseException:
             File(name).unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise UsageError(f"`{path}` cannot be written: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        raise UsageError(f"`{path}` cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def read_file(path: Path) -> bytes:
     """The bytes of a file. Errors: UsageError with the reason of the system."""
     try:
         return File(path).expanduser().read_bytes()
-    except OSError as error:
-        raise UsageError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"`{path}` cannot be read: {getattr(error, 'strerror', None) or error}") from error

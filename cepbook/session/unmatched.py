@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from cepbook.engine.asking import Unknown
-from cepbook.engine.delta import Row
+from cepbook.engine.delta import Delta, Row
+from cepbook.errors import shortened
 from cepbook.lang import expr as x
 from cepbook.lang import plan
 from cepbook.lang.chains import MATCHED, TESTED
@@ -16,9 +17,10 @@ from cepbook.lang.explain_rows import show_variable
 from cepbook.lang.recognize import automaton
 from cepbook.session.acting import Stage
 from cepbook.session.partials import Partial
-from cepbook.session.watched import leaves_of
+from cepbook.session.watched import event_column, leaves_of
 
 SHOWN = 5  # values of other events that are told
+DISTINCT = Stage("distinct", False, "select distinct")
 
 Events = Mapping[int, Any]
 Ask = Callable[[x.Expr, Events], Any]  # the value of an expression with the events of its streams
@@ -63,6 +65,31 @@ def _tried(
     events = {TESTED: event, MATCHED: {**matched, **every}}
     stages = [test("define", part, events, note) for part in x.conjuncts(variable.condition)]
     yield next((stage for stage in stages if stage.passed is not True), Stage("define", True, variable.name))
+
+
+def left_out(deliveries: Sequence[Delta], streams: Sequence[int], event: Row, columns: Sequence[str]) -> Stage | None:
+    """That ``distinct`` leaves the event's rows out, where each equals a row before it in its delivery, and which.
+
+    `deliveries` are those that there would be without ``distinct``, their rows with the events of `streams`.
+    """
+    found: Stage | None = None
+    for delta in deliveries:
+        rows = delta.insert or []
+        for place, row in enumerate(rows):
+            if all(row.get(event_column(stream)) is not event for stream in streams):
+                continue
+            first = next((n for n in range(place) if all(rows[n][each] == row[each] for each in columns)), None)
+            if first is None:
+                return None
+            others = [rows[first].get(event_column(stream)) for stream in streams]
+            made_of = "; ".join(_shown(other) for other in others if other is not None)
+            note = f"its row, {place + 1} of {len(rows)}, equals row {first + 1} of the same delivery, of {made_of}"
+            found = found or replace(DISTINCT, values=tuple((each, row[each]) for each in columns), note=note)
+    return found
+
+
+def _shown(event: Any) -> str:
+    return shortened("  ".join(f"{name}={value}" for name, value in event.items()))
 
 
 def values_of(

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cepbook.errors import EventError, hint_line
+from cepbook.arguments import shown, told
+from cepbook.errors import EventError, UsageError, hint_line
 from cepbook.lang.catalog import EventType
 from cepbook.lang.java import single
 from cepbook.lang.types import BITS, CALENDAR, TIMESTAMP, ZONEDDATETIME, Type
@@ -46,16 +47,11 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float | datetime | timedelta | np.floating | np.datetime64) and value != value
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    return f"{text if len(text) <= 40 else text[:37] + '...'} ({type(value).__name__})"
-
-
 def _integer(low: int, high: int, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Mismatch(f"is {name}, not {_shown(value)}")
+        raise Mismatch(f"is {name}, not {shown(value)}")
     if not low <= value <= high:
-        raise Mismatch(f"is {name}, and {value} is outside {low} … {high}")
+        raise Mismatch(f"is {name}, and {told(value)} is outside {low} … {high}")
     return value
 
 
@@ -69,11 +65,11 @@ def _long(second: int, value: Any) -> int:
 
 def _floating(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Mismatch(f"is {name}, not {_shown(value)}")
+        raise Mismatch(f"is {name}, not {shown(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise Mismatch(f"is {name}, and {_shown(value)} is too large for it") from None
+        raise Mismatch(f"is {name}, and {shown(value)} is too large for it") from None
 
 
 def _single(value: Any) -> float:
@@ -82,7 +78,7 @@ def _single(value: Any) -> float:
 
 def _biginteger(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Mismatch(f"is biginteger, not {_shown(value)}")
+        raise Mismatch(f"is biginteger, not {shown(value)}")
     return value
 
 
@@ -90,19 +86,19 @@ def _bigdecimal(value: Any) -> Decimal:
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Mismatch(f"is bigdecimal, not {_shown(value)}")
+        raise Mismatch(f"is bigdecimal, not {shown(value)}")
     return Decimal(repr(value))
 
 
 def _exactly(kind: type, name: str, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise Mismatch(f"is {name}, not {_shown(value)}")
+        raise Mismatch(f"is {name}, not {shown(value)}")
     return value
 
 
 def _char(value: Any) -> str:
     if not isinstance(value, str) or len(value) != 1:
-        raise Mismatch(f"is char (one character), not {_shown(value)}")
+        raise Mismatch(f"is char (one character), not {shown(value)}")
     return value
 
 
@@ -118,13 +114,13 @@ def _local(kind: type, name: str, value: Any) -> Any:
         value = value.to_pydatetime(warn=False)
     found = _exactly(kind, name, value)
     if type(found) is not kind or getattr(found, "tzinfo", None) is not None:
-        raise Mismatch(f"is {name}, not {_shown(value)}")
+        raise Mismatch(f"is {name}, not {shown(value)}")
     return found
 
 
 def _mapping(value: Any) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
-        raise Mismatch(f"is map, not {_shown(value)}")
+        raise Mismatch(f"is map, not {shown(value)}")
     return dict(value)
 
 
@@ -132,7 +128,7 @@ def _array(element: Convert, name: str, value: Any) -> list[Any]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple):
-        raise Mismatch(f"is {name}, not {_shown(value)}")
+        raise Mismatch(f"is {name}, not {shown(value)}")
     return [element(one) for one in value]
 
 
@@ -225,7 +221,7 @@ class EventCheck:
         """The event as a plain dict. Raises EventError naming the type and the property."""
         given = as_mapping(event)
         if given is None:
-            raise EventError(f"an event of type `{self._type.name}` is a dict or a dataclass, not {_shown(event)}")
+            raise EventError(f"an event of type `{self._type.name}` is a dict or a dataclass, not {shown(event)}")
         ignore_extra = given is not event  # a class may have more attributes than the event type has properties
         result = self._empty.copy()
         plain = self._plain
@@ -254,7 +250,12 @@ class EventCheck:
 
 def find_type(name: str, types: EventTypes) -> EventType:
     """The event type, or an EventError with the nearest known name."""
-    found = types.get(name)
+    try:
+        found = types.get(name)
+    except TypeError:  # a list or the like
+        found = None
+    if found is None and not isinstance(name, str):
+        raise UsageError(f"an event type is given by its name, not by {shown(name)}")
     if found is None:
         known = "" if types else "\n  hint: define one with `create schema` or Workbench.define"
         raise EventError(f"there is no event type `{name}`{hint_line(name, types) or known}")

@@ -12,15 +12,15 @@ from weakref import WeakKeyDictionary
 import pandas as pd
 
 from cepbook import spark as bridge
+from cepbook.arguments import arguments_checked, check, shown
 from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.errors import BindError, EventError, UsageError
+from cepbook.errors import BindError, EventError, SnapshotError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
 from cepbook.lang.dialects import declared
 from cepbook.session import clock as clocks
-from cepbook.session.arguments import arguments_checked, shown
 from cepbook.session.arrivals import Recorder
 from cepbook.session.clock import ClockTime, Moment, to_time
 from cepbook.session.define import event_types_of
@@ -66,6 +66,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
     keep: ClassVar[Keep] = False  # what replays keep where it is not said; the extension of notebooks sets it
 
     def __init__(self, *, start: Moment = 0, feed_capacity: int | None = 100_000, config: Config | None = None) -> None:
+        check("Workbench", "feed_capacity", "int | None", feed_capacity)
+        if config is not None and not isinstance(config, Config):
+            raise UsageError(f"Workbench: `config` is a Config, or None, not {shown(config)}")
         self._config = config if config is not None else Config()
         self._start = self._moment(start)
         self._capacity = Feed(feed_capacity).capacity  # a bad capacity is refused here, not at the first statement
@@ -254,6 +257,9 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     def send_together(self, *events: tuple[str, object]) -> None:
         """Send events, (type, event) each, that arrive together: one activation to queries of other dialects."""
+        for each in events:
+            if not isinstance(each, tuple | list) or len(each) != 2:
+                raise UsageError(f'an event is (type, properties), such as ("Tick", {{…}}), not {shown(each)}')
         with self._lock:
             entries = [(name, self._entry(name), event) for name, event in events]
             made = [(name, check(event), record) for name, (check, record), event in entries]
@@ -486,7 +492,11 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
         for one that is damaged, of another version, or needs other functions; then nothing has changed.
         """
         with self._lock, self._stage.undisturbed():
-            self._become(read_file(path))
+            data = read_file(path)
+            try:
+                self._become(data)
+            except SnapshotError as error:
+                raise SnapshotError(f"`{path}`: {error}") from error
 
     def _become(self, data: bytes) -> None:
         runtime, extra = loaded(data, self._functions)

@@ -242,8 +242,8 @@ def open_writer(path: str | os.PathLike[str], columns: Mapping[str, Type], table
         raise UsageError(f"rows cannot be written to {name!r}\n  hint: the kinds of files are {KINDS}")
     try:
         return make()
-    except (OSError, sqlite3.Error) as error:
-        reason = re.sub(r"^\[Errno \d+\] ", "", str(error))
+    except (OSError, ValueError, sqlite3.Error) as error:  # a name with a null character is a ValueError
+        reason = getattr(error, "strerror", None) or re.sub(r"^\[Errno \d+\] ", "", str(error))
         raise UsageError(f"{name!r} cannot be written: {reason}") from None
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _FURTHER_ROW = re.compile(r"(?P<sign>[-+])(?:\s+(?P<row>.*))?\Z")
 _DELIVERY = re.compile(r"(?P<name>`[^`]+`|[^\s`]+)\s+(?:(?P<empty>\(empty\))|(?P<sign>[-+])(?:\s+(?P<row>.*))?)\s*\Z")
-_ADVANCE = re.compile(r"@(?P<time>-?\d+)(?P<stepping>\s+stepping)?\s*\Z")
+_ADVANCE = re.compile(r"@(?P<time>-?[0-9]{1,30})(?P<stepping>\s+stepping)?\s*\Z")
 _ASSIGNMENT = re.compile(r"(?P<name>`[^`]+`|\S+)\s*=\s*(?P<value>.*)\Z")
 
 

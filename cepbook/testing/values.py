@@ -79,8 +79,9 @@ def parse_row(text: str) -> dict[str, Any]:
 def _value_at(text: str, start: int) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, _skip_blanks(text, start))
-    except json.JSONDecodeError as error:
-        raise ValueSyntaxError(f"not a JSON value: {text[start : start + 40]!r} ({error.msg})") from None
+    except (ValueError, RecursionError) as error:  # also of numbers of very many digits
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "too long, or nested too deeply"
+        raise ValueSyntaxError(f"not a JSON value: {text[start : start + 40]!r} ({why})") from None
     return value, end
 
 

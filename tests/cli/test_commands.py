@@ -96,6 +96,8 @@ def test_lab_makes_a_notebook_whose_cells_run(monkeypatch: pytest.MonkeyPatch) -
     assert main(["lab", "my book.ipynb", "--", "--no-browser"]) == 0
     assert calls[0][:3] == [sys.executable, "-m", "jupyterlab"]
     assert "--LabApp.default_url=/lab/tree/my%20book.ipynb" in calls[0] and calls[0][-1] == "--no-browser"
+    (layout,) = (word.partition("=")[2] for word in calls[0] if word.startswith("--LabApp.workspaces_dir="))
+    assert not Path(layout).exists()  # it ends with JupyterLab, so that the next begins with one kernel
     made = json.loads(Path("my book.ipynb").read_text())
     shell = InteractiveShell()
     try:

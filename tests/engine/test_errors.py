@@ -221,7 +221,7 @@ class Wordless(Exception):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (ValueError("x" * 100_000), "ValueError: " + "x" * 1000 + "… (100,000 characters)"),
+        (ValueError("x" * 100_000), "ValueError: " + "x" * 600 + "… (100,000 characters) …" + "x" * 200),
         (Wordless(), "Wordless: (an exception without a readable message)"),
     ],
 )

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cepbook.errors import CompileError
-
 _CASE = re.compile(r"```text\n(?P<epl>.*?)```\n\n```error\n(?P<error>.*?)```", re.DOTALL)
 
 
@@ -17,7 +15,7 @@ def cases(file: Path) -> list[tuple[str, str]]:
     return _CASE.findall(file.read_text(encoding="utf-8"))
 
 
-def check(file: Path, epl: str, error: str, refusal: CompileError, request: pytest.FixtureRequest) -> None:
+def check(file: Path, epl: str, error: str, refusal: Exception, request: pytest.FixtureRequest) -> None:
     """The refusal of `epl` must show what `file` has recorded; with ``--record`` it is written instead."""
     shown = f"{refusal}\n"
     if shown != error and request.config.getoption("--record", default=False):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -68,9 +67,8 @@ class Notebook:
         return {"statements": sorted(runtime.statements), "types": sorted(runtime.catalog.event_types)}
 
 
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    """A shell without the extension; it writes no history and is the current one while the test runs."""
+def new_shell(monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
+    """A shell without the extension; it writes no history and is the current one until `monkeypatch` ends."""
     config = Config()
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell(config=config)
@@ -79,7 +77,13 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     shell.display_trap.hook = shell.displayhook
     shell.display_pub = CapturingDisplayPublisher()
     monkeypatch.setattr(InteractiveShell, "_instance", shell)
-    yield shell
+    return shell
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
+    """A shell without the extension, while the test runs."""
+    return new_shell(monkeypatch)
 
 
 @pytest.fixture

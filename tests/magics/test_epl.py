@@ -267,7 +267,7 @@ def test_compare_in_one_line(trades: Notebook, monkeypatch: pytest.MonkeyPatch) 
     assert "--from TYPE=TABLE says which event type" in trades.error("%epl compare --from trades.parquet")
 
 
-def test_the_progress_of_spark_is_one_output_that_empties(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_of_spark_is_one_output_of_a_cell_that_empties(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
 
     class Handle:
@@ -279,11 +279,15 @@ def test_the_progress_of_spark_is_one_output_that_empties(monkeypatch: pytest.Mo
         return Handle()
 
     monkeypatch.setattr("cepbook.magics.on_spark.display", display)
-    progress = Progress()
-    for line in ("1 of 2", "2 of 2", None, None, "1 of 1"):
+    cell = 1
+    progress = Progress(lambda: cell)
+    progress(None)
+    for line in ("1 of 2", "2 of 2", None, "1 of 1", None):  # two things that one cell asks of Spark
         progress(line)
-    texts = [{"text/plain": text} for text in ("1 of 2", "2 of 2", "", "1 of 1")]
-    assert shown == [("new", texts[0]), texts[1], texts[2], ("new", texts[3])]
+    cell = 2
+    progress("1 of 3")
+    texts = [{"text/plain": text} for text in ("1 of 2", "2 of 2", "", "1 of 1", "", "1 of 3")]
+    assert shown == [("new", texts[0]), *texts[1:5], ("new", texts[5])]
 
 
 def test_wrong_spark_options_deploy_nothing(trades: Notebook) -> None:
@@ -371,7 +375,7 @@ def test_variables(trades: Notebook) -> None:
         ("%epl set low", "takes a variable and its value"),
         ("%epl set low =", "takes a variable and its value"),
         ("%epl set lov = 5", "there is no variable `lov`\n  hint: did you mean `low`?"),
-        ("%epl set low = 5 6", "`5 6` is no value: there is something behind the value"),
+        ("%epl set low = 5 6", "%epl set low: there is something behind the value"),
         ("%epl set low = x", "`x` is no value"),
         ("%epl set low = 'x'", "variable `low` is int, not 'x'"),
         ("%epl set TOP = 5", "`TOP` is a constant, it cannot be set"),

@@ -51,7 +51,7 @@ def test_quiet_and_only(trades: Notebook) -> None:
         ("partitions Nowhere", "there is no context `Nowhere`"),
         ("undeploy main", "not supported yet in a cell: `undeploy`"),
         ("Trade = {symbol = eval('x')}", "eval(…) is not run"),
-        ("Trade symbol=", "events:4:1"),
+        ("Trade symbol=", "cell:5:1"),
         ('    unknown + symbol="A"', "there is no statement `unknown`"),
     ],
 )
@@ -157,7 +157,7 @@ def test_partitions_and_queries_are_read_and_checked(trades: Notebook) -> None:
     assert "✓ 1 reaction as expected" in shown
     _, shown = trades.try_run("%%events\npartitions P\n" + rows.replace('"B"', '"C"'))
     assert '✗  = id=1 key1="C" name="P"  = id=1 key1="B" name="P"' in shown
-    assert "events:2:1" in trades.error('%%events\nTrade symbol="C"\nquery select * from nowhere')
+    assert "cell:3:1" in trades.error('%%events\nTrade symbol="C"\nquery select * from nowhere')
     assert len(trades.cep.partitions("P")) == 2
 
 

@@ -99,7 +99,8 @@ def test_braces_and_dollars_are_epl(trades: Notebook) -> None:
 
 def test_event_types_are_shown_as_tables_while_loaded(notebook: Notebook) -> None:
     define = "cep.define('Tick', {'at': 'long', 'price': 'double'}, time='at')"
-    assert notebook.run(define) == "event type Tick, time at\n  property  type\n  at        long\n  price     double"
+    said = "event type Tick\n  property  type\n  at        long, the time of the event\n  price     double"
+    assert notebook.run(define) == said
     formatter: Any = notebook.shell.display_formatter
     tick = notebook.cep.runtime.catalog.event_types["Tick"]
     assert "<table" in formatter.format(tick)[0]["text/html"]

@@ -39,7 +39,7 @@ def test_a_statement_is_drawn(traded: Notebook, line: str) -> None:
 def test_options(traded: Notebook) -> None:
     assert traded.run("%epl marble last --events 1 --label volume").startswith("marble diagram of last: 1 arrival,")
     assert "1 to 200 events, not 0" in traded.error("%epl marble last --events 0")
-    assert "invalid int value: 'few'" in traded.error("%epl marble last --events few")
+    assert "--events: `few` is no whole number" in traded.error("%epl marble last --events few")
     assert "has no property `prize`" in traded.error("%epl marble last --label prize")
 
 

@@ -143,8 +143,8 @@ def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
     with pytest.raises(EventsError) as caught:
         read(cell, 0)
     shown = str(caught.value)
-    assert [f"events:{n}:" in shown for n in range(1, 7)] == [True, True, False, True, False, True], shown
-    assert "1 | Tick = {p = IBM}\n  |             ^^^" in shown
+    assert [f"cell:{n + 1}:" in shown for n in range(1, 7)] == [True, True, False, True, False, True], shown
+    assert "2 | Tick = {p = IBM}\n  |             ^^^" in shown
 
 
 def test_an_open_brace_is_one_mistake() -> None:

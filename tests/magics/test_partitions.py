@@ -79,9 +79,9 @@ def test_without_contexts_and_partitions(trades: Notebook) -> None:
 def test_ending_partitions(traded: Notebook) -> None:
     assert traded.run("%epl end BySymbol 1") == "ended 1 of BySymbol"
     assert traded.cep.partitions("BySymbol")["id"].tolist() == [0]
-    assert "no live partition 1" in traded.error("%epl end BySymbol 0 1")
+    assert "no live partition `1`" in traded.error("%epl end BySymbol 0 1")
     assert traded.cep.partitions("BySymbol")["id"].tolist() == [0], "none ends when one of them does not exist"
-    assert "`A` is no id of a partition" in traded.error("%epl end BySymbol A")
+    assert "no live partition `A`" in traded.error("%epl end BySymbol A")
     assert "no context `BySimbol`" in traded.error("%epl end BySimbol 0")
     assert "takes a context and the ids" in traded.error("%epl end BySymbol")
 

@@ -60,7 +60,7 @@ def test_agreement_is_said_and_saved(trades: Notebook, tmp_path: Path) -> None:
 
 def test_mistakes_run_nothing(trades: Notebook) -> None:
     message = trades.error('%%scenario\nTrade symbol="A"\nTrad symbol="A"\n')
-    assert "there is no event type `Trad`" in message and "scenario:2:1" in message
+    assert "there is no event type `Trad`" in message and "cell:3:1" in message
     assert "al" in trades.error('%%scenario --only al\nTrade symbol="A"\n')
 
 
@@ -152,4 +152,4 @@ def test_an_empty_expectation_and_rows_that_are_gone(trades: Notebook) -> None:
 def test_a_reaction_is_found_by_the_whole_name(trades: Notebook) -> None:
     trades.run("%%epl\n@name('all2') select * from Trade")
     result, _ = trades.try_run('%%expect\n@5\nall2 + symbol="A"\n! all')
-    assert "expect:3:1" in str(result.error_in_exec) and "! all" in str(result.error_in_exec)
+    assert "cell:4:1" in str(result.error_in_exec) and "! all" in str(result.error_in_exec)

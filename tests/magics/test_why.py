@@ -61,7 +61,7 @@ def test_what_python_returns_is_shown_alike(traded: Notebook) -> None:
 
 
 def test_errors(traded: Notebook) -> None:
-    assert "%epl why takes the name of a statement, or --event" in traded.error("%epl why")
+    assert "the name of a statement, or --event, is missing" in traded.error("%epl why")
     assert "not both" in traded.error("%epl why sums --row 1 --event 1")
     assert "`sums` has 4 rows in its feed: there is no row 9" in traded.error("%epl why sums --row 9")
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cepbook import Workbench
+from cepbook import Workbench, arguments, spark
 from cepbook.errors import CepbookError, EventError, UsageError
-from cepbook.session import arguments
+from cepbook.spark import execute, table_function
+from cepbook.spark import module as spark_module
 
 EPL = """create schema Tick(symbol string, price double);
 create context PerSymbol partition by symbol from Tick;
@@ -26,18 +29,22 @@ insert into W select * from Tick;
 TICKS = pd.DataFrame({"at": [10, 20], "symbol": ["a", "b"], "price": [1.0, 2.0]})
 GOOD: dict[str, dict[str, Any]] = {
     "advance": {"to": 10},
+    "aggregate": {"code": lambda prices: 1.0, "name": "agg"},
     "again": {"values": {"least": 4.0}},
     "answer": {"epl": "select * from W"},
     "changes": {"name": "out"},
+    "compare": {"batch": {"out": TICKS.rename(columns={"at": "time"}).assign(kind="insert")}},
     "define": {"name": "New", "source": {"a": "int"}},
     "drop": {"name": "out"},
     "end_partition": {"context": "PerSymbol", "partition": 0},
     "explain": {"name_or_epl": "out"},
     "export": {"name": "out", "path": "o.csv"},
     "feed": {"name": "out"},
+    "function": {"code": abs, "name": "absolute"},
     "get": {"name": "least"},
     "iterate": {"name": "out"},
     "keeps_rows": {"name": "out"},
+    "live": {"sources": {"Tick": []}},
     "load": {"path": "saved"},
     "marble": {"name": "out"},
     "on": {"name": "out", "fn": print},
@@ -51,17 +58,55 @@ GOOD: dict[str, dict[str, Any]] = {
     "replace_rows": {"name": "T", "rows": [{"k": "a", "n": 1}]},
     "replay": {"events": TICKS, "type": "Tick", "time": "at"},
     "run": {"epl": "select * from Tick"},
+    "run_clock": {},
     "save": {"path": "saved"},
     "set": {"name": "least", "value": 3.0},
+    "send": {"type_name": "Tick", "event": {"price": 1.0}},
+    "send_together": {"events": ("Tick", {})},
     "sink": {"name": "out", "path": "o.csv"},
+    "spark": {"df_by_type": {"Tick": TICKS}, "time": "at"},
     "stream": {"name": "out"},
     "timeline": {"context": "PerSymbol"},
     "to_frame": {"name": "out"},
     "why": {"name": "out"},
     "why_row": {"name": "out", "delivery": 0, "behind": 0, "insert": True},
+    "window": {"code": lambda prices: 1, "name": "win"},
 }
-ELSEWHERE = {"function", "aggregate", "window", "live", "run_clock", "compare", "spark", "send", "send_together"}
+SPARK: dict[str, dict[str, Any]] = {
+    "compare": {"interactive": {"out": TICKS}, "batch": {"out": TICKS}},
+    "register_sql": {"name": "f", "epl": "select * from Tick", "frames": {"Tick": TICKS}, "time": "at"},
+    "run": {"frames": {"Tick": TICKS}, "time": "at"},
+    "sql": {"epl": "select * from Tick", "frames": {"Tick": TICKS}, "time": "at"},
+    "stream": {"frames": {"Tick": TICKS}, "time": "at"},
+}
+
+
+class Unreadable:
+    """Neither shown nor true nor equal to anything."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no text")
+
+    __bool__ = __eq__ = __repr__  # type: ignore[assignment]
+
+
+class Unmakeable:
+    """An aggregate that fails when it is made."""
+
+    def __init__(self) -> None:
+        raise RuntimeError("not made")
+
+    enter = value = __init__
+
+
+def unresolved(x: nosuch) -> int:  # type: ignore[name-defined]  # noqa: F821
+    return 1
+
+
+unresolved.__annotations__ = {"x": "1 +"}
 BAD = (None, 0, -1, 1.5, "", "nosuch", b"text", [], [1], {1: 2}, (), object(), timedelta(1), np.array([1, 2]), TICKS)
+BAD += ("\0", "x" * 100_000, float("nan"), 10**5000, {"Tick": None}, {"Tick": TICKS}, ("Tick",), ("Tick", 5), pd.NaT)
+BAD += ([("Tick", {})], Unreadable(), Unmakeable, unresolved, {"nosuch"}, range(3), iter([]), True)
 
 
 @pytest.fixture(scope="module")
@@ -78,29 +123,71 @@ def asked(method: str) -> list[str]:
     return [name for name in inspect.signature(getattr(Workbench, method)).parameters if name != "self"]
 
 
+def tried(call: Any, good: dict[str, Any], parameters: Any) -> None:
+    """Call it with one argument after the other wrong: nothing comes but an error of ours, which says something."""
+    for name, parameter in parameters.items():
+        if parameter.kind == inspect.Parameter.VAR_KEYWORD or name in ("self", "now", "sleep"):  # two are for tests
+            continue
+        for bad in BAD:
+            given = {**good, name: bad}
+            placed = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
+            args = [given.pop(n) for n in placed if n in given]
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    call(*args, **given)
+            except CepbookError as error:
+                assert 12 < len(str(error)) < 2_000
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments are looked at before a session is started."""
+
+    def started() -> None:
+        raise UsageError("a session would be started now")
+
+    for module in (execute, spark_module, table_function):
+        monkeypatch.setattr(module, "local_session", started)
+
+
 def test_every_public_method_is_tried() -> None:
     public = {name for name, _ in inspect.getmembers(Workbench, inspect.isfunction) if not name.startswith("_")}
-    assert {name for name in public if asked(name)} == {*GOOD, *ELSEWHERE}
+    assert {name for name in public if asked(name)} == {*GOOD}
+    assert {name for name in spark.__all__ if name[:1].islower()} == {*SPARK, "local_session"}
 
 
 @pytest.mark.parametrize("method", GOOD)
-def test_a_wrong_argument_is_told(method: str, deployed: bytes, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_argument_is_told(
+    method: str, deployed: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_session: None
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "saved").write_bytes(deployed)
-    parameters = inspect.signature(getattr(Workbench, method)).parameters
-    for name in asked(method):
-        if parameters[name].kind == inspect.Parameter.VAR_KEYWORD:
-            continue
-        cep = Workbench()
-        cep.load("saved")
-        for bad in BAD:
-            try:
-                getattr(cep, method)(**{**GOOD[method], name: bad})
-            except CepbookError as error:
-                assert len(str(error)) > 12
-            else:  # it was none too bad, and may have done something
-                cep = Workbench()
-                cep.load("saved")
+
+    left: list[Workbench] = []
+
+    def call(*args: Any, **given: Any) -> None:
+        if not left:
+            left.append(Workbench())
+            left[0].load("saved")
+        getattr(left[0], method)(*args, **given)
+        left.clear()  # it was none too bad, and may have done something
+
+    tried(call, GOOD[method], inspect.signature(getattr(Workbench, method)).parameters)
+
+
+@pytest.mark.parametrize("function", SPARK)
+def test_a_wrong_argument_of_the_bridge_is_told_before_a_job_starts(function: str, no_session: None) -> None:
+    cep = Workbench()
+    cep.run(EPL)
+    parameters = inspect.signature(getattr(spark, function)).parameters
+    needed = {"runtime": cep.runtime} if "runtime" in parameters else {}
+    tried(getattr(spark, function), needed | SPARK[function], parameters)
+
+
+@pytest.mark.parametrize("name", ["start", "feed_capacity", "config"])
+def test_a_workbench_is_made_of_what_it_takes(name: str) -> None:
+    tried(Workbench, {}, {name: inspect.signature(Workbench).parameters[name]})
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_selecting_level_by_level() -> None:
     ("selector", "message"),
     [
         ({"key2": 1}, "(?s)no property `key2`.*did you mean `key1`"),
-        ("ann", "(?s)'ann' selects no context partitions.*ByKey"),
+        ("ann", r"(?s)'ann' \(str\) selects no context partitions.*ByKey"),
         ([0, "x"], "selects no context partitions"),
         (True, "selects no context partitions"),
         (ByCategory("x"), "ByCategory is for category contexts, this one is keyed"),

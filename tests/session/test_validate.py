@@ -99,7 +99,7 @@ def test_missing_values_are_null(of: t.Type, missing: object) -> None:
         (t.event_of("Place"), {"nam": "x"}, "(?s)is an event of type `Place`: .* no property `nam`.*`name`"),
         (t.event_of("Place"), 5, "is an event of type `Place`"),
         (t.STRING, 5, "not 5"),
-        (t.INT, "x" * 100, r"not 'x{36}\.\.\."),
+        (t.INT, "x" * 100, r"not 'x{38}…"),
     ],
 )
 def test_values_that_do_not_fit(of: t.Type, value: Any, message: str) -> None:

@@ -24,6 +24,7 @@ def bind_insert(
     node: ast.InsertInto, rows: Rows, source: EventType | None, module: Module
 ) -> tuple[Insert, Rows, EventType]:
     """The insert, the rows as the target wants them, and the target type."""
+    check_columns(node.columns, node.span, module)
     found = _inserted(node, rows, source, module)
     store = module.catalog.stores.get(node.target)
     if store is not None and store.kind == "table" and store.context is not None:
@@ -31,6 +32,13 @@ def bind_insert(
     if node.event_precedence is not None:
         _check_precedence(node.event_precedence, found[2], module)
     return found
+
+
+def check_columns(columns: Sequence[str], span: Span, module: Module) -> None:
+    """Report a name that a list of columns has twice: one of its values would be lost."""
+    twice = next((name for n, name in enumerate(columns) if name in columns[:n]), None)
+    if twice is not None:
+        module.problems.add("duplicate-name", f"column `{twice}` is set twice", module.word(twice, span))
 
 
 def check_context_of_target(target: str, context: str | None, span: Span, module: Module) -> None:

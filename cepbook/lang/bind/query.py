@@ -11,7 +11,7 @@ from cepbook.lang.bind import Options, Rule, bind
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.columns import bind_columns
 from cepbook.lang.bind.expr import bind_condition, bind_expr
-from cepbook.lang.bind.insert import bind_insert
+from cepbook.lang.bind.insert import bind_insert, check_columns
 from cepbook.lang.bind.merge import HIDDEN, Target, bind_changes, bind_target
 from cepbook.lang.bind.names import Module, Scope, statement_context
 from cepbook.lang.bind.select import bind_select
@@ -89,6 +89,9 @@ def _check_contexts(node: ast.Select, module: Module) -> bool:
 
 def _values(node: ast.FafInsert, name: str, heading: Heading, module: Module) -> plan.StatementPlan | None:
     """``values`` are those of the listed columns, of the first ones without a list."""
+    if _target(node.target, None, node, module) is None:
+        return None
+    check_columns(node.columns, node.span, module)
     into = ast.InsertInto(node.target, None, node.columns, span=node.span)
     known = module.catalog.event_types.get(node.target)
     names = node.columns or tuple(known.properties if known is not None else ())

@@ -44,7 +44,7 @@ def no_value(node: ast.Parameter, key: str, known: Collection[str]) -> Diagnosti
     named = isinstance(node.name, str)
     near = did_you_mean(key, [name for name in known if not name.startswith("_")]) if named else None
     shown = f"`:{key}`" if named else f"parameter {key}"
-    give = f"parameters={{'{key}': …}}" if named else "parameters=[…]"
+    give = f"a Python variable `{key}`, or parameters={{'{key}': …}}" if named else "parameters=[…], or write `:name`"
     return Diagnostic("unknown-parameter", f"{shown} has no value", node.span, near or f"give it one: {give}")
 
 

@@ -1,4 +1,4 @@
-"""Arguments of public methods, held to their annotations before anything happens, not failing deep within or late."""
+"""Arguments of public methods and functions, held to their annotations before anything happens, not failing late."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-import numpy as np
-
 from cepbook.errors import UsageError, printable
 
 _Kind = tuple[str, Callable[[Any], bool]]
 _Class = TypeVar("_Class")
+_Called = TypeVar("_Called", bound=Callable[..., Any])
 SHOWN = 40  # characters of a value that is told
+BITS = 1000  # of a number that is told, and of one that any argument may be
 
 
 def _text(value: object) -> bool:
@@ -23,18 +23,26 @@ def _text(value: object) -> bool:
 
 
 def _truth(value: object) -> bool:
-    return isinstance(value, int | np.bool_)
+    return isinstance(value, int) or type(value).__name__ == "bool_"  # that of numpy
 
 
 def _whole(value: object) -> bool:
     try:
-        return not isinstance(value, bool) and operator.index(value) is not None  # type: ignore[arg-type]
+        return not isinstance(value, bool) and operator.index(value).bit_length() <= BITS  # type: ignore[arg-type]
     except TypeError:
         return False
 
 
+def _number(value: object) -> bool:
+    try:
+        return not isinstance(value, bool | str | bytes) and float(value) is not None  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def _path(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, os.PathLike) and isinstance(os.fspath(value), str))
+    name = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return isinstance(name, str) and bool(name) and "\0" not in name
 
 
 def _names(value: object) -> bool:
@@ -45,17 +53,33 @@ def _by_name(value: object) -> bool:
     return isinstance(value, Mapping) and all(map(_text, value))
 
 
+def _called(value: object) -> bool:
+    return callable(value)
+
+
 _KINDS: dict[str, _Kind] = {
     "str": ("text", _text),
     "bool": ("True or False", _truth),
     "int": ("a whole number", _whole),
+    "float": ("a number", _number),
+    "Now": ("a function", _called),
+    "Sleep": ("a function", _called),
+    "SparkSession": ("a Spark session", lambda value: hasattr(type(value), "createDataFrame")),
+    "Runtime": ("a runtime, such as `Workbench.runtime`", lambda value: hasattr(type(value), "deploy")),
     "Late": ('"error" or "drop"', lambda value: _text(value) and value in ("error", "drop")),
     "Path": ("a path", _path),
     "str | os.PathLike[str]": ("a path", _path),
     "Sequence[str]": ("a list of names", lambda value: _names(value) and not _text(value)),
     "str | Sequence[str]": ("a name or a list of names", _names),
     "Mapping[str, Any]": ("a dict by name", _by_name),
-    "str | Mapping[str, str]": ("a name, or a dict of names", lambda value: _text(value) or _by_name(value)),
+    "Mapping[str, Callable[..., Any]]": (
+        "a dict of functions by name",
+        lambda value: _by_name(value) and all(map(callable, value.values())),
+    ),
+    "str | Mapping[str, str]": (
+        "a name, or a dict of names",
+        lambda value: _text(value) or (_by_name(value) and all(map(_text, value.values()))),
+    ),
 }  # by annotation; what is not here a method looks at itself
 
 
@@ -71,8 +95,18 @@ def _kind(annotation: str) -> _Kind | None:
 
 def shown(value: object) -> str:
     """A value of any kind, and what it is."""
-    text = printable(" ".join(repr(value).split()))
-    return f"{text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'} ({type(value).__name__})"
+    return f"{told(value)} ({type(value).__name__})"
+
+
+def told(value: object) -> str:
+    """A value of any kind, shortened."""
+    if isinstance(value, int) and value.bit_length() > BITS:
+        return "a number of very many digits"
+    try:
+        text = printable(" ".join(repr(value).split()))
+    except Exception:  # noqa: BLE001 - an object whose repr fails is still told of
+        text = "an object without a readable repr"
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def arguments_checked(*, but: Collection[str] = ()) -> Callable[[type[_Class]], type[_Class]]:
@@ -84,13 +118,21 @@ def arguments_checked(*, but: Collection[str] = ()) -> Callable[[type[_Class]], 
     def dress(cls: type[_Class]) -> type[_Class]:
         for name, method in inspect.getmembers(cls, inspect.isfunction):
             if not name.startswith("_") and name not in but:
-                setattr(cls, name, _checked(method))
+                setattr(cls, name, checked(method))
         return cls
 
     return dress
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+def check(where: str, name: str, annotation: str, value: object) -> None:
+    """Raise UsageError where the argument `name` is not what the annotation asks for."""
+    kind = _kind(annotation)
+    if kind is not None and not kind[1](value):
+        raise UsageError(f"{where}: `{name}` is {kind[0]}, not {shown(value)}")
+
+
+def checked(method: _Called) -> _Called:
+    """For a method or a function: a wrong argument is a UsageError."""
     signature = inspect.signature(method)
     kinds = {p.name: kind for p in signature.parameters.values() if (kind := _kind(str(p.annotation))) is not None}
     if not kinds:
@@ -102,9 +144,9 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # which Python tells best
             return method(*args, **kwargs)
-        for name, (words, fits) in kinds.items():
-            if name in given and not fits(given[name]):
-                raise UsageError(f"{method.__name__}: `{name}` is {words}, not {shown(given[name])}")
+        for name in kinds:
+            if name in given:
+                check(method.__name__, name, str(signature.parameters[name].annotation), given[name])
         return method(*args, **kwargs)
 
-    return call
+    return call  # type: ignore[return-value]

@@ -1,0 +1,79 @@
+"""Why an event led to nothing: rows that ``distinct`` leaves out, and what nobody knows any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from cepbook import Workbench
+from cepbook.session import arrivals
+from cepbook.session.acting import Stage
+from cepbook.session.fallen import Course
+
+SCHEMA = "create schema Tick(symbol string, price double); create schema Ref(x int);"
+
+
+def course(cep: Workbench, event: int) -> Course:
+    (found,) = cep.why("q", event).courses
+    return found
+
+
+def sent(epl: str, *symbols: str) -> Workbench:
+    cep = Workbench()
+    cep.run(f"{SCHEMA} @name('q') {epl}")
+    cep.send("Ref", x=1)
+    for number, symbol in enumerate(symbols):
+        cep.send("Tick", symbol=symbol, price=float(number))
+    return cep
+
+
+@pytest.mark.parametrize(
+    "epl",
+    [
+        "select distinct symbol from Tick#length_batch(3)",
+        "select distinct symbol from Tick#length_batch(3) order by symbol desc",
+        "select distinct t.symbol as symbol from Tick#length_batch(3) as t, Ref#keepall as r",
+        "select distinct symbol from Tick output every 3 events",
+    ],
+)
+def test_the_row_that_it_equals_is_told(epl: str) -> None:
+    found = course(sent(epl, "b", "a", "b"), -1)
+    assert found.outcome == "fell out"
+    note = "its row, 3 of 3, equals row 1 of the same delivery, of symbol=b  price=0.0"
+    if "order" in epl:  # the rows of the other events stand behind those of b
+        note = "its row, 2 of 3, equals row 1 of the same delivery, of symbol=b  price=0.0"
+    assert found.fell_at == Stage("distinct", False, "select distinct", (("symbol", "b"),), note)
+    assert sorted(row["symbol"] for _, row in found.rows) == ["a", "b"]
+
+
+@pytest.mark.parametrize("symbols", [("b", "b", "a"), ("a", "b", "c")])
+def test_the_first_of_equal_rows_is_delivered(symbols: tuple[str, ...]) -> None:
+    found = course(sent("select distinct symbol from Tick#length_batch(3)", *symbols), -1)
+    assert found.outcome == "delivered" and found.fell_at is None
+
+
+def test_rows_of_other_deliveries_do_not_count() -> None:
+    assert course(sent("select distinct symbol from Tick", "a", "a"), -1).outcome == "delivered"
+
+
+@pytest.mark.parametrize("store", ["create window W#keepall as Ref", "create table W(x int primary key)"])
+def test_a_store_that_was_filled_before_what_is_kept_is_not_said_to_be_empty(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged() -> Course:
+        cep = Workbench()
+        cep.run(f"{SCHEMA} {store}; insert into W select x from Ref; @name('q') select * from Tick unidirectional, W")
+        cep.send("Ref", x=1) if known else None
+        for at in range(1, 8):
+            cep.advance(at)
+            cep.send("Tick", symbol="a", price=float(at))
+        return course(cep, -1)
+
+    known = False
+    assert ("W", "it holds no rows") in [(stage.text, stage.note) for stage in judged().stages]
+    monkeypatch.setattr(arrivals, "KEPT", 3)
+    known = True
+    found = judged()
+    assert found.outcome == "not known"
+    assert [stage.note for stage in found.stages if stage.text == "W"] == [
+        "what it held is not known: events are kept from 00:00:00.005 on"
+    ]
