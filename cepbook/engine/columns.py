@@ -79,6 +79,26 @@ class Numbers:
         return isinstance(value, int) and bounds.min <= value <= bounds.max
 
 
+class Gapped:
+    """A `column` whose values are null where they are `missing`."""
+
+    __slots__ = ("_column", "_missing")
+
+    def __init__(self, column: Column, missing: Mask) -> None:
+        self._column = column
+        self._missing = missing
+
+    def take(self, part: Part) -> list[Any]:
+        values = self._column.take(part)
+        for at in np.flatnonzero(self._missing[part]).tolist():
+            values[at] = None
+        return values
+
+    def meets(self, part: Part, condition: Condition) -> Mask | None:
+        told = self._column.meets(part, condition)
+        return None if told is None else told & ~self._missing[part]
+
+
 class Texts:
     """Texts as `codes`, the places of them in `known`: equal ones are one object. Null is the last of `known`."""
 

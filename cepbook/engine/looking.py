@@ -6,13 +6,14 @@ The cost depends on what is seen and not on what is held, and nothing of it is p
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from cepbook.engine.rows.support import copied
 from cepbook.engine.rows.windows.along import Along
 from cepbook.engine.statement import Statement
+from cepbook.lang.expr import Prop
 
 Ids = Container[int | None]
 
@@ -30,6 +31,35 @@ class Held(NamedTuple):
     total: int
     properties: tuple[str, ...]
     rows: list[dict[str, Any]]
+
+
+class Kept:
+    """Rows, or events of a window, as the engine has them: by columns, and as dicts only where somebody looks.
+
+    `place` gives the place of a column in a row that is a tuple; with `place` None rows are dicts.
+    """
+
+    def __init__(
+        self, names: Sequence[str], kept: Sequence[Any], place: Mapping[str, int] | None, fresh: Callable[[Any], Any]
+    ) -> None:
+        self.names = names
+        self._kept = kept
+        self._place = place
+        self._fresh = fresh
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column, row by row, as the engine has them; null where a row lacks it."""
+        if self._place is None:
+            return [row.get(name) for row in self._kept]
+        place = self._place.get(name)
+        return [None] * len(self._kept) if place is None else [row[place] for row in self._kept]
+
+    def rows(self, places: Iterable[int]) -> list[dict[str, Any]]:
+        """The rows at these places, which belong to who gets them."""
+        return [self._fresh(self._kept[place]) for place in places]
 
 
 class _Tail:
@@ -71,6 +101,45 @@ def latest(statement: Statement, most: int, wanted: Ids | None = None, shown: ra
         return Latest(total, [fresh(row) for part in parts for row in part])
     except Exception as failure:
         raise statement.error(failure) from failure
+
+
+def every(statement: Statement, wanted: Ids | None = None) -> Kept:
+    """All rows of the iterator, by partition id. Errors: StatementError when an expression fails."""
+    layout = statement.outlet.layout
+    names = tuple(statement.output_type.properties)
+    try:
+        place = _properties(statement)
+        if place is not None:  # no row is made before somebody sees it
+            found = _tuples(statement, _views(statement, statement.now, wanted))
+            order = tuple(place.values())
+            return Kept(names, found, place, lambda item: layout.fresh([item[at] for at in order]))
+        kept = [row for _, rows in statement.iterated(statement.now, wanted) for row in rows]
+    except Exception as failure:
+        raise statement.error(failure) from failure
+    place = None if layout.columns is None else {name: i for i, name in enumerate(layout.columns)}
+    return Kept(names, kept, place, layout.fresh)
+
+
+def _properties(statement: Statement) -> dict[str, int] | None:
+    """By column the place in an item, for a statement whose rows are nothing but kept properties of its events."""
+    items, layout = statement.program.items, statement.outlet.layout
+    if not _row_by_row(statement) or items is None or layout.columns is None or statement.reads_tables_alone:
+        return None
+    assert statement.steps.row is not None
+    found = {}
+    for column in statement.steps.row.projection.columns:
+        of = column.value
+        if not isinstance(of, Prop) or of.name not in items.properties:
+            return None
+        found[column.name] = items.parts.index(str(items.positions[of.name]))
+    return found if tuple(found) == layout.columns else None
+
+
+def _tuples(statement: Statement, views: Sequence[tuple[Any, Sequence[Any]]]) -> Sequence[Any]:
+    """The items of all views, bare ones too as tuples."""
+    items = statement.program.items
+    found = views[0][1] if len(views) == 1 else [item for _, held in views for item in held]
+    return [(item,) for item in found] if items is not None and items.bare else list(found)
 
 
 def _places(total: int, most: int, shown: range | None) -> range:
@@ -148,12 +217,24 @@ def held(statement: Statement, most: int, wanted: Ids | None = None, shown: rang
     if any(isinstance(state[1], Along) for state, _ in views):
         return Held(0, (), [])  # a batch of which only aggregates show keeps groups
     total = sum(len(each) for _, each in views)
-    kept = [item for _, tail in _tails(views, _places(total, most, shown)) for item in tail]
-    if items.bare:
-        kept = [(item,) for item in kept]
+    kept = _events(statement, _tails(views, _places(total, most, shown)))
+    return Held(total, tuple(kept.names), kept.rows(range(len(kept))))
+
+
+def every_event(statement: Statement, wanted: Ids | None = None) -> Kept:
+    """All events of the statement's window, as `held`."""
+    views = _views(statement, statement.now, wanted)
+    if any(isinstance(state[1], Along) for state, _ in views):
+        return Kept((), [], {}, dict)
+    return _events(statement, views)
+
+
+def _events(statement: Statement, views: Sequence[tuple[Any, Sequence[Any]]]) -> Kept:
+    items, found = statement.program.items, _tuples(statement, views)
+    assert items is not None
     if "e" in items.parts:
         place = items.parts.index("e")
-        rows = [copied(dict(item[place])) for item in kept]
-        return Held(total, tuple(rows[-1]) if rows else (), rows)
+        events = [item[place] for item in found]
+        return Kept(tuple(events[-1]) if events else (), events, None, lambda event: copied(dict(event)))
     places = {name: items.parts.index(str(items.positions[name])) for name in items.properties}
-    return Held(total, items.properties, [{n: copied(item[p]) for n, p in places.items()} for item in kept])
+    return Kept(items.properties, found, places, lambda item: {n: copied(item[p]) for n, p in places.items()})

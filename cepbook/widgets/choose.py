@@ -1,16 +1,35 @@
 """Which rows of a large table the browser gets: those that contain some words, in the order of a column, the first so
-many. The kernel looks through all of them, because the page has only what it was sent."""
+many. The kernel looks through all of them, because the page has only what it was sent; by columns, and no row is made
+but of those that somebody sees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest, nsmallest
-from typing import Any
-
-from cepbook.widgets.encode import containing
+from typing import Any, Protocol
 
 Row = Mapping[str, object]
+
+_OF_NUMBERS = frozenset("0123456789.+-einfa")  # in texts of numbers: 1.5, 1e-05, nan, inf
+_NONE = type(None)
+_LOOKED_AT = 500  # values by which a column is judged
+_EACH = 16  # of so many values one is asked where the first ones end
+
+
+class Sheet(Protocol):
+    """The rows of a large table, which are made only where somebody looks."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns in order."""
+
+    def __len__(self) -> int: ...
+
+    def column(self, name: str) -> Sequence[object]:
+        """The values of a column, row by row; null where a row lacks it."""
+
+    def rows(self, places: Iterable[int]) -> Sequence[Row]:
+        """The rows at these places; they belong to who gets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +50,103 @@ class Choice:
     def __bool__(self) -> bool:
         return bool(self.words) or self.by is not None
 
-    def found(self, rows: Sequence[Row], columns: Sequence[str]) -> Sequence[Row]:
-        """The rows that contain all words."""
-        return containing(rows, columns, self.words) if self.words else rows
+    def found(self, sheet: Sheet, columns: Iterable[str]) -> Sequence[int]:
+        """The places of the rows that contain all words, each of them in one of these columns."""
+        places: Sequence[int] = range(len(sheet))
+        if not self.words:
+            return places
+        values = [sheet.column(name) for name in columns]
+        kinds = [set(map(type, each)) - {_NONE} for each in values]
+        for word in self.words:
+            hits = [_with(word, *each, places) for each in zip(values, kinds, strict=True)]
+            hits = [each for each in hits if each]
+            if len(hits) < 2:  # in order as they are
+                places = hits[0] if hits else ()
+            else:
+                found = set().union(*hits)
+                places = [place for place in places if place in found]
+        return places
 
-    def first(self, rows: Sequence[Row], most: int) -> Sequence[Row]:
-        """The first `most` of `rows` in the order that was asked for; null comes last both ways."""
-        by = self.by
-        if by is None:
-            return rows[:most]
-        values = [row.get(by) for row in rows]
-        places = [place for place, value in enumerate(values) if value is not None]
-        key: Callable[[int], Any] = values.__getitem__ if _alike(values) else lambda place: _rank(values[place])
-        best = (nlargest if self.down else nsmallest)(most, places, key=key)
-        if len(best) < most:
-            best += [place for place, value in enumerate(values) if value is None][: most - len(best)]
-        return [rows[place] for place in best]
+    def first(self, sheet: Sheet, places: Sequence[int], most: int) -> Sequence[int]:
+        """The first `most` of `places` in the order that was asked for; null comes last both ways."""
+        if self.by is None:
+            return places[:most]
+        return first_of(sheet.column(self.by), places, most, down=self.down)
 
 
-def _alike(values: Sequence[object]) -> bool:
-    """Whether those that are not null have an order of their own, which `_rank` only repeats."""
-    kinds = set(map(type, values)) - {type(None)}
-    return kinds == {str} or (kinds <= {int, float, bool} and all(value == value for value in values))
+def first_of(values: Sequence[Any], places: Sequence[int], most: int, *, down: bool) -> list[int]:
+    """The `most` first of `places` by their values, of equal ones in their order: numbers, those that are none, texts,
+    all else as text (the other way round for `down`), and null always last.
+    """
+    found: list[int] = []
+    groups = _alike(values, places)
+    for group, key in reversed(groups) if down else groups:
+        if len(found) < most and group:
+            found += _best(group, key, most - len(found), down)
+    if len(found) < most:
+        found += [place for place in places if values[place] is None][: most - len(found)]
+    return found
 
 
-def _rank(value: object) -> tuple[int, object]:
-    """Numbers before texts before all else, so that any two values have an order."""
-    if isinstance(value, int | float):
-        return (0, value) if value == value else (1, 0)
-    return (2, value) if isinstance(value, str) else (3, str(value))
+Group = tuple[Sequence[int], Callable[[int], Any]]
+
+
+def _alike(values: Sequence[Any], places: Sequence[int]) -> list[Group]:
+    """Places of values that have an order of their own, with what it goes by; null has none."""
+    kinds = set(map(type, values))
+    there = [place for place in places if values[place] is not None] if _NONE in kinds else places
+    kinds.discard(_NONE)
+    if kinds == {str} or kinds <= {int, bool} or (kinds == {float} and not _has_nan(values)):
+        return [(there, values.__getitem__)]
+    numbers, nans, texts, others = [], [], [], []  # type: ignore[var-annotated]
+    for place in there:
+        value = values[place]
+        if isinstance(value, int | float):
+            (numbers if value == value else nans).append(place)
+        else:
+            (texts if isinstance(value, str) else others).append(place)
+    own = values.__getitem__
+    return [(numbers, own), (nans, lambda _: 0), (texts, own), (others, lambda place: str(values[place]))]
+
+
+def _has_nan(values: Sequence[Any]) -> bool:
+    """Of floats and null."""
+    try:
+        total = sum(values)  # a fifth of the time
+    except TypeError:  # null among them
+        return any(value != value for value in values)
+    return total != total and any(value != value for value in values)
+
+
+def _best(places: Sequence[int], key: Callable[[int], Any], most: int, down: bool) -> list[int]:
+    """The first `most` by `key`. Of many only those are sorted that one in `_EACH` does not rule out."""
+    if len(places) > max(_LOOKED_AT, 4 * _EACH * most):
+        few = sorted(map(key, places[::_EACH]), reverse=down)
+        bound = few[most - 1]
+        places = [each for each in places if key(each) >= bound] if down else [e for e in places if key(e) <= bound]
+    return sorted(places, key=key, reverse=down)[:most]
+
+
+def _with(word: str, values: Sequence[Any], kinds: set[type], places: Sequence[int]) -> Sequence[int]:
+    """Of `places` those whose value contains a word. To write down all numbers of a window takes longest by far."""
+    if not _OF_NUMBERS.issuperset(word) and kinds <= {int, float}:
+        return ()
+    if len(kinds) == 1 and not kinds.isdisjoint((str, int, float, bool)):
+        try:
+            few = 4 * len(set(values[:_LOOKED_AT])) < len(values[:_LOOKED_AT])
+        except TypeError:
+            few = False
+        if few:  # zero, which has two signs, is written down each time
+            hits = {value for value in set(values) if value and word in str(value).lower()}
+            return [p for p in places if values[p] in hits or (not values[p] and _contains(values[p], word))]
+    if kinds == {str}:
+        if len(values) == len(places):
+            return [p for p, value in enumerate(values) if value is not None and word in value.lower()]
+        return [p for p in places if values[p] is not None and word in values[p].lower()]
+    numeric = _OF_NUMBERS.issuperset(word)
+    skipped = () if numeric else (int, float)
+    return [p for p in places if type(values[p]) not in skipped and _contains(values[p], word)]
+
+
+def _contains(value: object, word: str) -> bool:
+    return value is not None and word in str(value).lower()

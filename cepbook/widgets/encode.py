@@ -31,7 +31,6 @@ TIME = "time"  # no EPL type: columns that views add, with engine time in ms
 _NUMERIC_NAMES = frozenset(t.name for t in NUMERIC)
 _INTEGRAL_NAMES = frozenset(t.name for t in INTEGRAL)
 _NONE = type(None)
-_OF_NUMBERS = frozenset("0123456789.+-einfa")  # in texts of numbers: 1.5, 1e-05, nan, inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +168,3 @@ def number_text(value: float, decimals: int | None) -> str:
     if value != 0 and (size >= 1e15 or size < 1e-4):
         return f"{value:.4e}"
     return f"{value:.{decimals_of([value]) if decimals is None else decimals}f}"
-
-
-def containing(
-    rows: Sequence[Mapping[str, object]], columns: Sequence[str], words: Sequence[str]
-) -> list[Mapping[str, object]]:
-    """The rows whose values contain, as texts, all `words`, which are in lower case: each of them one of the values."""
-    found = list(rows)
-    for word in words:
-        numeric = _OF_NUMBERS.issuperset(word)  # to write down all numbers of a large window takes longest by far
-        rows, found = found, []
-        for row in rows:
-            for name in columns:
-                value = row.get(name)
-                kind = type(value)
-                if value is None or (not numeric and (kind is float or kind is int)):
-                    continue
-                if word in str(value).lower():
-                    found.append(row)
-                    break
-    return found

@@ -28,7 +28,7 @@ def freeze(source: ViewSource, state: State = "ready") -> Frozen:
     except CepbookError:
         return gone(source.name)
     came, left = counted(feed.total_insert, "insert row"), counted(feed.total_remove, "remove row")
-    title = f"{printable(source.name)}: {came}, {left}"
+    title = f"{printable(source.name)}: {came}, {left}" if source.delivers else printable(source.name)
     clock = f"clock {time_text(source.clock())}"
     html = [heading_html(title, clock), _epl_html(epl)]
     text = [f"{title}  ({clock})"]
@@ -60,12 +60,13 @@ def _epl_html(epl: str) -> str:
 def _sections(
     source: ViewSource, columns: tuple[Column, ...], feed: Feed, state: State
 ) -> list[tuple[str, str, Table | None]]:
-    sections = [_stream_section(columns, feed, source.ms)]
+    sections = [_stream_section(columns, feed, source.ms)] if source.delivers else []
     if state == "dropped":
         return sections
     try:
         if source.keeps_rows:
-            sections.append(_rows_section(source.results or "Window", "row", source.latest(STATIC_ROWS), columns))
+            heading = source.results or ("Window" if source.delivers else "Rows")
+            sections.append(_rows_section(heading, "row", source.latest(STATIC_ROWS), columns))
         else:
             sections.append(("Window", NO_ROWS, None))
         if source.results is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cepbook.session.partials import Partial, Partials
 from cepbook.shown import time_text
 from cepbook.widgets.encode import TIME, Column, text_of
-from cepbook.widgets.source import SEEN, SIZES
+from cepbook.widgets.listing import SEEN, SIZES
 
 Row = Mapping[str, object]
 _TIMES = ("startTime", "endTime", "last event")
@@ -19,6 +19,12 @@ def partition_columns(partitions: Sequence[Row]) -> tuple[Column, ...]:
     if not partitions:
         return (Column("id", "int"),)
     return columns_of(tuple(partitions[0]), partitions)
+
+
+def line_columns(names: Iterable[str]) -> tuple[Column, ...]:
+    """The columns of the tree of a nested context; of those whose values may all be null the type is known."""
+    known = {"partition": "string", "last event": TIME, "per second": "double"}
+    return tuple(Column(name, known.get(name, "long")) for name in names)
 
 
 def columns_of(names: Sequence[str], rows: Sequence[Row]) -> tuple[Column, ...]:
@@ -36,12 +42,6 @@ def _type(name: str, values: Sequence[object]) -> str:
 def sizes_among(columns: Sequence[Column]) -> int:
     """How many columns at the end are sizes, or tell of events."""
     return len([column for column in columns[1:] if column.name in (*SEEN, *SIZES)])
-
-
-def levels_of_columns(columns: Sequence[Column], levels: Sequence[str]) -> list[dict[str, object]]:
-    """For each level of a nested context its name, and the places of its properties among `columns`."""
-    places = {level: [i for i, c in enumerate(columns) if c.name.startswith(f"{level}.")] for level in levels}
-    return [{"name": level, "columns": found} for level, found in places.items()]
 
 
 def tree_rows(

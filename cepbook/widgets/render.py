@@ -13,7 +13,7 @@ from cepbook.errors import printable
 from cepbook.shown import Table, time_text
 from cepbook.widgets.encode import Column, decimals_of, number_text, text_of
 
-CELL_LIMIT = 60
+CELL_LIMIT = 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cepbook.engine.contexts.tally import Tally
-from cepbook.engine.looking import Held, Latest, held, holds_events, latest
+from cepbook.engine.looking import Held, Latest, every, every_event, held, holds_events, latest
 from cepbook.errors import CepbookError
 from cepbook.feeds import Feed
 from cepbook.session.matches import Made, MatchRecord
 from cepbook.session.partials import Partials, partials_of, tags_of
-from cepbook.session.partitions import described, key_names, levels_of
-from cepbook.session.selectors import ById
+from cepbook.session.partitions import key_names, levels_of
 from cepbook.session.sinks import changed_columns, rows_of_feed
 from cepbook.session.stores import users_of
-from cepbook.widgets.choose import Choice
+from cepbook.widgets.choose import Choice, Sheet
 from cepbook.widgets.encode import Column
+from cepbook.widgets.listing import Figures, PartitionSheet
 from cepbook.widgets.live import Controllable
+from cepbook.widgets.outline import Folds, Lines, Outline
 from cepbook.widgets.taken import Form, file_of
 from cepbook.widgets.why import shown as answer
 
@@ -30,9 +30,6 @@ Rows = Sequence[Mapping[str, object]]
 
 ALL = Choice()
 NO_ROWS = "keeps no rows: no data window"
-SIZES = ("events", "groups", "waiting")
-SEEN = ("last event", "arrived", "per second")
-_TIMES = ("startTime", "endTime")
 _RESULTS = {"fully_aggregated": "Result", "fully_aggregated_grouped": "Groups"}
 
 
@@ -64,6 +61,10 @@ class ViewSource(Protocol):
         """The deliveries; a different object after the statement was deployed anew."""
 
     @property
+    def delivers(self) -> bool:
+        """Whether it has a stream: a table has rows only."""
+
+    @property
     def fed_by(self) -> Sequence[Feed]:
         """The feeds of others whose deliveries tell that `rows` are others: of those who fill a table."""
 
@@ -88,8 +89,14 @@ class ViewSource(Protocol):
     def results(self) -> str | None:
         """What the rows of the iterator are called where they are not the events of the window; None: they are."""
 
-    def rows(self, partition: int | None = None) -> Rows:
-        """What the statement's iterator shows now, of one context partition or of all."""
+    def outline(self, choice: Choice, folds: Folds, shown: range) -> Lines:
+        """The partitions of a nested context as lines of a tree, of which those at the places `shown`."""
+
+    def every(self, partition: int | None = None) -> Sheet:
+        """All rows that the statement's iterator shows now, of one context partition or of all."""
+
+    def every_event(self, partition: int | None = None) -> Sheet:
+        """Likewise all events of the window, where `results` are not these."""
 
     def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> Latest:
         """Of the last `most` of these rows those with the places `shown` (None: all), at a cost that does not depend
@@ -161,6 +168,7 @@ class WorkbenchSource:
         self._record: MatchRecord | None = None
         self._tally: tuple[Any, Tally] | None = None
         self._was: tuple[Workbench, Feed] | None = None
+        self._outline = Outline()
         self._runtime.statement(name)
 
     @property
@@ -200,11 +208,15 @@ class WorkbenchSource:
         return self._was[1]
 
     @property
-    def fed_by(self) -> Sequence[Feed]:
+    def delivers(self) -> bool:
         store = self._runtime.statement(self._statement).owned
-        if store is None or store.type.kind != "table":
+        return store is None or store.type.kind != "table"
+
+    @property
+    def fed_by(self) -> Sequence[Feed]:
+        if self.delivers:
             return ()
-        users = users_of(self._runtime, store)
+        users = users_of(self._runtime, self._runtime.statement(self._statement).owned)
         return [self._workbench.feed(name) for name in dict.fromkeys((*users["filled"], *users["changed"]))]
 
     @property
@@ -225,11 +237,11 @@ class WorkbenchSource:
         second = int(self._runtime.config.second)
         return times if second == 1000 else [time * 1000 // second for time in times]
 
-    def rows(self, partition: int | None = None) -> Rows:
-        if partition is None:
-            return list(self._runtime.iterate(self._statement))
-        found = self._runtime.iterate_partitions(self._statement, ById(partition))
-        return [row for _, rows in found for row in rows]
+    def every(self, partition: int | None = None) -> Sheet:
+        return every(self._runtime.statement(self._statement), None if partition is None else (partition,))
+
+    def every_event(self, partition: int | None = None) -> Sheet:
+        return every_event(self._runtime.statement(self._statement), None if partition is None else (partition,))
 
     @property
     def results(self) -> str | None:
@@ -270,53 +282,23 @@ class WorkbenchSource:
         if context is None:
             return Listed(0, [], 0)
         running = self._runtime.context(context)
-        total = len(running.partitions)
-        names = key_names(self._runtime, context)
-        seen = self._seen(running)
-        live = zip(running.identities(), running.partitions.values(), strict=True)  # both by id
-        if choice:
-            more = seen if choice.by in SEEN else self._sizes() if choice.by in SIZES else None
-            everything = [_chosen_by(choice, identity, each, names, more) for identity, each in live]
-            asked = choice.found(everything, ("id", " text"))
-            kept: list[Any] = list(choice.first(asked, total if most is None else most))
-            pairs = [row[" partition"] for row in (kept if shown is None else kept[shown.start : shown.stop])]
-            found = len(asked)
-        else:
-            bounds = range(total)[:most] if shown is None else range(total)[:most][shown.start : shown.stop]
-            found, pairs = total, list(islice(live, bounds.start, bounds.stop))
-        sizes = self._sizes()
-        rows = [{"id": p.id, **_named(described(p), names), **seen(each), **sizes(each)} for p, each in pairs]
-        return Listed(total, rows, found)
+        sheet = PartitionSheet(running, key_names(self._runtime, context), self._figures(running))
+        found = choice.found(sheet, sheet.texts)
+        kept = choice.first(sheet, found, len(found) if most is None else most)
+        return Listed(len(sheet), sheet.rows(kept if shown is None else kept[shown.start : shown.stop]), len(found))
 
-    def _sizes(self) -> Callable[[Any], dict[str, int]]:
-        """What tells of a partition: events of windows where there are any, groups, partial matches."""
-        statement, now = self._runtime.statement(self._statement), self._runtime.now
-        windows = bool(statement.steps.windows or statement.steps.inputs)
+    def outline(self, choice: Choice, folds: Folds, shown: range) -> Lines:
+        context = self._context
+        assert context is not None
+        running = self._runtime.context(context)
+        figures = self._figures(running)
+        return self._outline.look(running, key_names(self._runtime, context), figures, choice, folds, shown)
 
-        def sizes(partition: Any) -> dict[str, int]:
-            state = statement.inspected(partition.id, statement.state_of(partition), now, 0)
-            found = {"events": state["retained"]} if windows else {}
-            if state["groups"] is not None:
-                found["groups"] = state["groups"]
-            if "partials" in state:
-                found["waiting"] = state["partials"]["total"]
-            return found
-
-        return sizes
-
-    def _seen(self, running: Any) -> Callable[[Any], dict[str, object]]:
-        """What is known of the events of a partition, since they are counted."""
-        if self._tally is None or self._tally[0] is not running:
-            return lambda _: {}  # of the past only what is held is known
-        tally = self._tally[1]
-        seconds = (self._runtime.now - tally.since) / self._runtime.config.second
-
-        def seen(partition: Any) -> dict[str, object]:
-            arrived, time = tally.of(partition)
-            rate = arrived / seconds if seconds > 0 else None
-            return dict(zip(SEEN, (None if time is None else self.ms(time), arrived, rate), strict=True))
-
-        return seen
+    def _figures(self, running: Any) -> Figures:
+        """What is known of the events of partitions, and how large these are."""
+        tally = self._tally[1] if self._tally is not None and self._tally[0] is running else None
+        statement = self._runtime.statement(self._statement)
+        return Figures(statement, self._runtime.now, tally, int(self._runtime.config.second))
 
     def count(self, looking: bool) -> None:
         if looking and self.past:
@@ -329,7 +311,8 @@ class WorkbenchSource:
             counted.tallies.remove(tally)
             self._runtime.rewired()
         if running is not None and self._tally is None:
-            self._tally = running, Tally(self._runtime.now, running.partitions.values())
+            living = *running.partitions.values(), *(running.around_all() if self.levels else ())
+            self._tally = running, Tally(self._runtime.now, living)
             running.tallies.append(self._tally[1])
             self._runtime.rewired()
 
@@ -367,31 +350,9 @@ class WorkbenchSource:
         if stream:
             changed = rows_of_feed(self.feed, types)
             return len(changed), file_of(changed, changed_columns(types), form, self._statement)
-        rows = [[row.get(name) for name in types] for row in self.rows(partition)]
+        sheet = self.every(partition)
+        rows = list(zip(*map(sheet.column, types), strict=True))
         return len(rows), file_of(rows, types, form, self._statement)
 
     def replay(self) -> Controllable | None:
         return self._workbench.replaying
-
-
-def _chosen_by(
-    choice: Choice,
-    identity: Any,
-    partition: Any,
-    names: Mapping[str, str],
-    more: Callable[[Any], Mapping[str, Any]] | None,
-) -> dict[str, Any]:
-    """What a choice looks at of a partition."""
-    row: dict[str, Any] = {"id": identity.id, " partition": (identity, partition)}
-    if choice.words or choice.by not in ("id", *SEEN, *SIZES):
-        properties = _named(described(identity), names)
-        row |= properties
-        told = (v for n, v in properties.items() if n.rpartition(".")[2] not in _TIMES and v is not None)
-        row[" text"] = "\x01".join(str(value) for value in told if not isinstance(value, float | bool))
-    return row if more is None else {**row, **more(partition)}
-
-
-def _named(properties: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Built-in properties by the names that people know; one may be called as a size is."""
-    shown = ((names.get(name, name), value) for name, value in properties.items())
-    return {f"{name}_" if name in (*SIZES, *SEEN) else name: value for name, value in shown}

@@ -34,7 +34,7 @@ class Tuner:
         self, workbench: Workbench, names: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None = None
     ) -> None:
         self.workbench = workbench
-        self.names = list(names)
+        self.names = list(dict.fromkeys(names))
         for name in names:
             workbench.runtime.statement(name)
         self.past = workbench.past()
@@ -43,6 +43,10 @@ class Tuner:
         for name in ranges:
             if name not in known:
                 raise UsageError(f"there is no variable `{name}`{hint_line(name, known)}")
+            if known[name].constant or known[name].context is not None or str(known[name].type) not in _NUMBERS:
+                kind = "a constant" if known[name].constant else f"of type {known[name].type}"
+                where = f" in context `{known[name].context}`" if known[name].context is not None else ""
+                raise UsageError(f"`{name}` has no slider, and no range: it is {kind}{where}")
         found = [v for v in known.values() if not v.constant and v.context is None]
         self.controls: dict[str, Any] = {}
         for variable in found:

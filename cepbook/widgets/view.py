@@ -8,7 +8,6 @@ they arrive differs by ipykernel version; the engine is read by the loop that ru
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -18,7 +17,7 @@ import traitlets
 from cepbook.errors import CepbookError, UsageError, printable
 from cepbook.feeds import Feed
 from cepbook.shown import time_text
-from cepbook.widgets.choose import Choice
+from cepbook.widgets.choose import Choice, Sheet
 from cepbook.widgets.encode import Buffers, Column, encode_rows, encode_values
 from cepbook.widgets.freeze import (
     State,
@@ -26,17 +25,19 @@ from cepbook.widgets.freeze import (
     freeze,
     gone,
 )
+from cepbook.widgets.listing import SEEN, SIZES
 from cepbook.widgets.live import LiveWidget, Progress, asset, script
+from cepbook.widgets.outline import Folds
 from cepbook.widgets.partitions import (
     columns_of,
     event_lines,
-    levels_of_columns,
+    line_columns,
     partial_rows,
     partition_columns,
     sizes_among,
 )
 from cepbook.widgets.render import Frozen
-from cepbook.widgets.source import NO_ROWS, SEEN, SIZES, Rows, ViewSource, WorkbenchSource
+from cepbook.widgets.source import NO_ROWS, Rows, ViewSource, WorkbenchSource
 from cepbook.widgets.taken import Order
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ WINDOW_ROWS = 1_000
 PARTITION_ROWS = 500
 LIVE_ROWS = 500  # most stream rows of one frame while a replay runs
 ASKED = 50  # deliveries whose matches a page waits for
+FOLDS = 1_000  # nodes of a tree that a reader may have folded or unfolded
 ROWS_SHOWN = 300  # most rows of a window or of a list of partitions in one message
 REPLAY_INTERVAL = 0.5  # seconds between two looks at the replay that a view follows
 
@@ -84,6 +86,7 @@ class StatementView(LiveWidget):
         self._shown: dict[str, Pane] = {}
         self._partition: int | None = None
         self._choice = Choice()  # of the rows of the pane that is shown
+        self._folds = Folds()  # of the tree of partitions
         self._places = range(ROWS_SHOWN)  # where in the table those are that are in sight
         self._sent: dict[int, int] = {}
         self._asked: dict[int, int] = {}  # delivery -> the frame that told its matches, 0: none yet
@@ -175,9 +178,16 @@ class StatementView(LiveWidget):
             "waits": self._source.tags is not None,
             "keeps": self._source.keeps_rows,
             "results": self._source.results,
-            "nothing": "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS}.",
+            "delivers": self._source.delivers,
+            "nothing": self._nothing(),
             "columns": [c.describe() for c in self._columns],
         }
+
+    def _nothing(self) -> str:
+        """What is said where rows would be."""
+        if not self._source.delivers:
+            return "The table is empty."
+        return "The window is empty." if self._source.keeps_rows else f"The statement {NO_ROWS}."
 
     def _follow_source(self) -> None:
         """Notice that the statement was dropped or deployed anew."""
@@ -268,6 +278,7 @@ class StatementView(LiveWidget):
                 partition = content.get("partition")
                 self._partition = partition if isinstance(partition, int) else None
                 self._choice = Choice.of(content)
+                self._folds = Folds(_numbers(content.get("opened")), _numbers(content.get("shut")))
                 self._places = _places(content.get("first"), content.get("rows"))
                 self._pump.touch()
             case {"kind": "bye", "client": str(client)}:
@@ -391,24 +402,26 @@ class StatementView(LiveWidget):
         if not self._choice:
             total, kept = self._source.latest(WINDOW_ROWS, self._partition, self._places)
             return self._part(total, None, kept, columns, buffers)
-        rows = self._source.rows(self._partition)
-        found, chosen = self._chosen(rows, columns)
-        return self._part(len(rows), found, chosen, columns, buffers)
+        sheet = self._source.every(self._partition)
+        found, chosen = self._chosen(sheet, [column.name for column in columns])
+        return self._part(len(sheet), found, chosen, columns, buffers)
 
     def _held(self, buffers: Buffers) -> dict[str, object]:
         """The events of the window, likewise."""
-        every = bool(self._choice)
-        most, places = (sys.maxsize, None) if every else (WINDOW_ROWS, self._places)
-        total, names, rows = self._source.events(most, self._partition, places)
-        columns = columns_of(names, rows)
-        found, kept = self._chosen(rows, columns) if every else (None, rows)
-        return {"names": [c.describe() for c in columns], **self._part(total, found, kept, columns, buffers)}
+        if not self._choice:
+            total, names, rows = self._source.events(WINDOW_ROWS, self._partition, self._places)
+            columns = columns_of(names, rows)
+            return {"names": [c.describe() for c in columns], **self._part(total, None, rows, columns, buffers)}
+        sheet = self._source.every_event(self._partition)
+        found, kept = self._chosen(sheet, sheet.names)
+        columns = columns_of(sheet.names, kept or sheet.rows(range(min(1, len(sheet)))))
+        return {"names": [c.describe() for c in columns], **self._part(len(sheet), found, kept, columns, buffers)}
 
-    def _chosen(self, rows: Rows, columns: Sequence[Column]) -> tuple[int, Rows]:
-        found = self._choice.found(rows, [column.name for column in columns])
+    def _chosen(self, sheet: Sheet, columns: Sequence[str]) -> tuple[int, Rows]:
+        found = self._choice.found(sheet, columns)
         last = min(WINDOW_ROWS, self._places.stop)  # behind these nobody sees the order
-        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(found, last)
-        return len(found), kept[self._places.start : self._places.stop]
+        kept = found[-WINDOW_ROWS:] if self._choice.by is None else self._choice.first(sheet, found, last)
+        return len(found), sheet.rows(kept[self._places.start : self._places.stop])
 
     def _part(
         self, total: int, found: int | None, kept: Rows, columns: Sequence[Column], buffers: Buffers
@@ -425,20 +438,53 @@ class StatementView(LiveWidget):
 
     def _listed(self, buffers: Buffers) -> dict[str, object]:
         self._source.count(True)
-        choice, tree = self._choice, bool(self._source.levels)
-        total, rows, found = self._source.partitions(PARTITION_ROWS, choice, None if tree else self._places)
+        if self._source.levels:
+            return self._tree(buffers)
+        choice = self._choice
+        total, rows, found = self._source.partitions(PARTITION_ROWS, choice, self._places)
         columns = partition_columns(rows)
         return {
             "total": total,
             **({"found": found} if choice.words else {}),
             "count": min(found, PARTITION_ROWS),
-            "first": 0 if tree else self._places.start,
+            "first": self._places.start,
             "names": [c.describe() for c in columns],
-            "levels": levels_of_columns(columns, self._source.levels),
             "sizes": sizes_among(columns),
             "bar": _bar(columns, choice.by),
             "columns": encode_rows(rows, columns, buffers),
         }
+
+    def _tree(self, buffers: Buffers) -> dict[str, object]:
+        """The lines in sight of the partitions of a nested context."""
+        choice = self._choice
+        seen = self._source.outline(choice, self._folds, self._places)
+        lines = seen.lines
+        columns = line_columns(lines[0].row if lines else ("id", "partition", "partitions"))
+        parts: dict[str, list[int] | list[bool]] = {
+            "number": [line.number for line in lines],
+            "depth": [line.depth for line in lines],
+            "opened": [line.opened for line in lines],
+            "place": [line.place + 1 for line in lines],
+            "siblings": [line.siblings for line in lines],
+        }
+        return {
+            "total": seen.total,
+            **({"found": seen.found} if choice.words else {}),
+            "count": seen.count,
+            "first": self._places.start,
+            "names": [c.describe() for c in columns],
+            "sizes": sizes_among(columns),
+            "bar": _bar(columns, choice.by),
+            "columns": encode_rows([line.row for line in lines], columns, buffers),
+            "tree": {name: encode_values(values, buffers) for name, values in parts.items()},
+            "levels": [[name, count] for name, count in zip(self._source.levels, seen.levels, strict=False)],
+        }
+
+
+def _numbers(given: object) -> frozenset[int]:
+    """The numbers in a message, not more than a reader can have clicked."""
+    some = given[:FOLDS] if isinstance(given, list) else ()
+    return frozenset(each for each in some if isinstance(each, int))
 
 
 def _places(first: object, rows: object) -> range:

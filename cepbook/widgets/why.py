@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from cepbook.session.acting import Stage
 from cepbook.session.fallen import Course, Judged
 from cepbook.session.made import Piece
 from cepbook.session.why import Fired
-from cepbook.shown import Table, counted, heading_html, table_html, table_text, time_text
+from cepbook.shown import Table, counted, heading_html, prose, table_html, table_text, time_text
 from cepbook.widgets.encode import text_of
 from cepbook.widgets.render import Frozen
 
@@ -51,7 +50,7 @@ class _Page:
         self._text += [title, table_text(table, limit=60)]
 
     def notes(self, notes: Sequence[str]) -> None:
-        self._html += [f'<div style="opacity:.75">{escape(note)}</div>' for note in notes]
+        self._html += [f'<div style="opacity:.75">{prose(note)}</div>' for note in notes]
         self._text += notes
 
     def frozen(self) -> Frozen:
@@ -137,7 +136,8 @@ def _judged(found: Judged) -> Frozen:
 def _outcome(course: Course) -> str:
     rows = [f"{sign} {row_words(row)}" for sign, row in course.rows[:3]]
     more = f", and {len(course.rows) - 3} more" if len(course.rows) > 3 else ""
-    return course.outcome + (f": {'; '.join(rows)}{more}" if rows else "")
+    said = course.outcome if course.outcome == "delivered" else f"{course.outcome}; delivered were"
+    return f"{said}: {'; '.join(rows)}{more}" if rows else course.outcome
 
 
 def _values(stage: Stage) -> str:
@@ -147,7 +147,8 @@ def _values(stage: Stage) -> str:
 def _stages(stages: Sequence[Stage]) -> Table:
     cells = tuple((s.name, SIGNS[s.passed], s.text, _values(s), s.note) for s in stages)
     signs = tuple({True: "+", False: "−"}.get(s.passed, "") if s.passed is not None else "" for s in stages)
-    return Table(("stage", "", "condition", "values", "note"), (False,) * 5, cells, signs)
+    headings = ("stage", "", "condition", "values", "note")
+    return Table(headings, (False,) * 5, cells, signs, prose=(False,) * 4 + (True,))
 
 
 def _summary(courses: Sequence[Course]) -> Table:
@@ -157,6 +158,7 @@ def _summary(courses: Sequence[Course]) -> Table:
         (False,) * 6,
         tuple(tuple(_line(course)) for course in courses),
         tuple(signs.get(course.outcome, "") for course in courses),
+        prose=(False,) * 5 + (True,),
     )
 
 
@@ -167,6 +169,5 @@ def _line(course: Course) -> Iterator[str]:
     yield course.statement
     yield course.outcome
     yield from ("", "") if stage is None else (stage.name, stage.text)
-    yield "" if stage is None else _values(stage)
-    rows = [f"{sign} {row_words(row)}" for sign, row in course.rows[:2]]
-    yield "; ".join([*(rows if stage is None else filter(None, [stage.note])), *course.notes])
+    yield "; ".join(f"{sign} {row_words(row)}" for sign, row in course.rows[:2]) if stage is None else _values(stage)
+    yield "; ".join(filter(None, ["" if stage is None else stage.note, *course.notes]))

@@ -45,10 +45,11 @@ def test_views_of_stores_and_of_a_join(open_lab: OpenNotebook, lab_root: Path, s
         totals, sales, priced = (notebook.cell(number).locator(".cepbook-view") for number in (3, 4, 5))
         priced.wait_for()
 
-        totals.get_by_role("tab", name="Window").click()
-        rows = totals.get_by_role("tabpanel", name="Window").locator(".cv-row").filter(visible=True)
+        rows = totals.get_by_role("tabpanel", name="Rows").locator(".cv-row").filter(visible=True)  # there at once
         expect(rows).to_have_count(3)
         expect(rows.first).to_contain_text("jam")
+        assert totals.get_by_role("tab").all_inner_texts() == ["Rows"]  # a table has no stream, nor counters of it
+        expect(totals.locator(".cv-chip").filter(visible=True)).to_have_count(0)
 
         sales.get_by_role("tab", name="Window").click()
         expect(sales.locator(".cv-footer")).to_contain_text("1,500 rows · the last 1,000 are shown")

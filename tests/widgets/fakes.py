@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,26 @@ Row = dict[str, Any]
 
 
 @dataclass
+class FakeSheet:
+    """A `Sheet` of rows that are there."""
+
+    kept: list[Row]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return tuple(self.kept[0]) if self.kept else ()
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def column(self, name: str) -> list[object]:
+        return [row.get(name) for row in self.kept]
+
+    def rows(self, places: Iterable[int]) -> list[Row]:
+        return [self.kept[place] for place in places]
+
+
+@dataclass
 class FakeStatement:
     """A `ViewSource` whose contents are plain attributes."""
 
@@ -34,6 +54,7 @@ class FakeStatement:
     contents: list[Row] = field(default_factory=list)
     parts: dict[int, list[Row]] | None = None
     keeps_rows: bool = True
+    delivers: bool = True
     reads: int = 0
     dropped: bool = False
     replaying: FakeReplay | None = None
@@ -97,14 +118,17 @@ class FakeStatement:
     def all_ms(self, times: Sequence[int]) -> Sequence[int]:
         return times
 
-    def rows(self, partition: int | None = None) -> Sequence[Row]:
+    def every(self, partition: int | None = None) -> FakeSheet:
         self.reads += 1
         if self.dropped:
             raise UsageError("no statement out")
-        return self.contents if partition is None else (self.parts or {}).get(partition, [])
+        return FakeSheet(self.contents if partition is None else (self.parts or {}).get(partition, []))
+
+    def every_event(self, partition: int | None = None) -> FakeSheet:
+        return FakeSheet(self.held)
 
     def latest(self, most: int, partition: int | None = None, shown: range | None = None) -> Latest:
-        rows = list(self.rows(partition))
+        rows = self.every(partition).kept
         return Latest(len(rows), rows[-most:][_slice(shown)])
 
     def events(self, most: int, partition: int | None = None, shown: range | None = None) -> Held:
@@ -122,9 +146,10 @@ class FakeStatement:
         if found is None:
             parts = self.parts or {}
             found = [{"id": i, "symbol": rows[0]["symbol"], "events": len(rows)} for i, rows in parts.items()]
-        asked = choice.found(found, ("id", "symbol"))
-        kept = choice.first(asked, len(found) if most is None else most)
-        return Listed(len(found), kept[_slice(shown)], len(asked))
+        sheet = FakeSheet(found)
+        asked = choice.found(sheet, ("id", "symbol"))
+        kept = choice.first(sheet, asked, len(found) if most is None else most)
+        return Listed(len(found), sheet.rows(kept[_slice(shown)]), len(asked))
 
     def tick(self, n: int = 1) -> None:
         for _ in range(n):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from cepbook.widgets.choose import Choice
+from tests.widgets.fakes import FakeSheet
 
 ROWS: list[dict[str, Any]] = [
     {"id": 0, "symbol": "ACME", "events": 3},
@@ -31,34 +33,57 @@ ROWS: list[dict[str, Any]] = [
 )
 def test_the_rows_that_were_asked_for(asked: dict[str, Any], expected: list[int]) -> None:
     choice = Choice.of(asked)
-    found = choice.first(choice.found(ROWS, ["symbol"]), 3)
-    assert [row["id"] for row in found] == expected
+    sheet = FakeSheet(ROWS)
+    assert list(choice.first(sheet, choice.found(sheet, ["symbol"]), 3)) == expected
 
 
 @pytest.mark.parametrize(
-    "words", ["a", "1", "1.5", "e-05", "nan", "inf", "true", "none", "-2", "b a", "1 b", "x", "[1"]
+    "words", ["a", "1", "1.5", "e-05", "nan", "inf", "true", "none", "-2", "b a", "1 b", "x", "[1", "-0", "0.0"]
 )
 def test_rows_are_found_by_each_of_their_values(words: str) -> None:
-    values = ["Ab", "b1", 1, -2, 1.5, 1e-05, float("nan"), float("inf"), True, None, [1, "x"], 15]
+    values = ["Ab", "b1", 1, -2, 1.5, 1e-05, float("nan"), float("inf"), True, None, [1, "x"], 15, 0.0, -0.0]
     rows = [{"p": left, "q": right} for left in values for right in values]
-    naive = [
-        r for r in rows if all(any(w in str(v).lower() for v in r.values() if v is not None) for w in words.split())
-    ]
-    assert Choice.of({"filter": words}).found(rows, ["p", "q"]) == naive
+    for chosen in (rows, rows[:1] * 700 + rows, [r for r in rows if type(r["p"]) is float and type(r["q"]) is str] * 9):
+        naive = [
+            place
+            for place, row in enumerate(chosen)
+            if all(any(w in str(v).lower() for v in row.values() if v is not None) for w in words.split())
+        ]
+        assert list(Choice.of({"filter": words}).found(FakeSheet(chosen), ["p", "q"])) == naive
+
+
+MANY = random.Random(3).choices([3, 1.5, None, 2, True, float("nan"), "b", "a", [2], [10], -(2**70), 1e300], k=4_000)
 
 
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize(
-    "values", [[3, 1.5, None, 2, 1.5, True], ["b", None, "a", "b"], [1.0, float("nan"), 0.5, 2], []]
+    "values",
+    [
+        [3, 1.5, None, 2, 1.5, True],
+        ["b", None, "a", "b"],
+        [1.0, float("nan"), 0.5, 2],
+        [],
+        MANY,
+        [each for each in MANY if isinstance(each, str)],
+        [each if isinstance(each, float) else None for each in MANY],
+        [each for each in MANY if type(each) is float and each == each],
+        [7] * 3_000,
+        [place % 16 for place in range(3_000)],
+    ],
 )
 def test_a_few_are_the_first_of_all_in_the_same_order(values: list[object], down: bool) -> None:
-    rows = [{"place": place, "v": value} for place, value in enumerate(values)]
-    choice = Choice(by="v", down=down)
-    every = choice.first(rows, 100)
-    assert len(every) == len(rows)
-    assert all(choice.first(rows, few) == every[:few] for few in range(len(rows)))
+    """Numbers, none of them, texts, all else as text; of equal ones the first comes first; null is last both ways."""
 
+    def rank(place: int) -> tuple[int, object]:
+        value = values[place]
+        if isinstance(value, int | float):
+            return (0, value) if value == value else (1, 0)
+        return (2, value) if isinstance(value, str) else (3, str(value))
 
-def test_values_of_several_kinds_have_an_order() -> None:
-    rows = [{"v": value} for value in ("b", 2, [1], True, None, "a")]
-    assert [row["v"] for row in Choice(by="v").first(rows, 9)] == [True, 2, "a", "b", [1], None]
+    there = [place for place, value in enumerate(values) if value is not None]
+    naive = sorted(there, key=rank, reverse=down) + [p for p, value in enumerate(values) if value is None]
+    sheet, choice = FakeSheet([{"v": value} for value in values]), Choice(by="v", down=down)
+    for most in (0, 1, 3, 40, 700, len(values)):
+        assert list(choice.first(sheet, range(len(values)), most)) == naive[:most]
+    few = range(0, len(values), 3)
+    assert list(choice.first(sheet, few, 50)) == [place for place in naive if place in few][:50]

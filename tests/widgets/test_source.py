@@ -32,9 +32,10 @@ def test_what_a_view_reads() -> None:
     assert (source.name, source.clock(), source.results) == ("out", 4000, None)
     assert source.epl.strip().endswith("from Tick#length(2)")
     assert source.columns == (Column("symbol", "string"), Column("price", "double"))
-    assert len(source.rows()) == 5
-    assert source.rows(1) == [{"symbol": "B", "price": 1.0}, {"symbol": "B", "price": 3.0}]
-    assert source.rows(99) == []
+    assert len(source.every()) == 5
+    assert source.every(1).column("price") == [1.0, 3.0]
+    assert source.every(1).rows([1]) == [{"symbol": "B", "price": 3.0}]
+    assert len(source.every(99)) == 0
     assert source.keeps_rows and source.partitioned
     listed = [{"id": i, "symbol": s, "events": n} for i, (s, n) in enumerate({"A": 2, "B": 2, "C": 1}.items())]
     assert source.partitions() == (3, listed, 3)
@@ -47,7 +48,7 @@ def test_what_a_view_reads() -> None:
 
 def test_the_last_rows_are_those_of_all_partitions_by_id() -> None:
     source = WorkbenchSource(workbench(), "out")
-    rows = list(source.rows())
+    rows = list(source.every().rows(range(5)))
     for most in range(1, 7):
         assert source.latest(most) == (5, rows[-most:])
         assert source.latest(most, shown=range(1, 3)) == (5, rows[-most:][1:3])
@@ -75,6 +76,56 @@ def test_the_last_rows_without_a_context(epl: str) -> None:
     rows = cep.iterate("more")
     source = WorkbenchSource(cep, "more")
     assert rows and all(source.latest(most) == (len(rows), rows[-most:]) for most in (1, 2, 10))
+
+
+SHEETS = {
+    "plain": "select symbol, price from Tick#length(3)",
+    "wildcard": "select * from Tick#length(3)",
+    "one": "select price as p from Tick#length(3)",
+    "two names": "select price as p, symbol, price as q from Tick#length(3)",
+    "computed": "select symbol, price * 2 as twice from Tick#length(3)",
+    "ordered": "select symbol, price from Tick#length(3) order by price desc",
+    "a few": "select symbol, price from Tick#length(3) where price > 1",
+    "aggregates": "select symbol, price, sum(price) as total from Tick#length(3)",
+    "groups": "select symbol, sum(price) as total from Tick#length(3) group by symbol",
+    "partitions": "context PerSymbol select symbol, price from Tick#length(2)",
+    "sorted": "select price from Tick#sort(2, price)",
+    "lists": "select window(price) as all from Tick#length(2)",
+    "nothing": "select symbol from Tick",
+}
+
+
+@pytest.mark.parametrize("epl", SHEETS.values(), ids=SHEETS)
+def test_columns_and_rows_are_those_of_the_iterator(epl: str) -> None:
+    cep = workbench()
+    cep.run(epl.replace("context", "@name('sheet') context") if "context" in epl else f"@name('sheet') {epl}")
+    for i, symbol in enumerate("BCAB"):
+        cep.send("Tick", symbol=symbol, price=5.0 - i)
+    rows, sheet = cep.iterate("sheet"), WorkbenchSource(cep, "sheet").every()
+    assert len(sheet) == len(rows)
+    assert sheet.rows(range(len(rows))) == rows
+    for name in sheet.names:
+        assert list(sheet.column(name)) == [row[name] for row in rows]
+    assert list(sheet.column("no such")) == [None] * len(rows)
+    for row in sheet.rows(range(len(rows))):  # it belongs to who gets it
+        for value in row.values():
+            if isinstance(value, list):
+                value.clear()
+    assert cep.iterate("sheet") == rows
+
+
+def test_events_of_a_window_by_columns() -> None:
+    cep = workbench()
+    cep.run("@name('whole') select count(*) as n, last(*) as tick from Tick#length(2)")
+    cep.run("@name('one') select sum(price) as n from Tick#length(2)")
+    for i, symbol in enumerate("BCA"):
+        cep.send("Tick", symbol=symbol, price=5.0 - i)
+    for name in ("mean", "whole", "one"):
+        source = WorkbenchSource(cep, name)
+        total, names, rows = source.events(9)
+        sheet = source.every_event()
+        assert (len(sheet), tuple(sheet.names), list(sheet.rows(range(total)))) == (total, names, rows)
+        assert all(list(sheet.column(each)) == [row[each] for row in rows] for each in names)
 
 
 CONTEXTS = {

@@ -75,6 +75,12 @@ def test_a_statement_that_keeps_no_rows_says_why() -> None:
     assert StatementView(FakeStatement()).info["nothing"] == "The window is empty."
 
 
+def test_a_table_has_rows_and_no_stream() -> None:
+    view = StatementView(FakeStatement(delivers=False))
+    assert str(view.freeze()) == "out  (clock 00:00:00.000)\nRows: empty"
+    assert view.info["nothing"] == "The table is empty."
+
+
 def test_only_the_last_rows_are_kept() -> None:
     source = FakeStatement()
     source.tick(100)

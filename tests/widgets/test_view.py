@@ -12,9 +12,18 @@ from cepbook.feeds import Feed
 from cepbook.session import Workbench
 from cepbook.widgets import StatementView
 from cepbook.widgets.encode import Column
-from cepbook.widgets.source import Rows, WorkbenchSource
+from cepbook.widgets.source import WorkbenchSource
 from tests.waiting import until
-from tests.widgets.fakes import FakeBrowser, FakeHandle, FakeReplay, FakeStatement, FakeTime, decoded, opened
+from tests.widgets.fakes import (
+    FakeBrowser,
+    FakeHandle,
+    FakeReplay,
+    FakeSheet,
+    FakeStatement,
+    FakeTime,
+    decoded,
+    opened,
+)
 
 
 def prices(browser: FakeBrowser, at: int = -1) -> list[float]:
@@ -126,9 +135,9 @@ def test_reading_contents_takes_a_twelfth_of_the_time_at_most() -> None:
     now = FakeTime()
 
     class Slow(FakeStatement):
-        def rows(self, partition: int | None = None) -> Rows:
+        def every(self, partition: int | None = None) -> FakeSheet:
             now.value += 0.02
-            return super().rows(partition)
+            return super().every(partition)
 
     source, view, browser = opened(Slow(), now=now)
     browser.show("window")

@@ -95,6 +95,9 @@ class Context(Protocol):
     def identities(self) -> Iterator[Identity]:
         """The live partitions, as selectors see them, by id."""
 
+    def identity(self, partition: Partition) -> Identity:
+        """A live partition, as selectors see it."""
+
 
 class Arriving(NamedTuple):
     """Events of a listed type, in order: their columns, times (ms) and places among all events of the replay."""

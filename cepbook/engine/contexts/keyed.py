@@ -120,9 +120,12 @@ class KeyedContext:
 
     def identities(self) -> Iterator[Identity]:
         """The live partitions, as selectors see them, by id."""
-        for partition in self.partitions.values():
-            step = Step(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
-            yield Identity(partition.id, _described(partition), (step,))
+        return map(self.identity, self.partitions.values())
+
+    def identity(self, partition: Partition) -> Identity:
+        """A live partition, as selectors see it."""
+        step = Step(self.name, "keyed", tuple(partition.properties.values()), partition.properties)
+        return Identity(partition.id, _described(partition), (step,))
 
     def describe(self) -> list[dict[str, Any]]:
         """The live partitions with their built-in properties, by id."""

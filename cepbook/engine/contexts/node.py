@@ -22,10 +22,27 @@ class Node(State):
 
     Conditions read `properties`, those of its own level, and `name`. What is observed on its behalf is kept here: when
     its `timer` is `due` (`NEVER`: it has none), its `matcher`, the key that it is `found_by`. An `ended` node is none
-    any more.
+    any more. Of outer levels it counts the events of the partitions below, as these do.
     """
 
-    __slots__ = ("below", "branch", "due", "ended", "found_by", "key", "matcher", "partition", "properties", "timer")
+    PASSING = ("arrived", "last")
+
+    __slots__ = (
+        "arrived",
+        "below",
+        "branch",
+        "due",
+        "ended",
+        "found_by",
+        "key",
+        "last",
+        "matcher",
+        "partition",
+        "properties",
+        "timer",
+    )
+    arrived: int
+    last: int
 
     def __init__(self, branch: Branch, key: Any, properties: dict[str, Any]) -> None:
         self.branch = branch
@@ -38,6 +55,12 @@ class Node(State):
         self.matcher: Any = None
         self.found_by: Any = None
         self.ended = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Nothing was counted yet."""
+        if name in self.PASSING:
+            return 0
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def id(self) -> int | None:

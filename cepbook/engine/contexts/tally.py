@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cepbook.engine.contexts.node import Node
 from cepbook.engine.contexts.partition import Partition
+
+Counting = Partition | Node
 
 
 def count(partitions: Iterable[Partition | None], time: int) -> None:
@@ -13,6 +16,18 @@ def count(partitions: Iterable[Partition | None], time: int) -> None:
         if partition is not None:
             partition.arrived += 1
             partition.last = time
+
+
+def count_below(partitions: Iterable[Partition], time: int) -> None:
+    """One event, which is for all of these partitions of a tree: it counts in the nodes around them, too."""
+    for partition in partitions:
+        partition.arrived += 1
+        partition.last = time
+        node = partition.place.branch.parent
+        while node is not None:
+            node.arrived += 1
+            node.last = time
+            node = node.branch.parent
 
 
 def count_slice(partitions: Sequence[Partition | None], times: Sequence[int], alone: bool) -> None:
@@ -35,15 +50,17 @@ def count_slice(partitions: Sequence[Partition | None], times: Sequence[int], al
 
 
 class Tally:
-    """What partitions got since somebody began to look, at time `since`; `living` are those that there were then."""
+    """What partitions got since somebody began to look, at time `since`; `living` are those that there were then, and
+    the nodes around them.
+    """
 
     __slots__ = ("_before", "since")
 
-    def __init__(self, since: int, living: Iterable[Partition]) -> None:
+    def __init__(self, since: int, living: Iterable[Counting]) -> None:
         self.since = since
         self._before = {each: each.arrived for each in living if each.arrived}  # while others looked
 
-    def of(self, partition: Partition) -> tuple[int, int | None]:
+    def of(self, partition: Counting) -> tuple[int, int | None]:
         """How many events a partition got, and when the last."""
         arrived = partition.arrived - self._before.get(partition, 0)
         return arrived, partition.last if arrived else None

@@ -21,7 +21,7 @@ from cepbook.engine.contexts.roster import Roster, place_of, shown
 from cepbook.engine.contexts.round import Round
 from cepbook.engine.contexts.selectors import Identity, Step
 from cepbook.engine.contexts.tables import Tables
-from cepbook.engine.contexts.tally import Tally, count
+from cepbook.engine.contexts.tally import Tally, count_below
 from cepbook.engine.contexts.watch import Watch
 from cepbook.engine.filters import Handler, Order, Rounds, Subscriber
 from cepbook.engine.patterns.matcher import Matcher, PatternProgram
@@ -112,6 +112,20 @@ class Tree:
         self._next_id = 0
         self._tell("deactivated", None)
 
+    @property
+    def root(self) -> Branch | None:
+        """The live nodes of the outermost level; None while the context is not active."""
+        return self._root
+
+    def around_all(self) -> Iterator[Node]:
+        """The live nodes of outer levels."""
+        branches = [] if self._root is None else [self._root]
+        for branch in branches:
+            for node in branch.children.values():
+                if node.below is not None:
+                    yield node
+                    branches.append(node.below)
+
     def rewired(self) -> None:
         """Event types or statements changed."""
         self._readers.clear()
@@ -147,7 +161,7 @@ class Tree:
             if concerned:
                 self._look(round_)
             if self.tallies:
-                count((*self._older(round_), *self._since(round_.first)), self._host.clock.now)
+                count_below((*self._older(round_), *self._since(round_.first)), self._host.clock.now)
 
         found = [Subscriber(self.order, None, looks, looks)]
         for member, reading in readers:
@@ -359,7 +373,13 @@ class Tree:
 
     def identities(self) -> Iterator[Identity]:
         """The live partitions, as selectors see them, by id."""
-        return map(_identity, self.partitions.values())
+        return map(self.identity, self.partitions.values())
+
+    def identity(self, partition: Partition) -> Identity:
+        """A live partition, as selectors see it."""
+        nodes = _path(partition.place)
+        steps = (Step(n.name, n.branch.level.kind, n.branch.identity(n), visible(n)) for n in nodes)
+        return Identity(partition.id, _described(partition), tuple(steps))
 
     def _tell(self, kind: Kind, partition: Partition | None) -> None:
         if self._notices.wanted(self.name):
@@ -470,8 +490,3 @@ def _described(partition: Partition) -> dict[str, Any]:
     else:
         properties = visible(leaf)
     return {"id": partition.id, **properties, "name": partition.name}
-
-
-def _identity(partition: Partition) -> Identity:
-    steps = (Step(n.name, n.branch.level.kind, n.branch.identity(n), visible(n)) for n in _path(partition.place))
-    return Identity(partition.id, _described(partition), tuple(steps))

@@ -10,7 +10,7 @@ function partitionName(panel, id) {
   const { partitions } = panel.store;
   const at = partitions ? partitions.cells[0].indexOf(id) : -1;
   if (at < 0) return panel.store.ui.partition === id && panel.store.ui.named ? panel.store.ui.named : `partition ${id}`;
-  if (panel.store.tree) return `${partitions.levels.at(-1).name} ${panel.store.tree.text(partitions.levels.length - 1, at)}`;
+  if (partitions.lines) return partitions.cells[1][at];
   const named = partitions.columns.slice(1, partitions.columns.length - partitions.sizes);
   return named.map((c, i) => `${c.name} = ${c.text(partitions.cells[i + 1][at])}`).join(", ") || `partition ${id}`;
 }
@@ -167,17 +167,16 @@ function drawPartitions(panel) {
     panel.tables.partitions.draw([], 0, () => {}, partitions === null ? "This statement has no context." : "Reading …");
     return "";
   }
-  const draw = store.tree ? () => drawTree(panel) : () => drawFlat(panel);
-  const entries = (panel.entries.partitions = store.tree
-    ? store.tree.visible(store.ui.closed ?? new Set())
-    : Array.from({ length: partitions.count }, (_, i) => ({ row: i - partitions.first, children: [] })));
+  const draw = partitions.lines ? () => drawTree(panel) : () => drawFlat(panel);
+  const entries = (panel.entries.partitions = new Array(partitions.count)); // of the lines that are there
+  for (let i = 0; i < partitions.sent; i += 1) entries[partitions.first + i] = partitions.lines?.[i] ?? { row: i, number: 0 };
   panel.cursors.partitions = Math.min(panel.cursors.partitions, Math.max(0, entries.length - 1));
   draw();
   if (entries.length) setAttribute(node, "aria-activedescendant", `${panel.id}-p${panel.cursors.partitions}`);
   const found = partitions.found ?? partitions.total;
-  const shown = found > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
+  const shown = !partitions.lines && found > partitions.count ? ` · the first ${numbers.format(partitions.count)} are shown` : "";
   const all = partitions.found === undefined ? plural(found, "partition") : `${numbers.format(found)} of ${plural(partitions.total, "partition")}`;
-  const counted = store.tree && partitions.count && !shown ? store.tree.summary() : all;
+  const counted = partitions.lines && partitions.count && partitions.found === undefined ? treeSummary(partitions.levels) : all;
   return `${counted}${shown}${partitions.count ? " · choose one to see its rows" : ""}`;
 }
 
@@ -206,42 +205,40 @@ function partitionColumn(panel, c, i) {
 }
 
 function drawTree(panel) {
-  const { store } = panel;
-  const { partitions, ui } = store;
-  const entries = panel.entries.partitions;
-  const label = (node) => `${partitions.levels[node.level].name}${node.text ? ` ${node.text}` : ""}`;
-  const widest = Math.max(24, ...entries.slice(0, 300).map((node) => 3 * node.level + 3 + label(node).length));
-  const names = partitions.sizes ? partitions.columns.slice(-partitions.sizes) : [];
-  const behind = partitions.columns.length - names.length;
-  const bar = partitions.bar === null ? -1 : partitions.bar - behind;
-  const most = Math.max(1, ...entries.map((node) => node.sizes[bar] ?? 0));
-  const columns = [
-    { name: "partition", chars: Math.min(70, widest), extra: 4 },
-    { name: "id", right: true, chars: 5, extra: 4 },
-    { name: "partitions", right: true, chars: 10, extra: 4 },
-    ...names.map((c, i) => partitionColumn(panel, c, behind + i)),
-  ];
-  const fill = (i, row, cells) => {
-    const node = entries[i];
-    const branch = node.children.length > 0;
-    drawChoice(panel, i, row, branch ? undefined : partitions.cells[0][node.row]);
-    setAttribute(row, "aria-level", String(node.level + 1));
-    setAttribute(row, "aria-setsize", String(node.siblings));
-    setAttribute(row, "aria-posinset", String(node.place));
-    const open = branch && !ui.closed?.has(node.path);
-    if (branch) setAttribute(row, "aria-expanded", String(open));
+  const { partitions } = panel.store;
+  const { cells, columns: sent } = partitions;
+  const title = "context partitions below it";
+  const columns = sent.map((c, i) => {
+    const column = partitionColumn(panel, c, i);
+    return { ...column, ...(i === 1 ? { chars: partitions.wide } : i === 2 ? { title } : {}) };
+  });
+  [columns[0], columns[1]] = [columns[1], columns[0]]; // what it is called, then its id
+  const places = sent.map((_, c) => (c > 1 ? c : 1 - c)); // where a column is drawn
+  const fill = (i, row, drawn) => {
+    const r = i - partitions.first;
+    const line = partitions.lines[r];
+    const there = line !== undefined;
+    const branch = there && line.number > 0;
+    drawChoice(panel, i, row, there && !branch ? cells[0][r] : undefined);
+    if (there) for (const [name, value] of [["level", line.depth + 1], ["setsize", line.siblings], ["posinset", line.place]]) setAttribute(row, `aria-${name}`, String(value));
+    if (branch) setAttribute(row, "aria-expanded", String(line.open));
     else row.removeAttribute("aria-expanded");
-    fillCell(cells[0], { ...PLAIN, chars: 70 }, `${branch ? (open ? "▾ " : "▸ ") : "  "}${label(node)}`);
-    cells[0].style.setProperty("--cv-level", String(node.level));
-    cells[0].classList.add("cv-node");
-    fillCell(cells[1], PLAIN, branch ? "" : String(partitions.cells[0][node.row]));
-    fillCell(cells[2], PLAIN, branch ? numbers.format(node.leaves) : "");
-    node.sizes.forEach((size, c) => {
-      fillCell(cells[3 + c], size === null ? PLAIN : names[c], size ?? "");
-      drawShare(cells[3 + c], c === bar ? size : null, most);
+    sent.forEach((column, c) => {
+      const value = there ? cells[c][r] : null;
+      const cell = drawn[places[c]];
+      if (c === 1) {
+        fillCell(cell, { ...PLAIN, chars: 70 }, there ? `${branch ? (line.open ? "▾ " : "▸ ") : "  "}${value}` : "");
+        cell.style.setProperty("--cv-level", there ? String(line.depth) : "0");
+        cell.classList.add("cv-node");
+        return;
+      }
+      fillCell(cell, value === null ? PLAIN : column, value ?? "");
+      drawShare(cell, c === partitions.bar ? value : null, partitions.most);
     });
   };
-  panel.tables.partitions.draw(columns, entries.length, fill, partitions.total ? "No partition passes the filter." : "No partition exists yet.");
+  const none = partitions.total ? "No partition passes the filter." : "No partition exists yet.";
+  panel.tables.partitions.draw(columns, partitions.count, fill, none);
+  panel.need("partitions");
 }
 
 function drawChoice(panel, i, row, id) {

@@ -3,7 +3,6 @@
 
 const ACK_AT_LATEST = 200; // ms; a hidden page draws nothing but must not stall the stream
 const AHEAD = 40; // rows above and below those in sight that are there as well
-const MANY = 200; // a tree of more partitions is closed at first
 
 class Store {
   constructor(model) {
@@ -14,7 +13,7 @@ class Store {
     this.ui = { pane: "stream", partition: null, follow: true, filter: "", plus: true, minus: true, epl: false };
     this.ui.opened = new Set(); // what is expanded: deliveries with the place of a row, partial matches
     this.ui.sort = {}; // by pane: {by, down}
-    this.ui.closed = null; // paths of the tree that are closed; null: nobody has opened or closed any
+    Object.assign(this.ui, { unfolded: new Set(), folded: new Set() }); // nodes of the tree, by number
     this.described();
     this.onMessage = (message, buffers) => message?.kind === "frame" && this.receive(message, buffers);
     this.onInfo = () => {
@@ -59,19 +58,20 @@ class Store {
     this.clock = "";
     this.state = "ready";
     Object.assign(this, { inserted: 0, removed: 0, rate: 0, heard: 0, fresh: true, problem: "" });
-    Object.assign(this, { window: null, events: null, partitions: undefined, tree: null, waiting: null, generation: 0 });
-    if (!this.panes.includes(this.ui.pane)) this.ui.pane = "stream";
+    Object.assign(this, { window: null, events: null, partitions: undefined, waiting: null, generation: 0 });
+    if (!this.panes.includes(this.ui.pane)) this.ui.pane = this.panes[0];
     this.clear();
   }
   get panes() {
-    const { context, waits, results } = this.info;
+    const { context, waits, results, delivers } = this.info;
     const kept = results ? ["window", "events"] : ["window"];
-    return ["stream", ...kept, ...(context ? ["partitions"] : []), ...(waits ? ["waiting"] : [])];
+    return [...(delivers ? ["stream"] : []), ...kept, ...(context ? ["partitions"] : []), ...(waits ? ["waiting"] : [])];
   }
   // What a pane is called: rows that are made of the events in the window have a pane of their own.
   label(pane) {
-    const { results } = this.info;
+    const { results, delivers } = this.info;
     if (pane === "events") return "Window";
+    if (!delivers && pane === "window") return "Rows";
     return pane === "window" && results ? results : pane[0].toUpperCase() + pane.slice(1);
   }
   clear() {
@@ -87,7 +87,8 @@ class Store {
   }
   show() {
     const { pane, partition, filter, sort } = this.ui;
-    this.send({ kind: "show", client: this.client, pane, partition, filter, ...this.places(pane), ...sort[pane] });
+    const folds = this.info.levels.length ? { opened: [...this.ui.unfolded], shut: [...this.ui.folded] } : {};
+    this.send({ kind: "show", client: this.client, pane, partition, filter, ...this.places(pane), ...sort[pane], ...folds });
   }
   // Which rows of a table can be seen now, or soon: only these are read and sent.
   places(pane) {
@@ -227,9 +228,10 @@ class Store {
     columns.forEach((column, i) => column.learn(cells[i]));
     const former = this.partitions?.bar === partitions.bar ? this.partitions.most : 1; // of rows that are out of sight
     const most = Math.max(former, ...(partitions.bar === null ? [] : cells[partitions.bar]));
-    this.partitions = { ...partitions, sent: cells[0]?.length ?? 0, columns, cells, most };
-    this.tree = partitions.levels.length ? new PartitionTree(this.partitions) : null;
-    if (this.tree && !this.ui.closed && partitions.count > MANY) this.ui.closed = new Set(this.tree.branches());
+    const lines = partitions.tree ? treeLines(partitions.tree, buffers) : null;
+    // How wide what is called something is, by its place in the tree; it only grows, so that nothing jumps.
+    const wide = Math.max(24, this.partitions?.wide ?? 0, ...(lines ?? []).map(({ row, depth }) => cells[1][row].length + 3 * depth + 3));
+    this.partitions = { ...partitions, sent: cells[0]?.length ?? 0, columns, cells, most, lines, wide: Math.min(70, wide) };
   }
   awaited(waiting, buffers) {
     const columns = columnsOf(waiting.names, this.waiting?.columns);

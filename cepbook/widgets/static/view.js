@@ -96,7 +96,7 @@ class Panel {
     this.whyText = make("div", { class: "cv-why-text" });
     const close = make("button", { type: "button", class: "cv-close", title: "close", "aria-label": "close the explanation" }, "×");
     close.onclick = () => this.unexplain();
-    this.why = make("div", { class: "cv-why", role: "region", "aria-label": "why this row was delivered", "aria-live": "polite" }, close, this.whyText);
+    this.why = make("div", { class: "cv-why", hidden: "", role: "region", "aria-label": "why this row was delivered", "aria-live": "polite" }, close, this.whyText);
     this.exporter = new Exporter(this.store);
     root.append(make("div", { class: "cv-below" }, this.footer, this.exporter.node), this.why, this.still);
     this.root = root;
@@ -164,8 +164,8 @@ class Panel {
     const entry = this.entries[pane]?.[index];
     if (pane === "stream" && entry?.line === undefined) this.explain(index);
     if (pane === "partitions") {
-      if (entry?.children.length) this.toggle(entry);
-      else if (entry && entry.row >= 0 && entry.row < this.store.partitions.sent) this.choose(this.store.partitions.cells[0][entry.row]);
+      if (entry?.number) this.toggle(entry, !entry.open);
+      else if (entry) this.choose(this.store.partitions.cells[0][entry.row]);
     } else if (entry && entry.key !== undefined) {
       const { opened } = this.store.ui;
       if (!opened.delete(entry.key)) {
@@ -194,11 +194,11 @@ class Panel {
     this.store.explained = null;
     this.store.changed();
   }
-  toggle(node, open = (this.store.ui.closed ?? new Set()).has(node.path)) {
-    const closed = new Set(this.store.ui.closed ?? []);
-    if (open) closed.delete(node.path);
-    else closed.add(node.path);
-    this.set({ closed });
+  toggle(line, open) {
+    const { unfolded, folded } = this.store.ui;
+    (open ? folded : unfolded).delete(line.number);
+    (open ? unfolded : folded).add(line.number);
+    this.store.show();
   }
   key(pane, event) {
     const entries = this.entries[pane];
@@ -212,7 +212,7 @@ class Panel {
     const page = Math.max(1, Math.floor(node.clientHeight / ROW) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -count, End: count };
     const at = this.cursors[pane];
-    const branch = pane === "partitions" && entries?.[at]?.children.length ? entries[at] : null;
+    const branch = pane === "partitions" && entries?.[at]?.number ? entries[at] : null;
     if (event.key in steps) {
       event.preventDefault();
       if (pane === "stream") this.set({ follow: false });
@@ -324,7 +324,10 @@ class Panel {
     if (!this.chosen.hidden) setText(this.chosen, `${partitionName(this, ui.partition)} ×`);
     this.filter.hidden = ui.pane === "waiting";
     setAttribute(this.filter, "placeholder", ui.pane === "partitions" ? "Filter partitions" : "Filter rows");
-    for (const chip of [this.plus, this.minus]) chip.disabled = ui.pane !== "stream";
+    for (const chip of [this.plus, this.minus]) {
+      chip.disabled = ui.pane !== "stream";
+      chip.hidden = !store.info.delivers; // a table has rows, and no stream
+    }
   }
   // An opened row and what stands below it are shown as far as there is room.
   bringIntoSight() {
