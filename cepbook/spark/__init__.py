@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cepbook.arguments import checked
 from cepbook.spark.session import local_session, require_pyspark
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@checked
 def run(
     *,
     runtime: Runtime,
@@ -62,6 +64,7 @@ def run(
     return execute(runtime, frames, time, sequence, statements, start, until, session, persist)
 
 
+@checked
 def sql(
     epl: str,
     /,
@@ -87,6 +90,7 @@ def sql(
     return found(epl, {**(frames or {}), **named}, time, sequence, until, functions, session)
 
 
+@checked
 def register_sql(
     name: str,
     epl: str,
@@ -118,6 +122,7 @@ def register_sql(
     register(name, epl, statement, time, until, functions, session, {**(frames or {}), **named})
 
 
+@checked
 def stream(
     *,
     runtime: Runtime,
@@ -145,8 +150,9 @@ def stream(
     says so. A saved state that a stream began with (`initial`) is to be given at every start.
 
     `initial` is what the first start begins with: the end of a batch (`run` of the same statements), computed for each
-    division when the stream begins, or what `Workbench.save` wrote (or `Runtime.snapshot` gave), of one task. Events of
-    its last instant and earlier ones are late then. Errors: as `run`; UsageError for frames that are no streams, and
+    division when the stream begins, or what `Workbench.save` wrote (or `Runtime.snapshot` gave), divided where all that
+    a statement keeps is in the partitions of a context ``partition by``, else of one task. Events of its last instant
+    and earlier ones are late then. Errors: as `run`; UsageError for frames that are no streams, and
     for a state of other event types; SnapshotError for one of other statements.
     """
     require_pyspark()

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cepbook.arguments import checked
 from cepbook.errors import UsageError
 from cepbook.shown import Table, captioned, time_text
 from cepbook.spark.match import Difference, Rules, Tally
@@ -137,6 +138,7 @@ class Comparison:
         return captioned(_headline(self), Table(("statement", "verdict", "rows"), (False,) * 3, tuple(rows)))
 
 
+@checked
 def compare(
     interactive: Any,
     batch: Any,

@@ -81,10 +81,10 @@ class Order:
     """What places and stops of the clock within one batch mean: the `times` and `sequences` of its events, in order,
 
     and those of the `stops`, ascending; a stop has the sequence number of the event that the clock goes there for, one
-    for which there is no event has -1.
+    for which there is no event has -1. `stop_sequences` finds these by the places of stops.
     """
 
-    def __init__(self, times: Whole, sequences: Whole, stops: Whole, stop_sequences: Whole) -> None:
+    def __init__(self, times: Whole, sequences: Whole, stops: Whole, stop_sequences: Callable[[Whole], Whole]) -> None:
         self.times, self.sequences = times, sequences
         self._stops, self._stop_sequences = stops, stop_sequences
 
@@ -94,9 +94,9 @@ class Order:
         events = phases == 1
         if len(self.sequences):
             found[events] = self.sequences[np.minimum(places[events], len(self.sequences) - 1)]
-        if len(self._stops):
+        if len(self._stops) and not events.all():
             at = np.minimum(np.searchsorted(self._stops, times[~events]), len(self._stops) - 1)
-            found[~events] = np.where(self._stops[at] == times[~events], self._stop_sequences[at], -1)
+            found[~events] = np.where(self._stops[at] == times[~events], self._stop_sequences(at), -1)
         return found
 
 

@@ -16,11 +16,12 @@ from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
+from cepbook.spark.dealing import evenly, is_large, task_of
 from cepbook.spark.delivered import CLOCK, EVENT, META
 from cepbook.spark.hosted import Program, Step, columns_shown, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
 from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
-from cepbook.spark.native import delivered
+from cepbook.spark.native import delivered, meta_of
 from cepbook.spark.native_batches import delivered as batches
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import Placement, clocks_of, place, without_engine
@@ -72,11 +73,8 @@ def _by_columns(program: Program, stream: DataFrame) -> DataFrame:
     shown = {column: shape.ddl for column, shape in columns_shown(program)}
     ddl = ", ".join(f"{column} {of}" for column, of in {TIME: "bigint", SEQ: "bigint", **shown}.items())
     found = stream.mapInArrow(host(program), ddl)
-    values = {"statement": text(name), "sequence": SEQ, "trigger": f"'{EVENT}'", "kind": "'insert'", "error": "NULL"}
-    values |= {"time": TIME, "delivery": "0", "row": "0"}
-    about = [f"CAST({values[column]} AS {of}) AS {column}" for column, of, _ in META]
     own = (f"'c{i}', {c if (c := f'c{i}') in shown else TIME}" for i in range(len(output.properties)))
-    return found.selectExpr(*about, f"named_struct({', '.join(own)}) AS s0")
+    return found.selectExpr(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
 
 
 def execute(
@@ -119,7 +117,7 @@ def planned(
     start: int,
     until: int | None,
     session: SparkSession | None,
-    streams: Callable[[Placement], Placement] | None = None,
+    streams: Callable[[Placement, Pipeline], Placement] | None = None,
 ) -> tuple[list[Job], dict[str, Placement], Tagged, SparkSession]:
     """The jobs that run the statements, how each is placed, the events, and the session.
 
@@ -139,11 +137,13 @@ def planned(
     if streams is None:
         placements = {n: without_engine(p, lines[n], runtime.catalog, config, clocks) for n, p in placements.items()}
     else:
-        placements = {name: streams(_without_slices(placement)) for name, placement in placements.items()}
+        placements = {name: streams(_without_slices(found), lines[name]) for name, found in placements.items()}
     read = _read_by_any(lines.values(), frames, runtime.catalog)
     tagged = tag_frames(session, frames, types, read, time, sequence, config.second, streams is not None)
     if until is not None:
         tagged = upto(tagged, until)
+    by_key = streams is None and tasks_in(session) > 1 and any(p.path == "by key" for p in placements.values())
+    even = by_key and is_large(session, frames.values())
     jobs = []
     for group in _alike(placements):
         together = [lines[name] for name in group]
@@ -168,7 +168,7 @@ def planned(
             events = tagged.stream
             if placement.path != "native" and (stops or not placement.ticks):
                 events = dropped(events, _wanted(together, runtime.catalog, placement), program.inputs)
-            stream = _stream(tagged, events, program, placement, until, tasks, slices)
+            stream = _stream(tagged, events, program, placement, until, tasks, slices, even)
         jobs.append(Job(program, stream, placement))
     check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
@@ -239,12 +239,12 @@ def _without_slices(placement: Placement) -> Placement:
     return replace(placement, path="ordered", reach=None, reason=reason)
 
 
-def _shares(program: Program, dealt: parts.Parts, tasks: int) -> dict[str, tuple[plan.ModulePlan, ...]]:
-    """The modules of each task that are not the same for all."""
+def _shares(program: Program, dealt: parts.Parts, tasks: int) -> dict[int, tuple[plan.ModulePlan, ...]]:
+    """The modules of each task that are not the same for all, by the places of their steps."""
     if not isinstance(dealt.spec, Category):
         return {}
-    own = [step for step in program.steps if _is_context(step, dealt.context)]
-    return {s.name: tuple(parts.shared(s.module, dealt, task, tasks) for task in range(tasks)) for s in own}
+    own = [(place, step.module) for place, step in enumerate(program.steps) if _is_context(step, dealt.context)]
+    return {place: tuple(parts.shared(m, dealt, task, tasks) for task in range(tasks)) for place, m in own}
 
 
 def _is_context(step: Step, name: str) -> bool:
@@ -308,7 +308,8 @@ def _program(
     found = [(p, m) for m in modules for p in m.statements]
     found = [(p, m) for p, m in found if id(p) in needed or isinstance(p, plan.CreateExpressionStatement)]
     chosen = [p for p, _ in found]
-    steps = tuple(Step(p.name, replace(m, statements=(p,)), p.name in targets) for p, m in found)
+    wanted = {id(p) for p in chosen if isinstance(p, Query) and p.name in targets}  # what does not run may be called so
+    steps = tuple(Step(p.name, replace(m, statements=(p,)), id(p) in wanted) for p, m in found)
     inserts = [insert for p in chosen if isinstance(p, plan.Reader) for insert in p.inserts]
     created = {insert.target for insert in inserts if insert.creates}
     created |= {p.store.name for p in chosen if isinstance(p, plan.CreateWindowStatement | plan.CreateTableStatement)}
@@ -340,9 +341,17 @@ def tasks_in(session: SparkSession) -> int:
 
 
 def divided(
-    events: DataFrame, program: Program, placement: Placement, tasks: int, slices: Sequence[Slice] = ()
+    events: DataFrame,
+    program: Program,
+    placement: Placement,
+    tasks: int,
+    slices: Sequence[Slice] = (),
+    even: bool = False,
 ) -> DataFrame:
-    """The program's events, with the number of the task that gets each; where several get it, once for each."""
+    """The program's events, with the number of the task that gets each; where several get it, once for each.
+
+    Of keys the hash decides, or, if they are to be divided `even`, how many events they have: a job counts these.
+    """
     tags = [tag for tag, _, _, _ in program.inputs]
     columns = [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
     events = events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
@@ -351,7 +360,8 @@ def divided(
         return events.select(*own, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)).alias(TASK))
     if len(slices) > 1:
         return events.select(*own, F.explode(tasks_of(slices)).alias(TASK))
-    return events.selectExpr(*own, f"CAST({_task(program, placement, tasks)} AS INT) AS {TASK}")
+    dealt = evenly(events, program.inputs, placement, tasks) if even and placement.path == "by key" else ()
+    return events.selectExpr(*own, f"CAST({task_of(program.inputs, placement, tasks, dealt)} AS INT) AS {TASK}")
 
 
 def _stream(
@@ -362,9 +372,10 @@ def _stream(
     until: int | None,
     tasks: int,
     slices: Sequence[Slice],
+    even: bool,
 ) -> DataFrame:
     """The `events` of the program, divided into tasks as `placement` says and sorted inside each task."""
-    events = divided(events, program, placement, tasks, slices)
+    events = divided(events, program, placement, tasks, slices, even)
     if placement.path == "native":
         return events
     if placement.path == "row by row":
@@ -393,21 +404,6 @@ def _sorted(events: DataFrame, program: Program, alone: bool) -> DataFrame:
     wanted = [*order, *([TASK] if program.numbered else []), *([STOPS] if program.stops else [])]
     wanted += [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
     return events.sortWithinPartitions(*order).selectExpr(*wanted)
-
-
-def _task(program: Program, placement: Placement, tasks: int) -> str:
-    """The task that gets an event, as text of Spark SQL: by the hash of its keys, else the first.
-
-    Keys are hashed as text, so that an int and a long of one value agree.
-    """
-    if placement.path != "by key":
-        return "0"
-    keys, hashes = dict(placement.keys), []
-    for tag, name, properties, columns in program.inputs:
-        own = ", ".join(f"CAST({columns[properties.index(p)]} AS STRING)" for p in keys[name])
-        hashes.append((tag, f"hash({own})"))
-    several = " ".join(f"WHEN {TAG} = {tag} THEN {own}" for tag, own in hashes)
-    return f"pmod({hashes[0][1] if len(hashes) == 1 else f'CASE {several} END'}, {tasks})"
 
 
 def _stops(stream: DataFrame) -> DataFrame:

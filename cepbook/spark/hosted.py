@@ -21,11 +21,12 @@ from cepbook.lang.catalog import EventType, FunctionType
 from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
 from cepbook.spark.arrivals import Arrivals
+from cepbook.spark.at_hand import Events
 from cepbook.spark.columns import Form, Windows
 from cepbook.spark.delivered import BRIEF, CLOCK, EVENT, META, Collector, Order, Whole
 from cepbook.spark.names import SEQ, TASK, TICK, TIME
-from cepbook.spark.schema import TEXTUAL, Shape, from_array, shape_of, to_array
-from cepbook.spark.stops import NONE, Stops, as_sequence
+from cepbook.spark.schema import Shape, shape_of, to_array
+from cepbook.spark.stops import NONE, Numbers, Stops, as_sequence
 
 _GATHERED = 2**16  # rows that are taken at once by columns, at least
 
@@ -45,8 +46,9 @@ class Program:
     event's time may have the column `TIME`. `outputs` are the
     columns of the collected statements, `types` the event types that no step creates, `functions` the registered ones
     with their types, `variables` what `Runtime.define_variable` takes, with the values at the start. With `stops` the
-    rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps in
-    `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one (None: all).
+    rows of `TICK` hold all times at which the clock of the whole stream stops. Tasks may differ: of the steps at the
+    places in `shares` each has a module of its own, and with `begins` it delivers what has its time or a later one
+    (None: all).
     With a `form` there is one statement of one input, whose events pass its filter, and it needs no engine (`columns`).
     What a stream keeps bears the `mark`.
     """
@@ -61,7 +63,7 @@ class Program:
     functions: Mapping[str, tuple[Callable[..., Any], FunctionType]] = field(default_factory=dict)
     variables: tuple[tuple[str, Type, Any, bool], ...] = ()
     stops: bool = False
-    shares: Mapping[str, tuple[ModulePlan, ...]] = field(default_factory=dict)
+    shares: Mapping[int, tuple[ModulePlan, ...]] = field(default_factory=dict)
     begins: tuple[int | None, ...] = ()
     form: Form | None = None
     mark: str = ""
@@ -145,8 +147,8 @@ def load(program: Program, number: int = 0) -> tuple[Runtime, dict[str, Statemen
     for name, type_, value, constant in program.variables:
         runtime.define_variable(name, type_, value, constant=constant)
     collected: dict[str, Statement] = {}
-    for step in program.steps:
-        module = program.shares[step.name][number] if step.name in program.shares else step.module
+    for place, step in enumerate(program.steps):
+        module = program.shares[place][number] if place in program.shares else step.module
         deployment = runtime.deploy(module)
         if step.collect:
             collected[step.name] = deployment.statements[0]
@@ -177,7 +179,7 @@ class Task:
             statement.add_sink(self._collectors[name])
         self._shapes = _shapes(program)
         self._arrivals = Arrivals({tag: name for tag, name, _, _ in program.inputs}, program.start)
-        self._order = Order(NONE, NONE, NONE, NONE)
+        self._order = Order(NONE, NONE, NONE, NONE.take)
         self._stops = Stops()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -208,7 +210,7 @@ class Task:
             (batch,) = events.combine_chunks().to_batches()
             tags, times, sequences = self._arrivals.read(batch)
             own, first = np.unique(times, return_index=True)
-            self._order = Order(times, sequences, own, sequences[first])
+            self._order = Order(times, sequences, own, sequences[first].take)
             slices = self._slices(batch, tags, times)
         self._batch.run(slices, stops)
         yield from self.drain()
@@ -222,25 +224,17 @@ class Task:
             yield from self.drain()
 
     def _slices(self, batch: pa.RecordBatch, tags: Whole, times: Whole) -> list[Slice]:
-        slices = []
+        slices, known = [], self.runtime.catalog.event_types
+        needed, alike = self._batch.columns, not (self._batch.reasons or self._batch.merged)
         for tag, name, properties, columns in self._program.inputs:
             found = np.flatnonzero(tags == tag)
             if len(found):
                 alone = len(found) == len(tags)
-                own, part = times if alone else times[found], batch.select(list(columns))
+                own, part = times if alone else times[found], batch.select([c for c in columns if c != TIME])
                 part = part if alone else part.filter(pa.array(tags == tag))
-                needed = self._batch.columns[name]
-                known = self.runtime.catalog.event_types
-                of = known[name].properties
-                clock = own.tolist()
-                values = {
-                    p: clock if column == TIME else plain(part.column(column), of[p], known)
-                    for p, column in zip(properties, columns, strict=True)
-                    if p in needed
-                }
-                if not (self._batch.reasons or self._batch.merged):
-                    values |= {p: [None] * len(found) for p in needed if p not in values}
-                slices.append(Slice(name, clock, values, None if alone else found.tolist()))
+                events = Events(part, own, properties, columns, known[name], known)
+                names = needed[name] if alike else [p for p in needed[name] if p in properties]
+                slices.append(Slice(name, events.times, events.read(names), None if alone else found.tolist()))
         return slices
 
     def drain(self) -> Iterator[pa.RecordBatch]:
@@ -254,15 +248,15 @@ class Task:
             failed, self._failures = self._failures, []
             yield failures(self._program, failed, self._brief)
 
-    def _due(self, upto: int, times: Whole, sequences: Whole) -> tuple[Whole, Whole]:
+    def _due(self, upto: int, times: Whole, sequences: Whole) -> tuple[Whole, Numbers]:
         """The stops of the clock up to `upto`, and the sequence numbers of the events that it goes there for."""
         stops, found = self._stops.upto(upto)
         if not self._program.stops:
             fresh = np.ones(len(times), bool)
             fresh[1:] = times[1:] != times[:-1]
-            stops, found = np.concatenate([times[fresh], stops]), np.concatenate([sequences[fresh], found])
-        elif len(times) and (not len(stops) or times[0] < stops[0]):  # the clock is there already
-            stops, found = np.concatenate([times[:1], stops]), np.concatenate([sequences[:1], found])
+            return np.concatenate([times[fresh], stops]), found.behind(sequences[fresh])
+        if len(times) and (not len(stops) or times[0] < stops[0]):  # the clock is there already
+            return np.concatenate([times[:1], stops]), found.behind(sequences[:1])
         return stops, found
 
     # -------------------------------------------------------------- what goes out
@@ -343,19 +337,6 @@ def _assembled(
         arrays.append(own[number] if number in own else pa.nulls(len(meta[0]), of))
         fields.append(pa.field(f"s{number}", of))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def plain(column: pa.Array, of: Type, types: Mapping[str, EventType]) -> list[Any]:
-    """The values of a column of type `of` as the engine takes them; equal strings are one object, quick to compare."""
-    found = column.type
-    if not column.null_count and (pa.types.is_integer(found) or pa.types.is_floating(found)):
-        return list(column.to_numpy(zero_copy_only=False).tolist())
-    if pa.types.is_string(found) and len(column) and of.name not in TEXTUAL:
-        coded = column.dictionary_encode()
-        if 2 * len(coded.dictionary) < len(column):
-            words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-            return list(words[coded.indices.fill_null(len(words) - 1).to_numpy()].tolist())
-    return from_array(column, of, types)
 
 
 def _shapes(program: Program) -> tuple[tuple[Shape, ...], ...]:

@@ -2,13 +2,14 @@
 
 For the batch's events each division is given the engine that the stream would have, had it seen them: the clock stops
 whenever something is due, up to the batch's end (`SparkRun.given.until`, or its last event), for all divisions the
-same. A saved state is one and cannot be divided, so that its statements run in one task.
+same. Of a saved state each division is given the partitions of its keys, where all that there is is in the partitions
+of one keyed context. What is outside of them is one and is not divided: such statements run in one task.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,26 +21,54 @@ from cepbook.engine.runtime import Runtime
 from cepbook.engine.snapshot.whole import resume
 from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang import plan
+from cepbook.lang.catalog import Catalog
+from cepbook.lang.contexts import Keyed, KeyedContextSpec, KeyedStream
+from cepbook.lang.expr import Prop
+from cepbook.spark.dealing import task_of
+from cepbook.spark.division import division_of
 from cepbook.spark.execute import DIVISIONS, Job, divided
 from cepbook.spark.hosted import Program, Step, Task, load
 from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union, upto
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
+from cepbook.spark.pipeline import Context, Pipeline
 from cepbook.spark.placement import Placement
 from cepbook.spark.result import Given, SparkRun
+from cepbook.spark.schema import shape_of
 
 INITIAL = f"{TASK} int, saved binary, passed bigint, due bigint, count bigint"
 _KINDS = (pa.int32(), pa.binary(), pa.int64(), pa.int64(), pa.int64())
 _SCHEMA = pa.schema([(each.split()[0], kind) for each, kind in zip(INITIAL.split(", "), _KINDS, strict=True)])
 Initial = SparkRun | str | os.PathLike[str] | bytes
 REASON = "the saved state that it begins with is not divided"
-ADVICE = "a stream that begins with the end of a batch (`initial=batch`) is divided as its statements allow"
+ADVICE = (
+    "that of statements of a context `partition by` is; a stream that begins with the end of a batch (`initial=batch`) "
+    "is divided as its statements allow"
+)
 
 
-def placed(placement: Placement, initial: Initial | None) -> Placement:
+def placed(placement: Placement, line: Pipeline, catalog: Catalog, initial: Initial | None) -> Placement:
     """How a statement that begins with a state runs."""
     if initial is None or isinstance(initial, SparkRun) or placement.path in ("native", "row by row", "ordered"):
         return placement
+    if placement.parts is None and is_in_partitions(line, catalog):
+        return placement
     return replace(placement, path="ordered", keys=(), parts=None, reason=REASON, advice=ADVICE)
+
+
+def is_in_partitions(line: Pipeline, catalog: Catalog) -> bool:
+    """Whether all that the statements keep is in the partitions of one keyed context."""
+    context = line.contexts[0] if len(line.contexts) == 1 else None
+    if context is None or not isinstance(context.spec, KeyedContextSpec | Keyed):
+        return False
+    keeping = (*line.readers, *(s for s in line.stores if not isinstance(s, plan.CreateIndexStatement)))
+    inside = all(getattr(s, "context", None) == context.context.name for s in keeping)
+    return inside and all(_stream_of(context, name, catalog) is not None for name in line.inputs)
+
+
+def _stream_of(context: Context, name: str, catalog: Catalog) -> KeyedStream | None:
+    """The stream of a keyed context that events of the input type `name` are of."""
+    streams = division_of(context)
+    return None if isinstance(streams, str) else next((s for s in streams if catalog.is_a(name, s.event_type)), None)
 
 
 def states(initial: Initial, job: Job, runtime: Runtime, tagged: Tagged, session: SparkSession) -> DataFrame:
@@ -52,7 +81,12 @@ def states(initial: Initial, job: Job, runtime: Runtime, tagged: Tagged, session
         if initial.given is None:
             raise UsageError("initial= is a stream, which has no end; give the run of a batch")
         return _of_batch(initial.given, job, runtime, tagged, session)
-    return session.createDataFrame(of_saved(_bytes(initial), job.program, runtime), INITIAL)
+    saved = of_saved(_bytes(initial), job.program, runtime)
+    if job.placement.path != "by key":
+        return session.createDataFrame([_row(0, saved)], INITIAL)
+    contexts = [s for step in job.program.steps for s in step.module.statements if isinstance(s, _CONTEXTS)]
+    divisions = {context.context.name: divisions_of(saved, context, job, session) for context in contexts}
+    return session.createDataFrame(dealt(saved, job.program, divisions, DIVISIONS), INITIAL)
 
 
 def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, session: SparkSession) -> DataFrame:
@@ -113,34 +147,77 @@ def ended(program: Program) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.
 def whole(program: Program, runtime: Runtime) -> Program:
     """The program as a workbench has it, whose variables come from its own statements."""
     plans = [(s, d.plan) for d in runtime.deployments.values() for s in d.plan.statements]
-    own = {step.name: step for step in program.steps}
+    own = {id(step.module.statements[0]): step for step in program.steps}  # names of what does not run may repeat
     steps, created = [], set()
     for statement, module in plans:
         if isinstance(statement, plan.CreateVariableStatement):
             made = Step(statement.name, replace(module, statements=(statement,)), False)
-            steps.append(own.pop(statement.name, made))
+            steps.append(own.get(id(statement), made))
             created.add(statement.variable.name)
-        elif statement.name in own and own[statement.name].module.statements[0] is statement:
-            steps.append(own.pop(statement.name))
+        elif id(statement) in own:
+            steps.append(own[id(statement)])
     return replace(program, steps=tuple(steps), variables=tuple(v for v in program.variables if v[0] not in created))
 
 
-def of_saved(data: bytes, program: Program, runtime: Runtime) -> list[tuple[Any, ...]]:
+def of_saved(data: bytes, program: Program, runtime: Runtime) -> Runtime:
     """What a workbench saved, without the statements that the stream does not run."""
     saved = Runtime.restored(data, runtime.functions)
     lacking = [name for name, _ in program.outputs if name not in saved.statements]
     if lacking:
         raise UsageError(f"the saved workbench has no statement {lacking[0]}; it has {', '.join(saved.statements)}")
     _prune(saved, program)
-    state = saved.snapshot()
     try:
-        resume(load(program)[0], state)
+        resume(load(program)[0], saved.snapshot())
     except SnapshotError as wrong:
         raise SnapshotError(
             "the saved workbench has other statements than the stream, or others feed them: its state would not fit\n"
             "  hint: load the file into a workbench, and stream its statements; one without @name has its number"
         ) from wrong
-    return [(0, state, saved.now, saved.next_due, 0)]
+    return saved
+
+
+def _row(number: int, runtime: Runtime) -> tuple[Any, ...]:
+    """What the division `number` begins with."""
+    return number, runtime.snapshot(), runtime.now, runtime.next_due, 0
+
+
+def divisions_of(saved: Runtime, context: Context, job: Job, session: SparkSession) -> dict[int, int]:
+    """The divisions of the partitions of a keyed context, by their ids: as Spark divides events of these keys."""
+    program = replace(job.program, inputs=job.program.inputs[:1])
+    ((tag, name, properties, columns),) = program.inputs
+    stream, of = _stream_of(context, name, saved.catalog), saved.catalog.event_types[name].properties
+    assert stream is not None
+    chosen, names = dict(job.placement.keys)[name], [e.name if isinstance(e, Prop) else "" for e in stream.keys]
+    fields = [f"{columns[properties.index(p)]} {shape_of(of[p], {}).ddl}" for p in chosen]
+    places = [names.index(p) for p in chosen]
+    keys = [
+        (each.id, tag, *(each.steps[0].key[at] for at in places))
+        for each in saved.context(context.context.name).identities()
+    ]
+    rows = session.createDataFrame(keys, f"id bigint, {TAG} int, {', '.join(fields)}")
+    return dict(rows.selectExpr("id", f"CAST({task_of(program.inputs, job.placement, DIVISIONS)} AS INT)").collect())
+
+
+def dealt(
+    saved: Runtime, program: Program, divisions: Mapping[str, Mapping[int, int]], count: int
+) -> list[tuple[Any, ...]]:
+    """The states of all divisions: each has its own of the partitions of contexts, told by their ids.
+
+    Errors: UsageError for statements that agree with something outside of their context.
+    """
+    own: dict[int, list[bytes]] = {number: [] for number in range(count)}
+    for context, partitions in divisions.items():
+        for id_, number in partitions.items():
+            own[number].append(saved.snapshot((context, id_)))
+    rows = []
+    for number, pieces in own.items():
+        runtime = load(replace(program, start=saved.now), number)[0]
+        for name, variable in saved.variables.items():
+            runtime.variables[name].value = variable.value
+        for each in pieces:
+            runtime.restore_partition(each)
+        rows.append(_row(number, runtime))
+    return rows
 
 
 def _prune(saved: Runtime, program: Program) -> None:

@@ -136,19 +136,19 @@ def tag_frames(
 
     Raises `UsageError` and `EventError` for a missing or ill-typed column, a missing time, or something that is none.
     """
-    opened = {n: _opened(session, frame) for n, frame in frames.items()}
-    for name, frame in opened.items():
+    found = {n: opened(session, frame) for n, frame in frames.items()}
+    for name, frame in found.items():
         check_frame(frame, types[name], time, streams)
-    whole = not any(_is_spark(frame) for frame in opened.values())
+    whole = not any(_is_spark(frame) for frame in found.values())
     tables = {}
-    for name, frame in opened.items():
+    for name, frame in found.items():
         if not _is_spark(frame):
             at, number = time_column(time, types[name]), _chosen(sequence, name)
             tables[name] = _table_of(frame, types, name, read[name], at, number, second)
     if sequence is None and whole:
         tables = _numbered(tables)
     parts, orders = [], []
-    for tag, (name, frame) in enumerate(opened.items()):
+    for tag, (name, frame) in enumerate(found.items()):
         if name in tables:
             kinds = from_arrow_schema(tables[name].schema, prefer_timestamp_ntz=True)  # those without a zone stay so
             part = session.createDataFrame(tables[name], kinds)
@@ -190,7 +190,8 @@ def _is_spark(frame: Any) -> bool:
     return not isinstance(frame, pd.DataFrame | pa.Table)
 
 
-def _opened(session: SparkSession, frame: Any) -> Any:
+def opened(session: SparkSession, frame: Any) -> Any:
+    """What was given, or for the path of a Parquet file the frame of it."""
     return session.read.parquet(os.fspath(frame)) if isinstance(frame, str | os.PathLike) else frame
 
 
@@ -236,11 +237,11 @@ def _made_sequence(frame: DataFrame, tag: int, name: str) -> tuple[DataFrame, Sq
     return frame, f"monotonically_increasing_id() + {first}", FRAME_ORDER if certain else name
 
 
-def plan_of(frame: DataFrame) -> str:
-    """Spark's physical plan as text."""
+def plan_of(frame: DataFrame, mode: str = "simple") -> str:
+    """Spark's physical plan as text; `mode` as in Spark's `explain`."""
     taken = io.StringIO()
     with redirect_stdout(taken):  # the one way to see it that Spark Connect has, too
-        frame.explain()
+        frame.explain(mode=mode)
     return taken.getvalue()
 
 

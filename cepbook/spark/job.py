@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time as wall
 import warnings
@@ -66,8 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     add("module", help="the file with the EPL")
     add("--in", dest="inputs", action="append", required=True, metavar="TYPE=PATH", type=_pair,
         help="the events of a type: files or a directory; for a stream also TYPE=rate:ROWS_PER_SECOND")  # fmt: skip
-    add("--time", action="append", default=[], metavar="[TYPE=]COLUMN", help="where the events' time is")
-    add("--sequence", action="append", default=[], metavar="[TYPE=]COLUMN", help="what orders events of one time")
+    add("--time", action="append", default=[], type=_column, metavar="[TYPE=]COLUMN", help="where the events' time is")
+    add("--sequence", action="append", default=[], type=_column, metavar="[TYPE=]COLUMN",
+        help="what orders events of one time")  # fmt: skip
     add("--out", dest="outputs", action="append", default=[], metavar="STATEMENT=DIRECTORY", type=_pair,
         help="where the rows of a statement go")  # fmt: skip
     add("--format", choices=FORMATS, help="of the files, where their names do not tell; parquet if not given")
@@ -91,8 +93,14 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _column(text: str) -> str:
+    if "=" in text:
+        _pair(text)
+    return text
+
+
 def _moment(text: str) -> int:
-    if text.lstrip("-").isdigit():
+    if re.fullmatch("[-+]?[0-9]{1,30}", text):
         return int(text)
     try:
         found = datetime.fromisoformat(text)
@@ -106,7 +114,10 @@ def _columns(given: Sequence[str]) -> str | dict[str, str] | None:
     if any("=" in each for each in given):
         if not all("=" in each for each in given):
             raise UsageError("give one column for all types, or TYPE=COLUMN for each")
-        return dict(_pair(each) for each in given)
+        pairs = [_pair(each) for each in given]
+        if len(dict(pairs)) < len(pairs):
+            raise UsageError(f"which column? {', '.join(given)} name a type twice")
+        return dict(pairs)
     if len(given) > 1:
         raise UsageError(f"which of {', '.join(given)}? give one column for all types, or TYPE=COLUMN for each")
     return given[0] if given else None
@@ -138,7 +149,16 @@ def _reader(reader: Any, kind: str) -> Any:
 
 
 def _check_places(given: argparse.Namespace) -> None:
-    """What can be seen of files and directories where paths are this machine's. Errors: UsageError."""
+    """What is named twice, and what is seen of files where paths are this machine's. Errors: UsageError."""
+    for option, pairs in (("--in", given.inputs), ("--out", given.outputs)):
+        names = [name for name, _ in pairs]
+        twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
+        if twice is not None:
+            raise UsageError(f"{option} names {twice} twice")
+    read = {os.path.realpath(path) for _, path in given.inputs}
+    for _, path in given.outputs:
+        if os.path.realpath(path) in read:
+            raise UsageError(f"--out: {path!r} holds the events that are read")
     if _elsewhere():
         return
     for name, path in given.inputs:
@@ -171,8 +191,12 @@ def _has_files(path: str) -> bool:
 
 def _opened(given: argparse.Namespace) -> tuple[SparkSession, Runtime, dict[str, DataFrame], Any, Any]:
     """The session, the deployed module, the frames, and the columns of time and sequence."""
-    with open(given.module, encoding="utf-8") as file:
-        epl = file.read()
+    try:
+        with open(given.module, encoding="utf-8") as file:
+            epl = file.read()
+    except UnicodeDecodeError as wrong:
+        byte = f"byte {wrong.start} is {wrong.object[wrong.start]:#x}"
+        raise UsageError(f"{given.module!r} is no UTF-8 text: {byte}") from None
     declared(epl)  # what is no EPL is told before Spark starts, which takes seconds
     time, sequence = _columns(given.time), _columns(given.sequence)
     _check_places(given)

@@ -12,16 +12,20 @@ number.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
+from cepbook.spark.delivered import EVENT, META
+from cepbook.spark.names import SEQ, TIME
+from cepbook.spark.schema import text
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from cepbook.lang.catalog import EventType
+    from cepbook.spark.casts import Sql
     from cepbook.spark.hosted import Program
 
 _WHOLE = frozenset({"byte", "short", "int", "long"})
@@ -96,100 +100,78 @@ def _fits(name: str, constant: object, op: str) -> bool:
 
 def delivered(program: Program, stream: DataFrame) -> DataFrame:
     """What a program of one native statement delivers of its tagged events: the columns of `hosted.output_schema`."""
-    from pyspark.sql import functions as F
-
-    from cepbook.spark.names import TIME
-
     ((_, type_name, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
     statement = next(s for step in program.steps for s in step.module.statements if s.name == name)
     assert isinstance(statement, plan.SelectStatement)
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
-        stream = stream.where(as_column(condition, lambda p: F.col(place[p])))
+        stream = stream.where(as_sql(condition, place))
     at = not_early(type_name, program.start)
     if stream.isStreaming:  # which goes on without the event
-        left_out = F.when(F.col(TIME).isNull(), F.lit(f"an event of {type_name} was left out: the time is missing"))
-        kind = F.when(left_out.isNull(), F.lit("insert")).otherwise(F.lit("error"))
-        meta = meta_of(name, time=F.coalesce(at, F.lit(program.start)), error=left_out, kind=kind)
+        left_out = text(f"an event of {type_name} was left out: the time is missing")
+        meta = meta_of(
+            name,
+            time=f"coalesce({at}, {program.start})",
+            error=f"CASE WHEN {TIME} IS NULL THEN {left_out} END",
+            kind=f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE 'insert' END",
+        )
     else:
         meta = meta_of(name, time=there(at, "time", type_name))
     shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expr.Prop)}
-    own = F.struct(*(F.col(place[shown[p]]).alias(f"c{i}") for i, p in enumerate(output.properties)))
-    return stream.select(*meta, own.alias("s0"))
+    own = (f"'c{i}', {place[shown[p]]}" for i, p in enumerate(output.properties))
+    return stream.selectExpr(*meta, f"named_struct({', '.join(own)}) AS s0")
 
 
-def not_early(type_name: str, start: int) -> Column:
+def not_early(type_name: str, start: int) -> Sql:
     """The times of events of a type, null where they are missing; an error if one is before the clock's `start`."""
-    from pyspark.sql import functions as F
-
-    from cepbook.spark.names import TIME
-
-    early = F.concat(
-        F.lit(f"cepbook.errors.EventError: an event of {type_name} has the time "),
-        F.col(TIME).cast("string"),
-        F.lit(f", but the clock starts at {start}"),
-    )
-    return F.when(F.col(TIME) < start, F.raise_error(early).cast("bigint")).otherwise(F.col(TIME))
+    has = text(f"cepbook.errors.EventError: an event of {type_name} has the time ")
+    but = text(f", but the clock starts at {start}")
+    early = f"raise_error(concat({has}, CAST({TIME} AS STRING), {but}))"
+    return f"CASE WHEN {TIME} < {start} THEN CAST({early} AS BIGINT) ELSE {TIME} END"
 
 
-def there(value: Column, what: str, type_name: str) -> Column:
+def there(value: Sql, what: str, type_name: str) -> Sql:
     """A value of events of a type, the `what` of each; an error where it is null."""
-    from pyspark.sql import functions as F
-
-    missing = F.lit(f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing")
-    return F.coalesce(value, F.raise_error(missing).cast("bigint"))
+    missing = text(f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing")
+    return f"coalesce({value}, CAST(raise_error({missing}) AS BIGINT))"
 
 
-def meta_of(statement: str, **values: Column) -> list[Column]:
+def meta_of(statement: str, **values: Sql) -> list[Sql]:
     """What is told of rows that each are all that an event led to (`delivered.META`); of it `values` are given."""
-    from pyspark.sql import functions as F
-
-    from cepbook.spark.delivered import EVENT, META
-    from cepbook.spark.names import SEQ, TIME
-
-    of_all = {"statement": F.lit(statement), "time": F.col(TIME), "sequence": F.col(SEQ), "trigger": F.lit(EVENT)}
-    of_all |= {"delivery": F.lit(0), "kind": F.lit("insert"), "row": F.lit(0)}
-    return [(of_all | values).get(column, F.lit(None)).cast(ddl).alias(column) for column, ddl, _ in META]
+    of_all = {"statement": text(statement), "time": TIME, "sequence": SEQ, "trigger": f"'{EVENT}'", "error": "NULL"}
+    of_all |= {"delivery": "0", "kind": "'insert'", "row": "0", **values}
+    return [f"CAST({of_all[column]} AS {ddl}) AS {column}" for column, ddl, _ in META]
 
 
-def as_column(e: expr.Expr, of: Callable[[str], Column]) -> Column:
-    """What `is_expressible`, for Spark; `of` gives the columns of properties."""
-    from pyspark.sql import functions as F
-
+def as_sql(e: expr.Expr, place: Mapping[str, str]) -> Sql:
+    """What `is_expressible`, for Spark; `place` has the columns of properties."""
     if isinstance(e, expr.Logic):
-        first, *rest = (as_column(each, of) for each in e.operands)
-        for each in rest:
-            first = first & each if e.op == "and" else first | each
-        return first
+        return "(" + f" {e.op.upper()} ".join(as_sql(each, place) for each in e.operands) + ")"
     if isinstance(e, expr.Prop):
-        return of(e.name)
+        return place[e.name]
     if isinstance(e, expr.Is):
         assert isinstance(e.left, expr.Prop)
-        return of(e.left.name).isNotNull() if e.negated else of(e.left.name).isNull()
+        return f"({place[e.left.name]} IS {'NOT ' if e.negated else ''}NULL)"
     if isinstance(e, expr.Between):
         assert isinstance(e.operand, expr.Prop) and isinstance(e.low, expr.Const) and isinstance(e.high, expr.Const)
-        value, low, high = of(e.operand.name), *(_bound(e.operand, bound) for bound in (e.low, e.high))
-        above: Column = value >= low if e.include_low else value > low
-        below: Column = value <= high if e.include_high else value < high
-        return above & below
+        value, low, high = place[e.operand.name], _literal(e.operand, e.low), _literal(e.operand, e.high)
+        above, below = ">=" if e.include_low else ">", "<=" if e.include_high else "<"
+        return f"({value} {above} {low} AND {value} {below} {high})"
     assert isinstance(e, expr.Compare)
-    found: list[Any] = []
+    found = []
     for side, other in ((e.left, e.right), (e.right, e.left)):
         if isinstance(side, expr.Prop):
-            found.append(of(side.name))
+            found.append(place[side.name])
         else:
             assert isinstance(side, expr.Const)
-            found.append(F.lit(_bound(other, side)))
-    left, right = found
-    made: Column = {
-        "=": left == right, "!=": left != right, "<": left < right,
-        "<=": left <= right, ">": left > right, ">=": left >= right,
-    }[e.op]  # fmt: skip
-    return made
+            found.append(_literal(other, side))
+    return f"({found[0]} {e.op} {found[1]})"
 
 
-def _bound(compared: expr.Expr, constant: expr.Const) -> Any:
+def _literal(compared: expr.Expr, constant: expr.Const) -> Sql:
     """A constant as one of the type of what it is compared with."""
     value: Any = constant.value
-    return float(value) if compared.type.name == "double" else value
+    if isinstance(value, str):
+        return text(value)
+    return f"{float(value)!r}D" if compared.type.name == "double" else str(value)

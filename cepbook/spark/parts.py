@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, cast
 
 from cepbook.engine.contexts.hashing import bucket, hasher
@@ -17,7 +15,7 @@ from cepbook.lang import contexts, expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.reads import types_read
 from cepbook.spark.division import owned_stores, refused_in_partitions
-from cepbook.spark.native import as_column, is_expressible
+from cepbook.spark.native import as_sql, is_expressible
 from cepbook.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -150,15 +148,11 @@ def tasks_of(parts: Parts, inputs: Sequence[tuple[int, str, tuple[str, ...], tup
 def _of_categories(spec: contexts.Category, place: Mapping[str, str], tasks: int) -> Column:
     from pyspark.sql import functions as F
 
-    def of(name: str) -> Column:
-        return F.col(place[name])
-
     own = []
     for task in range(min(tasks, len(spec.categories))):
-        conditions = [as_column(condition, of) for _, condition in spec.categories[task::tasks]]
-        any_: Any = reduce(or_, (F.coalesce(each, F.lit(False)) for each in conditions))
-        own.append(F.when(any_, F.lit(task)))
-    return F.array_compact(F.array(*own))
+        any_ = " OR ".join(f"coalesce({as_sql(c, place)}, FALSE)" for _, c in spec.categories[task::tasks])
+        own.append(f"CASE WHEN {any_} THEN {task} END")
+    return F.expr(f"array_compact(array({', '.join(own)}))")
 
 
 def _hashing(parts: Parts, name: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cepbook.engine.rows.lowering import lowered
-from cepbook.lang import expr, plan
+from cepbook.lang import expr, plan, trees
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import At, Every, Interval, Pattern, Schedule, Within, walk
 from cepbook.lang.reads import expressions, stores_changed, stores_in, types_read
@@ -145,7 +145,8 @@ def properties_read(line: Pipeline, catalog: Catalog) -> dict[str, tuple[str, ..
         seen: set[str] = set()
         for statement in line.readers:
             if any(catalog.is_a(name, read) for read in types_read(statement)):
-                seen |= set(declared) if _sees_all(statement) else _props(statement)
+                whole = _sees_all(statement)
+                seen |= set(declared) if whole else _props(statement) | _of_tags(statement, name, catalog)
         for context in line.contexts:
             if isinstance(context, plan.CreateContextTreeStatement):
                 if any(catalog.is_a(name, read) for read in types_read(context)):
@@ -166,8 +167,8 @@ def sources_of(statement: plan.Reader) -> tuple[plan.Source, ...]:
 def _sees_all(statement: plan.Reader) -> bool:
     if isinstance(statement, plan.CycleStatement):  # columns go through its stages by their names
         return True
-    sources = statement.sources if isinstance(statement, plan.SelectStatement) else (statement.source,)
-    if any(source.pattern is not None for source in sources):  # tags hold the events
+    patterns = [source.pattern for source in sources_of(statement) if source.pattern is not None]
+    if any(not isinstance(p, Pattern) or any(atom.contained for atom in p.atoms) for p in patterns):
         return True
     roots = [each.root for each in statement.subqueries]
     if isinstance(statement, plan.SelectStatement):
@@ -179,6 +180,26 @@ def _sees_all(statement: plan.Reader) -> bool:
     if isinstance(statement, plan.SplitStatement):  # what no branch takes is delivered
         return True
     return any(isinstance(e, expr.EventOf | expr.WindowValue) for e in expressions(statement))
+
+
+def _of_tags(statement: plan.Reader, name: str, catalog: Catalog) -> set[str]:
+    """What a statement sees of the events of type `name` that tags of its patterns hold."""
+    atoms = [atom for source in sources_of(statement) if (p := _pattern_of(source)) is not None for atom in p.atoms]
+    tags = {atom.tag for atom in atoms if catalog.is_a(name, atom.event_type)}
+    found: set[str] = set()
+    open_ = [part for part in trees.walk(statement) if isinstance(part, expr.Expr)] if tags else []
+    while open_:
+        part = open_.pop()
+        if isinstance(part, expr.Prop) and part.name in tags:
+            return set(catalog.event_types[name].properties)  # of an event as a value all may be seen
+        inner = expr.children(part)
+        if isinstance(part, expr.Member):
+            held = part.target.target if isinstance(part.target, expr.Index) else part.target
+            if isinstance(held, expr.Prop) and held.name in tags:
+                found.add(part.name)
+                inner = expr.children(part.target)[1:]  # of an array the index
+        open_ += inner
+    return found
 
 
 def _props(node: plan.PlanNode) -> set[str]:

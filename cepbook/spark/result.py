@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -217,7 +216,7 @@ def acting(
     """
     try:
         return action() if session is None else watched(session, action, name, quiet)
-    except PySparkException as failed:
+    except Exception as failed:  # pyspark's own, or py4j's where Spark has no name for it
         told = caused(str(failed))
         if told is None:
             raise
@@ -231,8 +230,14 @@ def caused(failure: str) -> CepbookError | None:
         return (SnapshotError if found.group(1) == "SnapshotError" else EventError)(found.group(2))
     if re.search(r"STATE_STORE_(VALUE|COLUMN_FAMILY)_SCHEMA_(NOT_COMPATIBLE|INCOMPATIBLE)", failure) is not None:
         return SnapshotError(f"the checkpoint {OLD}{HINT}")
+    if re.search(r"arrow\.(memory\.OutOfMemory|vector\.util\.OversizedAllocation)Exception", failure) is not None:
+        return UsageError(_TOO_LARGE)
     module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", failure)
     return None if module is None else module_missing(module.group(1), "a registered function")
+
+
+_TOO_LARGE = """the events that travel to a task at once do not fit into memory
+  hint: fewer of them do: session.conf.set('spark.sql.execution.arrow.maxRecordsPerBatch', '100')"""
 
 
 def module_missing(module: str, what: str) -> UsageError:

@@ -65,6 +65,8 @@ def settings(cores: int) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # and no limit of bytes: to keep one Spark measures the batch for every row, in a quarter of a task's time
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         # larger frames are unpacked by the tasks, not by the driver (and again for every query)
         "spark.sql.execution.arrow.localRelationThreshold": "1m",
         "spark.driver.memory": f"{_memory_gb()}g",

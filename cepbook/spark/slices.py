@@ -12,9 +12,10 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cepbook.errors import EventError
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.names import TAG, TIME
-from cepbook.spark.native import as_column
+from cepbook.spark.native import as_sql
 from cepbook.spark.reach import Last, Reach
 
 _BUCKETS = 4096
@@ -110,7 +111,7 @@ def counted(
     wanted: Sequence[Last],
     catalog: Catalog,
 ) -> list[Bucket]:
-    """How the events of a stream lie in time: a job over all of them."""
+    """How the events of a stream lie in time: a job over all of them. Errors: EventError for one without a time."""
     low, high = stream.agg(F.min(TIME), F.max(TIME)).first() or (None, None)
     if low is None:
         return []
@@ -119,7 +120,10 @@ def counted(
     own = F.sum(F.col(TAG).isin([tag for tag, *_ in inputs]).cast("bigint"))
     bucket = F.floor((F.col(TIME) - F.lit(low)) / width).alias("bucket")
     grouped = stream.groupBy(bucket).agg(F.min(TIME).alias("low"), F.max(TIME).alias("high"), own.alias("n"), *counts)
-    found = [Bucket(row[1], row[2], row[3], tuple(row[4:])) for row in grouped.collect()]
+    rows = grouped.collect()
+    if any(row[0] is None for row in rows):
+        raise EventError("the time of an event is missing")
+    found = [Bucket(row[1], row[2], row[3], tuple(row[4:])) for row in rows]
     return sorted(found, key=lambda each: each.low)
 
 
@@ -136,7 +140,7 @@ def _is_counted(
 def _passes(wanted: Last, place: Mapping[str, str]) -> Column:
     if wanted.filter is None:
         return F.lit(True)
-    return F.coalesce(as_column(wanted.filter, lambda p: F.col(place[p])), F.lit(False))
+    return F.expr(f"coalesce({as_sql(wanted.filter, place)}, FALSE)")
 
 
 def tasks_of(slices: Sequence[Slice]) -> Column:

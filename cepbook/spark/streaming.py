@@ -44,8 +44,9 @@ def stream(
     """See `cepbook.spark.stream`."""
     if runtime.config.second != 1000:
         raise UsageError("a stream's watermark counts milliseconds, but the engine's clock microseconds")
+    begun = partial(placed, catalog=runtime.catalog, initial=initial)
     jobs, placements, tagged, session = planned(
-        runtime, frames, time, sequence, statements, start, None, session, partial(placed, initial=initial)
+        runtime, frames, time, sequence, statements, start, None, session, begun
     )
     if session.conf.get(STORE, "") != ROCKSDB:  # the only one that has what stateful processors need
         session.conf.set(STORE, ROCKSDB)

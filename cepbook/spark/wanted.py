@@ -10,16 +10,15 @@ dropped is not complained of, as in `native`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import takewhile
-from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from cepbook.lang import expr, plan
 from cepbook.lang.catalog import Catalog
 from cepbook.lang.patterns import EVENT, Pattern, begins_undecided
 from cepbook.lang.reads import expressions, types_read
-from cepbook.spark.native import as_column, is_expressible
+from cepbook.spark.names import TAG
+from cepbook.spark.native import as_sql, is_expressible
 from cepbook.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -92,18 +91,14 @@ def dropped(
     inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]],
 ) -> DataFrame:
     """The tagged events without those that are not `wanted`; `inputs` as in `hosted.Program`."""
-    from pyspark.sql import functions as F
-
-    from cepbook.spark.names import TAG
-
     if not chosen:
         return events
     kept = []
     for tag, name, properties, columns in inputs:
         place = dict(zip(properties, columns, strict=True))
-        own = F.col(TAG) == tag
+        own = f"{TAG} = {tag}"
         if name in chosen:
-            ways = (reduce(and_, (as_column(part, lambda p: F.col(place[p])) for part in way)) for way in chosen[name])  # noqa: B023
-            own = own & reduce(or_, ways, F.lit(False))
-        kept.append(own)
-    return events.where(reduce(or_, kept))
+            ways = (" AND ".join(as_sql(part, place) for part in way) for way in chosen[name])
+            own += f" AND ({' OR '.join(f'({way})' for way in ways) or 'FALSE'})"
+        kept.append(f"({own})")
+    return events.where(" OR ".join(kept))

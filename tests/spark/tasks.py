@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -112,7 +113,7 @@ def divided(program: Program, at: Placement, engine: Recorded) -> list[list[int]
     for number, (name, _, event) in enumerate(engine.events):
         if name in tags:
             own = tuple(str(event.get(p)) for p in keys.get(name, ()))
-            places = [(hash(own) if at.path == "by key" else number) % len(found)]
+            places = [(crc32(repr(own).encode()) if at.path == "by key" else number) % len(found)]
             if at.parts is not None and isinstance(at.parts.spec, Category):
                 places = list(range(TASKS))  # which takes what is of its own categories
             elif at.parts is not None:

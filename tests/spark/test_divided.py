@@ -165,3 +165,22 @@ def test_tasks_deliver_what_the_kernel_does(epl: str) -> None:
         assert not wrong, (seed, wrong)
         paths += ran
     assert paths[EXPECTED[epl]] == HISTORIES, paths
+
+
+def test_statements_of_several_cells_may_be_called_alike() -> None:
+    """What has no name has its number in its cell: an expression and a context are both `stmt_1`."""
+    cells = (
+        SCHEMA,
+        "create expression twice {t => t.price * 2}",
+        "create context Own group price < 5 as low, group price > 3 as high from Tick",
+        "context Own select context.label as label, twice(t) as p, count(*) as n from Tick as t",
+    )
+    engine = Recorded(0, {})
+    for number, text in enumerate(cells):
+        engine.deploy(text, f"cell {number}")
+    for name, time, event in history(random.Random(5), 60):
+        if time > engine.runtime.now:
+            engine.advance(time, stepping=False)
+        engine.send(name, event)
+    wrong, ran = differences(engine, only={[*engine.rows][-1]})
+    assert not wrong and ran["by key"]

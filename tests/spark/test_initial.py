@@ -80,6 +80,57 @@ def test_a_stream_goes_on_from_a_batch_and_from_a_saved_workbench(spark: SparkSe
         assert rows_of(spark, cep, late, tmp_path / "c", tmp_path / "desk.cep") == expected
 
 
+IN_PARTITIONS = (
+    "create schema Trade(ts long, symbol string, venue long, price double, size int)",
+    "create context P partition by symbol and venue from Trade",
+    "@name('pairs') context P select a.ts as t, b.size as s "
+    "from pattern [every a=Trade(size > 500) -> b=Trade(size < 300)]",
+)
+
+
+@pytest.mark.histories
+@pytest.mark.filterwarnings("error::cepbook.spark.execute.OneTaskWarning")
+def test_a_saved_workbench_is_divided_by_the_keys_of_its_context(spark: SparkSession, tmp_path: Path) -> None:
+    frame = trades(6).assign(number=range(400))
+    end = int(frame["ts"].iloc[200])
+    before, after = frame[frame["ts"] <= end], frame[frame["ts"] > end]
+    desk = Workbench()
+    for cell in IN_PARTITIONS:
+        desk.run(cell)
+    desk.replay(before, type="Trade", time="ts", sequence="number").run()
+    desk.save(tmp_path / "desk.cep")
+    assert len(desk.runtime.partitions("P")) > 7
+    rows: list[tuple[Any, ...]] = []
+    desk.runtime.statement("pairs").add_listener(
+        lambda delta: rows.extend((delta.time, *row.values()) for row in delta.insert or ())
+    )
+    desk.replay(after, type="Trade", time="ts", sequence="number").run()
+    assert any(row[1] <= end for row in rows) and any(row[1] > end for row in rows)
+
+    cep = Workbench()
+    for cell in IN_PARTITIONS:
+        cep.run(cell)
+    source = written(after, tmp_path / "after")
+    tasks = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    schema = spark.read.parquet(source).schema
+    for count in ("1", "2", "7"):
+        spark.conf.set("spark.sql.shuffle.partitions", count)
+        try:
+            frames = {"Trade": spark.readStream.schema(schema).parquet(source)}
+            run = stream(
+                runtime=cep.runtime, frames=frames, time="ts", sequence="number", initial=tmp_path / "desk.cep"
+            )
+            assert run.coverage["pairs"].path == "by key"
+            writer = run.frame("pairs").writeStream.trigger(availableNow=True)
+            writer.option("checkpointLocation", str(tmp_path / count)).start(
+                str(tmp_path / f"rows {count}")
+            ).awaitTermination()
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", tasks)
+        found = pq.read_table(tmp_path / f"rows {count}").to_pylist()
+        assert sorted((row["time"], row["t"], row["s"]) for row in found) == sorted(rows), count
+
+
 @pytest.mark.filterwarnings("ignore::cepbook.spark.execute.OneTaskWarning")
 def test_what_a_stream_cannot_begin_with(spark: SparkSession, tmp_path: Path) -> None:
     cep = Workbench()

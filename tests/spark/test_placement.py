@@ -310,7 +310,7 @@ def test_patterns_and_spans_run_with_all_that_they_read() -> None:
     everything = ("symbol", "venue", "price", "volume", "ts")
     match = found["match"]
     assert [s.name for s in match.selects] == ["feed", "match"]
-    read = {"Tick": everything, "Bid": ("symbol", "price"), "BigBid": ("symbol", "price")}
+    read = {"Tick": ("symbol",), "Bid": ("symbol", "price"), "BigBid": ("symbol", "price")}
     assert properties_read(match, runtime.catalog) == read
     assert [s.name for s in found["in span"].selects] == ["feed", "in span"]
     assert [c.context.name for c in found["in span"].contexts] == ["Span"]
@@ -325,6 +325,47 @@ def test_patterns_and_spans_run_with_all_that_they_read() -> None:
         "it has a row for each context partition, in order of their beginning",
         "all state is divided by Tick.symbol; every task follows the clock of the whole stream",
     ]
+
+
+EVERYTHING = ("symbol", "venue", "price", "volume", "ts")
+TAGS = {
+    # what is read of them, also in filters, by the tags' own types
+    "select a.volume as v from pattern [every a=Tick(price > 1) -> b=Bid(symbol = a.symbol)]": (
+        ("symbol", "price", "volume"),
+        ("symbol", "price"),
+    ),
+    "select count(*) as n, sum(b.price) as s from pattern [every a=Tick -> b=Bid]#length(3)": ((), ("price",)),
+    "select prev(1, a.ts) as p, prior(2, b.account) as q from pattern [every a=Tick -> b=Bid]#length(3)": (("ts",), ("account",)),
+    "select a[1].ts as t from pattern [every [2] a=Tick(price > 3) -> b=Bid(account = a[0].venue)]": (("venue", "price", "ts"), ("account", "price")),
+    "select 1 as one from pattern [every [2] (a=Tick -> b=Bid(account = a.venue))]": (("venue",), ("account",)),
+    "select 1 as one from pattern [every-distinct(a.symbol) a=Tick -> (b=Bid while (b.price < a.volume))]": (("symbol", "volume"), ("price",)),
+    "select a.venue as v, (select max(price) from Bid#length(2) as q where q.account = a.symbol) as m from pattern [every a=Tick]": (("symbol", "venue", "price"), ("account", "price")),
+    "select a.venue as v from pattern [every (a=Tick or b=Bid)] where b.price > 1 output last every 2 events": (("venue",), ("price",)),
+    "select a.ts as x, b.price as y from pattern [every a=Tick]#length(3) as m, Bid#length(2) as b where m.a.venue = b.account": (
+        ("venue", "price", "ts"),
+        ("account", "price"),
+    ),
+    "context PerSymbol select a.ts as t from pattern [every a=Tick -> b=Tick(volume > a.volume)]": (("symbol", "volume", "ts"),),
+    "on pattern [every a=Tick -> b=Bid] merge W as w where w.venue = a.venue when matched then delete": (("venue",), ()),
+    # events as values, and what is not known to look at some properties only
+    "select a, b.price as p from pattern [every a=Tick -> b=Bid]": (EVERYTHING, ("price",)),
+    "select a.* from pattern [every a=Tick -> b=Bid(symbol = a.symbol)]": (EVERYTHING, ("symbol",)),
+    "select prior(1, a) as x from pattern [every a=Tick -> b=Bid]": (EVERYTHING, ()),
+    "insert into Pairs select a as first, b.price as p from pattern [every a=Tick -> b=Bid]": (EVERYTHING, ("price",)),
+    "select a.countOf(x => x.price > 3) as n from pattern [every [2] a=Tick -> b=Bid]": (EVERYTHING, ()),
+    "select * from pattern [every a=Tick -> b=Bid]": (EVERYTHING, ("symbol", "account", "price")),
+}
+
+
+@pytest.mark.parametrize("epl", TAGS)
+def test_of_events_of_patterns_travels_what_is_read(epl: str) -> None:
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(epl)
+    plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+    line = pipeline(plans[-1].name, plans, runtime.catalog, GIVEN)
+    read = {name: properties for name, properties in properties_read(line, runtime.catalog).items() if name != "BigBid"}
+    assert read == dict(zip(("Tick", "Bid"), TAGS[epl], strict=False))
 
 
 def test_nothing_that_spark_connect_lacks_is_used() -> None:

@@ -17,7 +17,7 @@ from cepbook.errors import SnapshotError, UsageError
 from cepbook.lang.plan import CreateSchemaStatement, CreateVariableStatement
 from cepbook.spark.execute import _shares
 from cepbook.spark.hosted import Program, Step, output_schema
-from cepbook.spark.initial import ended, of_saved, whole
+from cepbook.spark.initial import dealt, ended, is_in_partitions, of_saved, whole
 from cepbook.spark.mark import check, mark_of
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
 from cepbook.spark.pipeline import pipeline
@@ -27,6 +27,7 @@ from cepbook.spark.result import caused
 
 pytestmark = pytest.mark.histories
 
+# ruff: noqa: E501  (a table of statements reads better with a statement in one line)
 SCHEMA = """
 create schema T(ts long, s string, n long); create schema Q(ts long, s string, p long);
 create context P partition by s from T, s from Q;
@@ -220,10 +221,68 @@ def test_a_stream_goes_on_from_a_saved_workbench(epl: str) -> None:
             saved.advance(time, stepping=True)
             saved.send("TQ"[tag], dict(zip(("ts", "s", "np"[tag]), values, strict=True)))
     program = whole(program_in(runtime), runtime)
-    ((number, state, passed, due, count),) = of_saved(saved.snapshot(), program, runtime)
-    begin = {"task": number, "saved": state, "passed": passed, "due": due, "count": count}
-    found = streamed(program, [event for event in events if event[1] > end], 1, begin=begin)
-    assert found == ([row for row in expected(epl, events, 10**7) if row[0] > end], [])
+    found = of_saved(saved.snapshot(), program, runtime)
+    begin = {"task": 0, "saved": found.snapshot(), "passed": found.now, "due": found.next_due, "count": 0}
+    rows = streamed(program, [event for event in events if event[1] > end], 1, begin=begin)
+    assert rows == ([row for row in expected(epl, events, 10**7) if row[0] > end], [])
+
+
+CONTEXTS = """
+create context Ended partition by s from T, s from Q terminated after 3 sec;
+create context Begun partition by s from T, s from Q initiated by T(n > 40) terminated by Q(p > 60);
+create context Two partition by s and n from T;
+"""
+IN_PARTITIONS = [
+    "context {c} select irstream s, n, count(*) as c from T#time(3 sec)",
+    "context {c} select s, sum(n) as total from T#length(3) output last every 2 sec",
+    "context {c} select a.n as x, b.n as y from pattern [every a=T(n > 60) -> (b=T(n < 40) and not Q)]",
+    "context {c} select a.s as s from pattern [every a=T -> (timer:interval(1 sec) and not T)]",
+    "context {c} select t.n as n, q.p as p from T#length(3) as t, Q#time(2 sec) as q where t.s = q.s",
+    "context {c} create window W#length(2) as T; context {c} insert into W select * from T; context {c} select irstream s, sum(n) as m from W",
+    "context {c} select n, (select max(p) from Q#length(3)) as m, prior(2, n) as p from T",
+    "context {c} create table Sums(k string primary key, total sum(long)); context {c} into table Sums select sum(n) as total from T group by s; context {c} select Sums[s].total as t from Q",
+]
+
+
+@pytest.mark.parametrize(
+    "epl",
+    [
+        *(each.replace("{c}", name) for each in IN_PARTITIONS for name in ("P", "Ended", "Begun")),
+        "context Two select irstream s, n, count(*) as c from T#time(3 sec)",
+    ],
+)
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+def test_a_saved_state_is_divided_by_the_partitions_of_contexts(epl: str, tasks: int) -> None:
+    for seed in range(3):
+        events = history(seed)
+        end = events[60][1]
+        saved = Runtime()
+        for each in (SCHEMA, CONTEXTS, OTHERS[0], epl):
+            saved.deploy(each)
+        runtime = Runtime()
+        for each in (SCHEMA, CONTEXTS, epl):
+            runtime.deploy(each)
+        plans = [p for d in runtime.deployments.values() for p in d.plan.statements]
+        line = pipeline(plans[-1].name, plans, runtime.catalog, ("T", "Q"))
+        assert is_in_partitions(line, runtime.catalog)
+        for tag, time, _, values in events:
+            if time <= end:
+                saved.advance(time, stepping=True)
+                saved.send("TQ"[tag], dict(zip(("ts", "s", "np"[tag]), values, strict=True)))
+        program = whole(program_in(runtime), runtime)
+        kept = of_saved(saved.snapshot(), program, runtime)
+        (context,) = line.contexts
+        identities = [*kept.context(context.context.name).identities()]
+        divisions = {each.id: sum(map(ord, str(each.steps[0].key[0]))) % tasks for each in identities}
+        rows = []
+        for number, state, passed, due, count in dealt(kept, program, {context.context.name: divisions}, tasks):
+            begin = {"task": number, "saved": state, "passed": passed, "due": due, "count": count}
+            own = [e for e in events if e[1] > end and sum(map(ord, e[3][1])) % tasks == number]
+            found, errors = streamed(program, own, seed, begin=begin)
+            rows += found
+            assert not errors
+        left = [row for row in expected(CONTEXTS + epl, events, 10**7) if row[0] > end]
+        assert len(left) > 2 and sorted(rows, key=repr) == sorted(left, key=repr)
 
 
 def test_the_state_of_other_statements_is_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 from cepbook import Workbench
 from cepbook.errors import EventError, UsageError
 from cepbook.spark import sql
+from cepbook.spark.result import acting
 
 from .histories import SPAN, quotes, trades
 
@@ -467,3 +468,15 @@ def test_failures_of_statements_are_listed(spark: SparkSession) -> None:
     assert run.to_pandas("q")["n"].tolist() == [1, 3]
     errors = run.errors()
     assert errors[["statement", "time", "sequence"]].values.tolist() == [["q", 2, 1]]
+
+
+def test_events_that_are_too_large_for_a_batch_are_told_of_with_what_to_do() -> None:
+    said = "An error occurred while calling o120.save.\n: org.apache.spark.SparkException: Job aborted due to stage failure: "
+    reason = "Lost task 0.0: org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.\n\tat io"
+
+    def action() -> None:
+        raise RuntimeError(said + reason)
+
+    with pytest.raises(UsageError, match=r"do not fit into memory\n.*maxRecordsPerBatch") as told:
+        acting(action)
+    assert "org.apache" not in str(told.value)

@@ -10,11 +10,23 @@ import pytest
 
 from cepbook.spark import stops
 from cepbook.spark.names import SEQ, STOPS, TAG, TICK, TIME
-from cepbook.spark.stops import NONE, Stops, as_sequence, pack, packed, unpacked
+from cepbook.spark.stops import NONE, Block, Stops, as_sequence, pack, packed
 
 
 def events(times: list[int], numbers: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({TIME: pa.array(times, pa.int64()), SEQ: pa.array(numbers, pa.int64())})
+
+
+def unpacked(block: bytes) -> tuple[np.ndarray, np.ndarray]:
+    found = Block(block)
+    times = np.empty(found.count, np.int64)
+    found.times(times)
+    return times, found.numbers()
+
+
+def upto(told: Stops, time: int | None) -> list[list[int]]:
+    times, numbers = told.upto(time)
+    return [times.tolist(), numbers(np.arange(len(times))).tolist()]
 
 
 def rows(*batches: pa.RecordBatch) -> list[dict[str, object]]:
@@ -51,9 +63,9 @@ def test_blocks_that_overlap_come_together() -> None:
     blocks.append({TIME: 12, SEQ: 30, STOPS: None})  # a stop alone
     for block in blocks:
         told.tell(pa.RecordBatch.from_pylist([block], schema=pa.schema(fields)))
-    assert [each.tolist() for each in told.upto(5)] == [[1, 5], [4, 7]]
-    assert [each.tolist() for each in told.upto(5)] == [[], []]
-    assert [each.tolist() for each in told.upto(None)] == [[6, 9, 12], [8, 12, 30]]
+    assert upto(told, 5) == [[1, 5], [4, 7]]
+    assert upto(told, 5) == [[], []]
+    assert upto(told, None) == [[6, 9, 12], [8, 12, 30]]
 
 
 def test_stops_are_a_sequence_of_plain_numbers() -> None:
@@ -69,6 +81,33 @@ def test_stops_of_any_order_of_events_in_any_number_of_tasks_are_all_told() -> N
     found = sorted((row for part in parts for row in rows(events(*part))), key=lambda row: (row[TIME], row[SEQ]))
     told = Stops()
     told.tell(pa.RecordBatch.from_pylist(found))
-    own, least = told.upto(None)
-    assert own.tolist() == sorted(set(times.tolist()))
-    assert least.tolist() == [int(numbers[times == time].min()) for time in own]
+    own, least = upto(told, None)
+    assert own == sorted(set(times.tolist()))
+    assert least == [int(numbers[times == time].min()) for time in own]
+
+
+def test_stops_come_and_go_in_any_pieces() -> None:
+    """Blocks one behind the other, which are not brought together: sequence numbers stay with their times."""
+    rng = np.random.default_rng(4)
+    times, numbers = np.cumsum(rng.integers(1, 300, 5000)), rng.permutation(5000)
+    told, at, kept, found = Stops(), 0, [], [[], []]  # type: ignore[var-annotated]
+    while at < len(times):
+        blocks = []
+        for size in rng.integers(1, 200, rng.integers(0, 4)):
+            own = times[at : at + size], numbers[at : at + size]
+            alone = len(own[0]) == 1 and rng.random() < 0.5
+            if len(own[0]):
+                blocks.append({TIME: own[0][0], SEQ: own[1][0], STOPS: None if alone else packed(*own)})
+            at += size
+        kinds = pa.schema([pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), pa.field(STOPS, pa.binary())])
+        told.tell(pa.RecordBatch.from_pylist(blocks, kinds))
+        kept.append(told.upto(int(times[min(at, 5000) - 1] - rng.integers(0, 5000))))
+    kept.append(told.upto(None))
+    for own_times, asked in kept:  # some time later
+        found[0] += own_times.tolist()
+        places = rng.permutation(len(own_times))
+        head = rng.integers(0, 9, 2)
+        behind = asked.behind(head)(np.array([1, *(places + 2)], int))
+        assert behind.tolist() == [head[1], *asked(places).tolist()]
+        found[1] += asked(places)[np.argsort(places)].tolist()
+    assert found == [times.tolist(), numbers.tolist()]

@@ -12,6 +12,7 @@ import pytest
 
 from cepbook.engine.runtime import Runtime
 from cepbook.spark import execute
+from cepbook.spark.names import SEQ, TIME
 from cepbook.spark.pipeline import pipeline
 from cepbook.spark.placement import place
 from tests.spark.tasks import Recorded, differences
@@ -85,6 +86,19 @@ def test_tasks_deliver_what_the_kernel_does(epl: str) -> None:
     assert paths["dropped"] or epl not in DROPPING, paths
 
 
+def test_what_is_true_as_a_partition_begins_shows_with_the_next_event_of_the_whole_stream() -> None:
+    """Which tasks divided by key would not have."""
+    engine = Recorded(0, {})
+    engine.deploy(SCHEMA + "context PerSymbol select count(*) as n from pattern [not Tick(price > 7)]", "module")
+    for time, symbol in ((5, "A"), (10, "B"), (20, "C"), (500, "A"), (600, "B")):
+        engine.advance(time, stepping=False)
+        engine.send("Quote", {"ts": time, "symbol": symbol, "bid": 1})  # which the pattern does not read
+    (name,) = (each for each, rows in engine.rows.items() if rows)
+    assert [time for time, _, _ in engine.rows[name]] == [10, 20, 500]
+    wrong, paths = differences(engine, {name})
+    assert not wrong and paths["ordered"]
+
+
 def test_what_is_kept_of_each_type() -> None:
     """Parts of an `and` that Spark does not express the engine looks at; a type that nobody reads is wanted by none."""
     epl = "context PerSymbol select 1 as one from pattern [every a=Tick(price > 7, volume > 3) -> b=Tick(price < 4, volume > a.volume)]"
@@ -104,6 +118,9 @@ def test_they_are_dropped_before_they_travel(spark: SparkSession) -> None:
     plan = job.output._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"Exchange.*Filter .*> 7\).*OR.*< 2\)", plan, re.DOTALL), plan
     assert job.stream.count() == 3
+    ((_, _, properties, columns),) = job.program.inputs[:1]
+    assert dict(zip(properties, columns, strict=True)) == {"ts": TIME, "symbol": "e0_1", "price": "e0_2"}
+    assert job.stream.columns == [TIME, SEQ, "e0_1", "e0_2"]  # and not the volume
 
 
 def _wanted(epl: str) -> dict[str, list[int]]:
