@@ -21,7 +21,8 @@ help:  ## list the commands
 
 lab: env-lab  ## open JupyterLab at a copy of the first notebook (more options: LAB_ARGS="--no-browser --port 8900")
 	@copy=$$($(VENV_PYTHON) tools/scratch.py $(FIRST)) && echo "cepbook: opening JupyterLab at $$copy; Ctrl-C stops it" && \
-		$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.default_url=/lab/tree/$$copy $(LAB_ARGS)
+		layout=$$(mktemp -d) && trap 'rm -rf "$$layout"' EXIT && \
+		$(VENV_PYTHON) -m jupyterlab $(LAB_FLAGS) --LabApp.workspaces_dir=$$layout --LabApp.default_url=/lab/tree/$$copy $(LAB_ARGS)
 
 test: env-test  ## run all checks and tests (some of them: STAGES="lint types unit spark notebooks browser")
 	@$(VENV_PYTHON) tools/check.py $(STAGES)

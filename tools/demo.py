@@ -20,7 +20,7 @@ def texts(cell: NotebookNode) -> list[str]:
             found.append(output.text)
         elif "data" in output and "text/plain" in output.data:
             found.append(output.data["text/plain"])
-    return found
+    return [text for text in found if text.strip()]  # progress that has ended is empty
 
 
 def main(path: Path) -> int:

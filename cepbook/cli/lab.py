@@ -6,6 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -48,8 +49,11 @@ def starter() -> dict[str, object]:
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def command(notebook: Path, rest: list[str]) -> list[str]:
-    """The command that opens it; JupyterLab asks nothing of the outside. Raises UsageError without JupyterLab."""
+def command(notebook: Path, layout: str, rest: list[str]) -> list[str]:
+    """The command that opens it; JupyterLab asks nothing of the outside. Raises UsageError without JupyterLab.
+
+    The directory `layout` is empty: JupyterLab would restore one that has the notebook open, and begin two kernels.
+    """
     if find_spec("jupyterlab") is None:
         raise UsageError("JupyterLab is not installed\n  hint: pip install 'cepbook[lab]'")
     return [
@@ -58,6 +62,7 @@ def command(notebook: Path, rest: list[str]) -> list[str]:
         "jupyterlab",
         "--LabApp.extension_manager=readonly",
         f"--ServerApp.root_dir={notebook.resolve().parent}",
+        f"--LabApp.workspaces_dir={layout}",
         f"--LabApp.default_url=/lab/tree/{quote(notebook.name)}",
         *(word for word in rest if word != "--"),
     ]
@@ -66,15 +71,16 @@ def command(notebook: Path, rest: list[str]) -> list[str]:
 def open_lab(options: argparse.Namespace) -> int:
     """Make the notebook if need be and run JupyterLab until it ends."""
     notebook: Path = options.notebook
-    if notebook.suffix != ".ipynb":
+    if notebook.suffix != ".ipynb" or notebook.is_dir():
         raise UsageError(f"{str(notebook)!r} is no notebook (.ipynb)")
-    started = command(notebook, options.rest)
-    if not notebook.exists():
-        try:
-            notebook.write_text(json.dumps(starter(), indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{str(notebook)!r} cannot be written: {error.strerror}") from None
-    return subprocess.call(started)
+    with tempfile.TemporaryDirectory(prefix="cepbook-") as layout:
+        started = command(notebook, layout, options.rest)
+        if not notebook.exists():
+            try:
+                notebook.write_text(json.dumps(starter(), indent=1) + "\n", encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"{str(notebook)!r} cannot be written: {error.strerror}") from None
+        return subprocess.call(started)
 
 
 COMMAND = Command("lab", "Open JupyterLab at a notebook with the workbench.", arguments, open_lab)
