@@ -10,11 +10,12 @@ For each workload, on ticks of 300 symbols in a Parquet file with a sequence col
   takes within a worker, columns in and columns out; **task / kernel** is to be at most 1.3;
 - **Spark**: the statement on Spark, from Parquet to a sink that throws rows away, planning included;
 - **floor**: scan, repartition as the job does it, sort, nothing else; **Spark / (kernel + floor)** is to be at most 2;
-- **by hand**: the same rows by PySpark without cepbook: window functions where they can express it, else
+- **by hand**: the same rows and columns by PySpark without cepbook: window functions where they can express it, else
   ``applyInPandas``; **wall** are seconds by the clock of both.
 
-All of them run over 100,000 events first, as often as ``--warm`` says, so that the JVM has compiled what it runs.
-Then the memory of the largest Python worker (MB), and with ``--tasks 1,2`` how much faster two tasks are than one.
+All of them run over 100,000 events first, once to see that the rows by hand are the statement's, then as often as
+``--warm`` says, so that the JVM has compiled what it runs. How much faster two tasks are than one, and how large the
+workers get, `spark_workers.py` measures.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from cepbook import Workbench, spark
 from cepbook.spark import local_session
 from cepbook.spark.execute import Job, planned
 from cepbook.spark.hosted import host
+from cepbook.spark.result import SparkRun
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
 KEYED = "create context PerSymbol partition by symbol from Tick;"
@@ -108,8 +110,11 @@ def _slices(frame: DataFrame) -> DataFrame:
 
 
 def _tumbling(frame: DataFrame) -> DataFrame:
+    """Of each symbol all but the last batch, which is not over: nothing came behind it."""
     slot = F.expr("ts div 10000").alias("slot")
-    return frame.groupBy("symbol", slot).agg(F.sum("volume").alias("total"))
+    sums = frame.groupBy("symbol", slot).agg(F.sum("volume").alias("total"))
+    after = F.lead("slot").over(Window.partitionBy("symbol").orderBy("slot"))
+    return sums.withColumn("after", after).where("after IS NOT NULL").select("symbol", "total")
 
 
 def _pattern(frame: DataFrame) -> DataFrame:
@@ -213,6 +218,23 @@ def task(job: Job) -> float:
     return time.process_time() - start
 
 
+def rows_of(run: SparkRun) -> DataFrame:
+    """The statement's own columns, which are those of the job by hand."""
+    return run.frame("q").select(*run.columns("q").values())
+
+
+def check(name: str, path: str, session: SparkSession) -> None:
+    """The statement and the job by hand give the same rows."""
+    source = session.read.parquet(path)
+    run = spark.run(runtime=bench(name).runtime, frames={"Tick": source}, time="ts", sequence="seq", session=session)
+    by_hand = BY_HAND[name](source)
+    rounded = [F.round(c, 6).alias(c) if kind == "double" else F.col(c) for c, kind in by_hand.dtypes]
+    ours, theirs = rows_of(run).select(*rounded), by_hand.select(*rounded)
+    if ours.exceptAll(theirs).count() or theirs.exceptAll(ours).count():
+        raise SystemExit(f"{name}: the job by hand does not give the statement's rows")
+    run.close()
+
+
 def measure(name: str, path: str, frame: pd.DataFrame, session: SparkSession) -> dict[str, float]:
     """One round of one workload."""
     source = session.read.parquet(path)
@@ -230,7 +252,7 @@ def measure(name: str, path: str, frame: pd.DataFrame, session: SparkSession) ->
 
     def whole() -> None:
         own = spark.run(runtime=runtime, frames=frames, time="ts", sequence="seq", session=session)
-        thrown_away(own.frame("q"))
+        thrown_away(rows_of(own))
 
     found["Spark"], found["wall"] = spent(whole)
     run.close()
@@ -255,6 +277,8 @@ def main() -> None:
         warm = ticks(100_000)
         pq.write_table(pa.Table.from_pandas(warm, preserve_index=False), f"{folder}/warm.parquet")
         names = given.only.split(",")
+        for name in names:
+            check(name, f"{folder}/warm.parquet", session)
         for name in names * given.warm:
             measure(name, f"{folder}/warm.parquet", warm, session)
         print(f"{given.events:,} events, {given.tasks} tasks; CPU-seconds, medians of {given.rounds}")

@@ -10,9 +10,11 @@ rounds that take turns:
 - **1 task, 2 cores** against the latter: what dividing the work brings on this machine. One task uses more than one
   core, for the JVM reads, sorts and writes while Python works, so that this cannot be 2.
 
-**At most** is what the division allows, for a task that gets the most frequent keys ends last: all events by those of
-the larger task. Then the memory (MB) of the largest Python worker, each in a session of its own, over a tenth of the
-events and over all of them: the statement's and that of the job by hand. Linux only.
+**At most** is what the division allows, for a task that gets the most frequent keys ends last: all events that tasks
+get by those of the larger one. **Machine** is what the second core is worth to such work: how much two cores do in a
+time, each with a job of one task of its own, against one of them alone. Then the memory (MB) of the largest Python
+worker, each in a session of its own, over a tenth of the events and over all of them: the statement's and that of the
+job by hand. Linux only.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from spark import BY_HAND, EPL, bench, largest_worker, thrown_away, ticks
+from spark import BY_HAND, EPL, bench, largest_worker, rows_of, thrown_away, ticks
 
 from cepbook import spark
 from cepbook.spark import local_session
@@ -56,13 +58,13 @@ def run(name: str, path: str, session: SparkSession, by_hand: bool = False) -> f
         own = spark.run(
             runtime=bench(name).runtime, frames={"Tick": source}, time="ts", sequence="seq", session=session
         )
-        thrown_away(own.frame("q"))
+        thrown_away(rows_of(own))
         own.close()
     return time.perf_counter() - start
 
 
 def balance(name: str, path: str, session: SparkSession) -> float:
-    """All events by those of the task that has the most."""
+    """All events that tasks get by those of the one that gets the most."""
     frames = {"Tick": session.read.parquet(path)}
     (job,) = planned(bench(name).runtime, frames, "ts", "seq", None, 0, None, session)[0]
     if job.placement.path == "native":
@@ -72,7 +74,7 @@ def balance(name: str, path: str, session: SparkSession) -> float:
     else:
         stream = job.stream
     counts = [row[1] for row in stream.groupBy(F.spark_partition_id()).count().collect()]
-    return frames["Tick"].count() / max(counts)
+    return sum(counts) / max(counts)
 
 
 def serve(tasks: int) -> None:
@@ -96,9 +98,16 @@ class Process:
         )  # fmt: skip
 
     def ask(self, *question: str) -> float:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        self.put(*question)
+        return self.answer()
+
+    def put(self, *question: str) -> None:
+        assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(question)}\n")
         self._process.stdin.flush()
+
+    def answer(self) -> float:
+        assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("@"):
                 return float(json.loads(line[1:]))
@@ -116,23 +125,28 @@ def speed(names: Sequence[str], path: str, warm: str, rounds: int, warming: int)
         print("there is but one core: two tasks are not compared with one")
         return
     processes = [Process(tasks, cores[:count]) for tasks, count in WAYS]
-    found: dict[tuple[str, int], list[float]] = {(name, i): [] for name in names for i in range(len(WAYS))}
+    beside = Process(1, cores[1:2])
+    found: dict[tuple[str, int], list[float]] = {(name, i): [] for name in names for i in range(len(WAYS) + 1)}
     for _ in range(warming):
         for name in names:
-            for process in processes:
+            for process in (*processes, beside):
                 process.ask("run", name, warm)
     for _ in range(rounds):
         for name in names:
             for number, process in enumerate(processes):
                 found[name, number].append(process.ask("run", name, path))
+            pair = processes[0], beside
+            for process in pair:
+                process.put("run", name, path)
+            found[name, len(WAYS)].append(statistics.mean(process.answer() for process in pair))
     print(f"{'':9}{'1 task, 1 core':>16}{'1 task, 2 cores':>17}{'2 tasks, 2 cores':>18}"
-          f"{'of 1 core':>11}{'of 2 cores':>12}{'at most':>9}")  # fmt: skip
+          f"{'of 1 core':>11}{'of 2 cores':>12}{'at most':>9}{'machine':>9}")  # fmt: skip
     for name in names:
-        narrow, one, two = (statistics.median(found[name, number]) for number in range(len(WAYS)))
+        narrow, one, two, both = (statistics.median(found[name, number]) for number in range(len(WAYS) + 1))
         most = processes[-1].ask("balance", name, path)
-        ratios = f"{narrow / two:11.2f}{one / two:12.2f}{most:9.2f}"
+        ratios = f"{narrow / two:11.2f}{one / two:12.2f}{most:9.2f}{2 * narrow / both:9.2f}"
         print(f"{name:9}{narrow:16.2f}{one:17.2f}{two:18.2f}{ratios}", flush=True)
-    for process in processes:
+    for process in (*processes, beside):
         process.close()
 
 
