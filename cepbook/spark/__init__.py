@@ -147,13 +147,14 @@ def stream(
     What is known of events is kept by Spark's state store, as snapshots of the engine: after a restart from the
     checkpoint nothing is lost or repeated beyond what the sink itself guarantees. The state of other statements,
     of a stream that was divided otherwise, or of an older version does not fit: then the query ends with an error that
-    says so. A saved state that a stream began with (`initial`) is to be given at every start.
+    says so. A saved state of one task that a stream began with (`initial`) is to be given
+    at every start.
 
     `initial` is what the first start begins with: the end of a batch (`run` of the same statements), computed for each
     division when the stream begins, or what `Workbench.save` wrote (or `Runtime.snapshot` gave), divided where all that
     a statement keeps is in the partitions of a context ``partition by``, else of one task. Events of its last instant
-    and earlier ones are late then. Errors: as `run`; UsageError for frames that are no streams, and
-    for a state of other event types; SnapshotError for one of other statements.
+    and earlier ones are late then. Errors: as `run`; UsageError for frames that are no streams, and for a state of
+    other event types; SnapshotError for one of other statements.
     """
     require_pyspark()
     from cepbook.spark.streaming import stream as started

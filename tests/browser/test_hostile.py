@@ -75,7 +75,7 @@ PLACES = {
     "context partitions": ("line('epl', 'partitions PerSymbol')", (HTML, TURNED, LONG, CONTROL)),
     "timeline": ("line('epl', 'timeline PerSymbol')", (HTML,)),
 }
-TABS = {"window": "Window", "store": "Window", "partitions": "Partitions", "partial matches": "Waiting"}
+TABS = {"window": "Window", "store": "Rows", "partitions": "Partitions", "partial matches": "Waiting"}
 PANE = "[role=tabpanel]:not([hidden])"
 LONGEST = 60_000  # characters of an output, whatever it shows
 BAD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

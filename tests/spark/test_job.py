@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyspark
 import pytest
@@ -261,15 +262,34 @@ def test_a_job_goes_on_from_a_saved_workbench(spark: SparkSession, folder: Path,
     desk.run(EPL)
     desk.replay({"Trade": first}).run()
     desk.save(folder / "desk.cep")
-    (folder / "in" / "0.parquet").unlink()
+    for file in (folder / "in").iterdir():
+        file.unlink()
+    end, half = int(first["ts"].max()), int(frame["ts"].median())
+    held = pa.Table.from_pandas(frame[frame["number"] >= 134], preserve_index=False)
+    pq.write_table(held.filter(pc.field("ts") <= half), folder / "in" / "1.parquet")
     words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number", "--quiet"]
-    stream = ["--stream", "--once", "--checkpoint", f"{folder}/state", "--initial", str(folder / "desk.cep")]
-    assert main([*words, "--out", f"sums={folder}/sums", *stream]) == DONE
+    words += ["--out", f"sums={folder}/sums", "--stream", "--once", "--checkpoint", f"{folder}/state"]
+    assert main([*words, "--initial", str(folder / "desk.cep")]) == DONE
+    assert end < half and pq.read_table(folder / "sums").num_rows > 0
+    pq.write_table(held.filter(pc.field("ts") > half), folder / "in" / "2.parquet")
+    assert main(words) == DONE  # all that was saved is in the checkpoint since
     rows = pq.read_table(folder / "sums").to_pylist()
     found = [tuple(row[name] for name in ("time", "kind", "symbol", "total")) for row in rows]
-    end = int(first["ts"].max())
     assert found and sorted(found, key=repr) == sorted((row for row in stepped() if row[0] > end), key=repr)
-    assert main([*words, "--out", f"sums={folder}/sums", *stream[:-2]]) == WRONG  # it was one task's
+
+
+def test_what_one_task_was_begun_with_is_given_again(spark: SparkSession, folder: Path, capsys: Any) -> None:
+    epl = "@name('counts') select symbol, count(*) as n from Trade group by symbol"
+    (folder / "job.epl").write_text(epl)
+    (folder / "in" / "0.parquet").unlink()  # its first event has the time of what is saved
+    desk = Workbench()
+    desk.define("Trade", spark.read.parquet(str(folder / "in")), time="ts")
+    desk.run(epl)
+    desk.save(folder / "desk.cep")
+    words = [str(folder / "job.epl"), "--in", f"Trade={folder}/in", "--time", "ts", "--sequence", "number", "--quiet"]
+    words += ["--out", f"counts={folder}/counts", "--stream", "--once", "--checkpoint", f"{folder}/state"]
+    assert main([*words, "--initial", str(folder / "desk.cep")]) == DONE
+    assert main(words) == WRONG
     told = capsys.readouterr().err
     assert "divided otherwise (whole, here 32 parts, Trade by symbol" in told and "must be given again" in told
 
