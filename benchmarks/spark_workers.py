@@ -1,9 +1,10 @@
 """What does a second task bring on Spark, and how large does a Python worker get?
 
-    python benchmarks/spark_workers.py [--events 3000000] [--rounds 3] [--warm 2] [--only length,pattern]
+    python benchmarks/spark_workers.py [--events 3000000] [--rounds 3] [--warm 5] [--only length,pattern]
 
 The workloads and jobs by hand are those of `spark.py`. By the clock, planning and start of the job included, medians of
-rounds that take turns:
+rounds that take turns, after as many rounds as ``--warm`` says (a JVM compiles what it runs for half a minute, and does
+so beside the tasks):
 
 - **1 task, 1 core** against **2 tasks, 2 cores**, each a process with a JVM and workers of its own that have so many
   cores: what twice the machine brings; it is to be at least 1.6 times as fast;
@@ -119,7 +120,7 @@ class Process:
         self._process.wait()
 
 
-def speed(names: Sequence[str], path: str, warm: str, rounds: int, warming: int) -> None:
+def speed(names: Sequence[str], path: str, rounds: int, warming: int) -> None:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         print("there is but one core: two tasks are not compared with one")
@@ -130,7 +131,7 @@ def speed(names: Sequence[str], path: str, warm: str, rounds: int, warming: int)
     for _ in range(warming):
         for name in names:
             for process in (*processes, beside):
-                process.ask("run", name, warm)
+                process.ask("run", name, path)
     for _ in range(rounds):
         for name in names:
             for number, process in enumerate(processes):
@@ -167,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=3_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=2)
+    parser.add_argument("--warm", type=int, default=5)
     parser.add_argument("--only", default=",".join(EPL))
     parser.add_argument("--without", choices=("speed", "memory"))
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
@@ -185,7 +186,7 @@ def main() -> None:
         many, few = paths
         print(f"{given.events:,} events; seconds by the clock, medians of {given.rounds}")
         if given.without != "speed":
-            speed(names, many, few, given.rounds, given.warm)
+            speed(names, many, given.rounds, given.warm)
         if given.without != "memory":
             memory(names, few, many)
 
