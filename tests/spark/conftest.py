@@ -28,5 +28,7 @@ def spark() -> SparkSession:
             "spark.sql.shuffle.partitions": "3",
             "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
             "spark.driver.memory": "1g",
+            # many small jobs: to compile them well takes longer than they do
+            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
         }
     )
