@@ -10,6 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cepbook import Workbench
+from cepbook.cli import main
 from cepbook.errors import BindError, ParseError
 from tests import readme
 
@@ -35,6 +36,22 @@ def test_cells_show_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     shell.run_cell(scenario).raise_error()
     assert capsys.readouterr().out == shown
+
+
+def test_the_command_prints_what_is_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (script,) = [script for script, _ in readme.scripts() if "@name('means')" in script]
+    (shown,) = [text for language, text in readme.fences() if language == "text" and text.startswith("$ cepbook run")]
+    names: dict[str, Any] = {}
+    exec(compile(script, "README.md", "exec"), names)
+    names["ticks"].to_parquet("ticks.parquet")
+    Path("means.epl").write_text(names["cep"].runtime.statement("means").epl, encoding="utf-8")
+    capsys.readouterr()
+    command, _, printed = shown.partition("\n")
+    assert main(command.split()[2:]) == 0
+    assert capsys.readouterr().out == printed
 
 
 def test_the_scenario_passes(pytester: pytest.Pytester) -> None:

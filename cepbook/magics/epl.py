@@ -47,6 +47,7 @@ SAVE_OPTIONS = (
     Options("%epl save")
     .add("file", help="the file; it is replaced only when all is written")
     .add("--feeds", action="store_true", help="save what the feeds hold, too")
+    .add("--replace", action="store_true", help="also a file that holds something else than a saved workbench")
 )
 LOAD_OPTIONS = Options("%epl load").add("file", help="what `%epl save` wrote; what is deployed here goes")
 EXPORT_OPTIONS = (
@@ -268,7 +269,7 @@ def rewind(host: Host, rest: list[str]) -> object:
 
 def save(host: Host, rest: list[str]) -> object:
     options = SAVE_OPTIONS.parse_words(rest)
-    host.workbench.save(options.file, feeds=options.feeds)
+    host.workbench.save(options.file, feeds=options.feeds, replace=options.replace)
     count = len(host.workbench.runtime.statements)
     return text(f"saved {count} statement{'' if count == 1 else 's'} at {host.workbench.clock} in {options.file}")
 
@@ -349,8 +350,8 @@ COMMAND = Command(
         "%epl rewind",
         "%epl reset",
         "%epl record FILE [--title TITLE]",
-        "%epl report FILE [STATEMENT …]",
-        "%epl save [--feeds] FILE",
+        "%epl report [--replace] FILE [STATEMENT …]",
+        "%epl save [--feeds] [--replace] FILE",
         "%epl load FILE",
         "%epl spark [STATEMENT …] --frames TYPE=VARIABLE,…|--from TABLE [--time COLUMN] [--into VARIABLE]",
         "%epl compare [STATEMENT …] --with VARIABLE|--frames …|--from TABLE [--key COLUMN,…] [--order] [--assert]",

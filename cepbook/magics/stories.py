@@ -14,7 +14,7 @@ from cepbook.magics.host import Host
 from cepbook.magics.options import Options
 from cepbook.magics.show import text
 from cepbook.session import Workbench
-from cepbook.session.states import read_file, write_file
+from cepbook.session.states import read_file, refuse_foreign, write_file
 from cepbook.shown import Table, counted, table_html
 from cepbook.testing.recording import scenario_of
 from cepbook.widgets.charts import stream_chart
@@ -31,9 +31,11 @@ RECORD_OPTIONS = (
 )
 REPORT_OPTIONS = (
     Options("%epl report")
-    .add("file", help="an HTML file; it is replaced")
+    .add("file", help="an HTML file; a report that it holds is replaced")
     .add("names", nargs="*", default=[], help="statements; default: all selects")
+    .add("--replace", action="store_true", help="also a file that holds something else than a report")
 )
+HEAD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>cepbook</title>'
 STYLE = """body{font:15px/1.45 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#1f2328}
 body{background:#fff}
 pre{background:#f6f8fa;padding:.6em;overflow:auto}img{max-width:100%}table{border-collapse:collapse;display:block;
@@ -81,6 +83,8 @@ def report(host: Host, rest: list[str]) -> object:
     options = REPORT_OPTIONS.parse_words(rest)
     workbench = host.workbench
     _target(options.file, (".html", ".htm"), "reports are HTML files (.html)")
+    if not options.replace:
+        refuse_foreign(options.file, HEAD.encode(), "report of cepbook", "`%epl report --replace`")
     statements = workbench.runtime.statements
     for name in options.names:
         workbench.runtime.statement(name)
@@ -91,8 +95,7 @@ def report(host: Host, rest: list[str]) -> object:
 
 def page(workbench: Workbench, names: list[str]) -> Iterator[str]:
     """The pieces of the page."""
-    yield f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>cepbook</title><style>{STYLE}</style>'
-    yield f"</head><body><h1>{_escaped(repr(workbench))}</h1>"
+    yield f"{HEAD}<style>{STYLE}</style></head><body><h1>{_escaped(repr(workbench))}</h1>"
     variables = workbench.variables()
     if len(variables):
         rows = tuple(tuple(text_of(value) for value in row) for row in variables.itertuples(index=False))

@@ -88,6 +88,17 @@ def write_file(path: Path, data: bytes) -> None:
         raise UsageError(f"`{path}` cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
+def refuse_foreign(path: Path, start: bytes, what: str, remedy: str) -> None:
+    """Raise UsageError where `what`, a kind of file that begins with `start`, would replace a file of another kind."""
+    try:
+        with File(path).expanduser().open("rb") as file:
+            foreign = file.read(len(start)) not in (b"", start)
+    except (OSError, ValueError):  # nothing is there, or `write_file` tells what is wrong
+        return
+    if foreign:
+        raise UsageError(f"`{path}` is there already and is no {what}\n  hint: give another name; {remedy} replaces it")
+
+
 def read_file(path: Path) -> bytes:
     """The bytes of a file. Errors: UsageError with the reason of the system."""
     try:

@@ -16,6 +16,7 @@ from cepbook.arguments import arguments_checked, check, shown
 from cepbook.engine.contexts.notices import PartitionListener
 from cepbook.engine.delta import Listener
 from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.snapshot.form import MAGIC
 from cepbook.errors import BindError, EventError, SnapshotError, UsageError
 from cepbook.feeds import Feed
 from cepbook.lang.catalog import EventType
@@ -40,7 +41,7 @@ from cepbook.session.results import RunResult
 from cepbook.session.selectors import Selector
 from cepbook.session.sources import Given, Late, by_type
 from cepbook.session.stage import Stage
-from cepbook.session.states import Path, first_state, loaded, read_file, resume, saved, write_file
+from cepbook.session.states import Path, first_state, loaded, read_file, refuse_foreign, resume, saved, write_file
 from cepbook.session.travel import BYTES, Keep, Travel
 from cepbook.session.validate import EventCheck, find_type
 from cepbook.session.variables import set_variable, variables_of
@@ -473,12 +474,15 @@ class Workbench(FromPython, Inspection, Explaining, Inward, Outward):
 
     # ---- saving
 
-    def save(self, path: Path, *, feeds: bool = False) -> None:
+    def save(self, path: Path, *, feeds: bool = False, replace: bool = False) -> None:
         """Write into a file: modules, event types, variables, the clock, the state of statements; feeds on request.
 
-        Listeners and Python functions are not saved. Raises SnapshotError for an event that holds an object of another
-        kind than EPL has, UsageError when the file cannot be written; the file is then what it was.
+        Listeners and Python functions are not saved. A file with a saved workbench is replaced, any other only on
+        request. Raises SnapshotError for an event that holds an object of another kind than EPL has, UsageError when
+        the file holds something else or cannot be written; the file is then what it was.
         """
+        if not replace:
+            refuse_foreign(path, MAGIC, "saved workbench", "`replace=True`, or `%epl save --replace`,")
         with self._lock:
             write_file(path, self._snapshot(feeds=feeds))
 

@@ -144,6 +144,13 @@ def test_save_and_load(trades: Notebook, tmp_path: Path) -> None:
     assert "damaged" in trades.error(f"%epl load '{file}'")
     assert "cannot be read: No such file" in trades.error("%epl load nowhere.cep")
     assert "file" in trades.error("%epl save")
+    file.write_text("mine")
+    assert trades.error(f"%epl save '{file}'") == (
+        f"`{file}` is there already and is no saved workbench\n"
+        "  hint: give another name; `replace=True`, or `%epl save --replace`, replaces it"
+    )
+    assert file.read_text() == "mine"
+    assert trades.run(f"%epl save --replace '{file}'").startswith("saved 1 statement at ")
 
 
 def test_marble_with_rows(trades: Notebook) -> None:

@@ -56,6 +56,18 @@ def test_what_cannot_be_recorded_is_told(played: Notebook) -> None:
     assert not Path("story.md").exists()
 
 
+def test_a_page_of_something_else_is_replaced_on_request_only(notebook: Notebook, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<!DOCTYPE html><title>mine</title>")
+    assert notebook.error(f"%epl report '{page}'") == (
+        f"`{page}` is there already and is no report of cepbook\n"
+        "  hint: give another name; `%epl report --replace` replaces it"
+    )
+    assert page.read_text() == "<!DOCTYPE html><title>mine</title>"
+    notebook.run(f"%epl report --replace '{page}'")
+    assert notebook.run(f"%epl report '{page}'") == f"report of 0 statements written to {page}"
+
+
 @pytest.mark.histories
 def test_a_report_has_pictures_and_no_markup_of_the_user(played: Notebook) -> None:
     played.run("%%events\nA = {x=7, word='<script>alert(1)</script>'}")

@@ -133,3 +133,21 @@ def test_a_file_that_cannot_be_written_stays(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written: No such file"):
         Workbench().save(tmp_path / "no" / "a.cep")
     assert path.read_bytes() == before and [each.name for each in tmp_path.iterdir()] == ["a.cep"]
+
+
+def test_a_file_of_something_else_is_replaced_on_request_only(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    cep = bench()
+    with pytest.raises(UsageError) as refused:
+        cep.save(path)
+    assert str(refused.value) == (
+        f"`{path}` is there already and is no saved workbench\n"
+        "  hint: give another name; `replace=True`, or `%epl save --replace`, replaces it"
+    )
+    assert path.read_text() == "mine"
+    cep.save(path, replace=True)
+    cep.save(path)  # a saved workbench, by now
+    (tmp_path / "empty").touch()
+    cep.save(tmp_path / "empty")  # such as tempfile makes
+    assert path.read_bytes() == (tmp_path / "empty").read_bytes()

@@ -21,7 +21,7 @@ from typing import Any
 from cepbook.errors import SnapshotError
 
 VERSION = 1
-_MAGIC = b"cepbook snapshot "
+MAGIC = b"cepbook snapshot "
 WRITTEN_BY = version("cepbook")
 _LEVEL = 3  # more takes twice the time for a tenth of the size
 
@@ -29,15 +29,15 @@ _LEVEL = 3  # more takes twice the time for a tenth of the size
 def packed(document: Any) -> bytes:
     """A document, which is JSON, as a file."""
     body = zlib.compress(json.dumps(document, separators=(",", ":"), check_circular=False).encode(), _LEVEL)
-    return b"%s%d %s\n" % (_MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode()) + body
+    return b"%s%d %s\n" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode()) + body
 
 
 def unpacked(data: bytes) -> dict[str, Any]:
     """The document of a file. Errors: SnapshotError for what is none, is damaged, or has another version."""
     head, newline, body = data.partition(b"\n")
-    if not newline or not head.startswith(_MAGIC):
+    if not newline or not head.startswith(MAGIC):
         raise SnapshotError("this is no snapshot of cepbook")
-    version, _, checksum = head[len(_MAGIC) :].partition(b" ")
+    version, _, checksum = head[len(MAGIC) :].partition(b" ")
     if version != b"%d" % VERSION:
         shown = version.decode("ascii", "replace")
         raise SnapshotError(f"this snapshot has format {shown}, and this version of cepbook reads format {VERSION}")
