@@ -17,7 +17,8 @@ from pyspark.sql import types as st
 from cepbook.errors import EventError
 from cepbook.lang.catalog import EventType
 from cepbook.lang.types import BITS, Type
-from cepbook.spark.schema import BINARY, quote, shape_of, text
+from cepbook.spark.names import text
+from cepbook.spark.schema import BINARY, quote, shape_of
 
 FURTHEST = 2**53  # where the clock ends, see `cepbook.session.clock`
 Sql = str

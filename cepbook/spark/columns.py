@@ -11,7 +11,6 @@ in its window, and its sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,43 +20,12 @@ import pyarrow as pa
 
 from cepbook.lang import expr, plan
 from cepbook.lang.types import BITS
+from cepbook.spark.form import MADE_OF, Form
 from cepbook.spark.names import TIME
 
 Whole = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
-
-
-MADE_OF = {"count": "number", "sum": "total", "avg": "total", "min": "lowest", "max": "highest"}
-"""What aggregates are made of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A statement of one event type: `columns` are its own, each a property or an aggregate.
-
-    Over the last `length` rows; or those of the last `span` (units of the clock, as are others); or batches of the
-    `period` on the grid through `reference`: then `clock` is the property that must be the event's time.
-    """
-
-    event_type: str
-    keys: tuple[str, ...]
-    filter: expr.Expr | None
-    columns: tuple[str | plan.AggregateCall, ...]
-    length: int = 0
-    span: int = 0
-    period: int = 0
-    reference: int = 0
-    clock: str | None = None
-
-    @property
-    def reason(self) -> str:
-        """What is done, in words."""
-        of = f" of each {'+'.join(self.keys)}" if self.keys else ""
-        if self.clock is not None:
-            return f"whole numbers over batches{of}: Spark's own groups"
-        last = f"the last {self.length} events" if self.length else f"the last {self.span / 1000:g} s"
-        return f"aggregates over {last}{of}, by columns"
 
 
 class Windows:

@@ -13,29 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cepbook.engine.delta import CAUSE, EMPTY, INSERT, REMOVE, Causes, Key, Plain, Record, Row
+from cepbook.spark.names import CLOCK, EVENT
 
-META: tuple[tuple[str, str, pa.DataType], ...] = (
-    ("statement", "string", pa.string()),
-    ("time", "bigint", pa.int64()),
-    ("sequence", "bigint", pa.int64()),
-    ("trigger", "string", pa.string()),
-    ("delivery", "bigint", pa.int64()),
-    ("kind", "string", pa.string()),
-    ("row", "bigint", pa.int64()),
-    ("error", "string", pa.string()),
-)
-CLOCK, EVENT = "clock", "event"
+ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}  # of the types of `META`
 _TRIGGERS, _KINDS = (CLOCK, EVENT), ("insert", "remove")  # no arrays yet: pyarrow would import pandas for them
-BRIEF: tuple[tuple[str, str, pa.DataType], ...] = (
-    ("what", "int", pa.int32()),
-    ("time", "bigint", pa.int64()),
-    ("sequence", "bigint", pa.int64()),
-    ("delivery", "int", pa.int32()),
-    ("row", "int", pa.int32()),
-    ("error", "string", pa.string()),
-)
-"""`META` as it travels from the tasks to Spark: `what` is four times the number of the statement, plus 1 for what is
-due to an event, plus 2 for remove rows."""
 Whole = npt.NDArray[np.int64]
 
 

@@ -17,17 +17,15 @@ from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
 from cepbook.spark.dealing import evenly, is_large, task_of
-from cepbook.spark.delivered import CLOCK, EVENT, META
 from cepbook.spark.hosted import Program, Step, columns_shown, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
-from cepbook.spark.names import SEQ, STOPS, TAG, TASK, TICK, TIME
+from cepbook.spark.names import CLOCK, EVENT, META, SEQ, STOPS, TAG, TASK, TICK, TIME, text
 from cepbook.spark.native import delivered, meta_of
 from cepbook.spark.native_batches import delivered as batches
 from cepbook.spark.pipeline import Pipeline, Query, pipeline, properties_read
 from cepbook.spark.placement import Placement, clocks_of, place, without_engine
 from cepbook.spark.reach import Reach
 from cepbook.spark.result import Given, SparkRun
-from cepbook.spark.schema import text
 from cepbook.spark.session import local_session, quiet_pandas_warning
 from cepbook.spark.slices import Slice, counted, cut, inside, lasts, tasks_of
 from cepbook.spark.stops import PACKED, pack
@@ -63,7 +61,7 @@ def _in_full(program: Program, found: DataFrame) -> DataFrame:
         "trigger": f"CASE WHEN what & 1 = 0 THEN '{CLOCK}' ELSE '{EVENT}' END",
         "kind": "CASE WHEN error IS NOT NULL THEN 'error' WHEN what & 2 = 0 THEN 'insert' ELSE 'remove' END",
     }
-    about = [f"CAST({values.get(column, column)} AS {ddl}) AS {column}" for column, ddl, _ in META]
+    about = [f"CAST({values.get(column, column)} AS {ddl}) AS {column}" for column, ddl in META]
     return found.selectExpr(*about, *(f"s{number}" for number in range(len(program.outputs))))
 
 

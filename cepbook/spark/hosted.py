@@ -22,9 +22,10 @@ from cepbook.lang.plan import ModulePlan
 from cepbook.lang.types import Type
 from cepbook.spark.arrivals import Arrivals
 from cepbook.spark.at_hand import Events
-from cepbook.spark.columns import Form, Windows
-from cepbook.spark.delivered import BRIEF, CLOCK, EVENT, META, Collector, Order, Whole
-from cepbook.spark.names import SEQ, TASK, TICK, TIME
+from cepbook.spark.columns import Windows
+from cepbook.spark.delivered import ARROW, Collector, Order, Whole
+from cepbook.spark.form import Form
+from cepbook.spark.names import BRIEF, CLOCK, EVENT, META, SEQ, TASK, TICK, TIME
 from cepbook.spark.schema import Shape, shape_of, to_array
 from cepbook.spark.stops import NONE, Numbers, Stops, as_sequence
 
@@ -80,8 +81,8 @@ def output_schema(program: Program, brief: bool = False) -> tuple[str, pa.Schema
     (s0, s1, …).
     """
     about = BRIEF if brief else META
-    ddl = [f"{name} {spark}" for name, spark, _ in about]
-    fields = [pa.field(name, arrow) for name, _, arrow in about]
+    ddl = [f"{name} {of}" for name, of in about]
+    fields = [pa.field(name, ARROW[of]) for name, of in about]
     for number, shapes in enumerate(_shapes(program)):
         inner = ", ".join(f"c{i}: {s.ddl}" for i, s in enumerate(shapes))
         ddl.append(f"s{number} struct<{inner}>")
@@ -324,14 +325,14 @@ def failures(program: Program, found: Sequence[tuple[Any, ...]], brief: bool = F
         ]
     columns = zip(*found, strict=True)
     about = BRIEF if brief else META
-    meta = [pa.array(values, type=arrow) for values, (_, _, arrow) in zip(columns, about, strict=True)]
+    meta = [pa.array(values, type=ARROW[of]) for values, (_, of) in zip(columns, about, strict=True)]
     return _assembled(_shapes(program), meta, {}, brief)
 
 
 def _assembled(
     shapes: Sequence[tuple[Shape, ...]], meta: Sequence[pa.Array], own: Mapping[int, pa.Array], brief: bool
 ) -> pa.RecordBatch:
-    arrays, fields = list(meta), [pa.field(name, arrow) for name, _, arrow in (BRIEF if brief else META)]
+    arrays, fields = list(meta), [pa.field(name, ARROW[of]) for name, of in (BRIEF if brief else META)]
     for number, each in enumerate(shapes):
         of = _struct_type(each)
         arrays.append(own[number] if number in own else pa.nulls(len(meta[0]), of))

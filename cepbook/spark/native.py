@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cepbook.lang import expr, plan
 from cepbook.lang.reads import stores_in
-from cepbook.spark.delivered import EVENT, META
-from cepbook.spark.names import SEQ, TIME
-from cepbook.spark.schema import text
+from cepbook.spark.names import EVENT, META, SEQ, TIME, text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -138,10 +136,10 @@ def there(value: Sql, what: str, type_name: str) -> Sql:
 
 
 def meta_of(statement: str, **values: Sql) -> list[Sql]:
-    """What is told of rows that each are all that an event led to (`delivered.META`); of it `values` are given."""
+    """What is told of rows that each are all that an event led to (`META`); of it `values` are given."""
     of_all = {"statement": text(statement), "time": TIME, "sequence": SEQ, "trigger": f"'{EVENT}'", "error": "NULL"}
     of_all |= {"delivery": "0", "kind": "'insert'", "row": "0", **values}
-    return [f"CAST({of_all[column]} AS {ddl}) AS {column}" for column, ddl, _ in META]
+    return [f"CAST({of_all[column]} AS {ddl}) AS {column}" for column, ddl in META]
 
 
 def as_sql(e: expr.Expr, place: Mapping[str, str]) -> Sql:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cepbook.lang import expr, plan
-from cepbook.spark.columns import MADE_OF
+from cepbook.spark.form import MADE_OF
 from cepbook.spark.names import SEQ, TIME
 from cepbook.spark.native import as_sql, meta_of, not_early, there
 from cepbook.spark.schema import shape_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cepbook.lang.catalog import EventType
     from cepbook.spark.casts import Sql
-    from cepbook.spark.columns import Form
+    from cepbook.spark.form import Form
     from cepbook.spark.hosted import Program
 
 _BITS = 63  # of a place within a batch: what of the time there is, then the sequence number

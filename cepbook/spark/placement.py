@@ -18,8 +18,8 @@ from cepbook.engine.config import Config
 from cepbook.lang import plan
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.carried import ANYWHERE, Need, common_keys
-from cepbook.spark.columns import Form
 from cepbook.spark.division import division_of, need_of, need_of_store
+from cepbook.spark.form import Form
 from cepbook.spark.forms import form_of
 from cepbook.spark.native import is_native
 from cepbook.spark.parts import Parts, parts_of

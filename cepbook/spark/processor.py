@@ -23,10 +23,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from cepbook.engine.snapshot.whole import resume
-from cepbook.spark.delivered import EVENT
 from cepbook.spark.hosted import Program, Task, failures, load, output_schema
 from cepbook.spark.mark import check
-from cepbook.spark.names import SEQ, TAG, TASK, TIME
+from cepbook.spark.names import EVENT, SEQ, TAG, TASK, TIME
 
 PACKED = f"{TASK} int, payload binary"
 DELIVERED = "payload binary"

@@ -18,9 +18,10 @@ from cepbook.shown import Table, captioned
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union
 from cepbook.spark.mark import HINT, OLD
+from cepbook.spark.names import text
 from cepbook.spark.placement import Placement
 from cepbook.spark.progress import watched
-from cepbook.spark.schema import free_names, quote, shape_of, text
+from cepbook.spark.schema import free_names, quote, shape_of
 
 if TYPE_CHECKING:
     import pandas as pd

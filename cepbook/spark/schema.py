@@ -85,11 +85,6 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def text(value: str) -> str:
-    """`value` as a literal of Spark SQL, however the session's parser reads quotes and escapes."""
-    return f"CAST(X'{value.encode().hex()}' AS STRING)"
-
-
 def to_array(values: list[Any], shape: Shape, what: str) -> pa.Array:
     """`values` as an Arrow array of exactly ``shape.arrow``; `EventError` naming `what` when one does not fit."""
     try:

@@ -15,7 +15,8 @@ from cepbook import Workbench
 from cepbook.engine.config import Config
 from cepbook.errors import EventError
 from cepbook.spark import execute, hosted
-from cepbook.spark.columns import Form, Windows
+from cepbook.spark.columns import Windows
+from cepbook.spark.form import Form
 from cepbook.spark.forms import form_of
 from cepbook.spark.names import TIME
 from cepbook.spark.pipeline import pipeline
