@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from cepbook.errors import UsageError, printable
+from cepbook.errors import UsageError, did_you_mean, printable
 
 _Kind = tuple[str, Callable[[Any], bool]]
 _Class = TypeVar("_Class")
@@ -132,14 +132,19 @@ def check(where: str, name: str, annotation: str, value: object) -> None:
 
 
 def checked(method: _Called) -> _Called:
-    """For a method or a function: a wrong argument is a UsageError."""
+    """For a method or a function: a wrong argument is a UsageError, one of a name that it does not have a TypeError."""
     signature = inspect.signature(method)
     kinds = {p.name: kind for p in signature.parameters.values() if (kind := _kind(str(p.annotation))) is not None}
-    if not kinds:
+    names = _names_of(signature)
+    if not kinds and names is None:
         return method
 
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if names is not None and not kwargs.keys() <= names.keys():
+            raise TypeError(_unknown(method.__name__, next(name for name in kwargs if name not in names), names))
+        if not kinds:
+            return method(*args, **kwargs)
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # which Python tells best
@@ -150,3 +155,18 @@ def checked(method: _Called) -> _Called:
         return method(*args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def _names_of(signature: inspect.Signature) -> dict[str, None] | None:
+    """The names that arguments may be given by, in order; None where any will do."""
+    parameters = list(signature.parameters.values())
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return dict.fromkeys(each.name for each in parameters if each.kind in named and each.name != "self")
+
+
+def _unknown(where: str, name: str, names: Collection[str]) -> str:
+    """What is said of an argument of a name that there is not."""
+    hint = did_you_mean(name, names) or (f"there are {', '.join(names)}" if names else "it takes none by name")
+    return f"{where}: there is no argument `{name}`\n  hint: {hint}"

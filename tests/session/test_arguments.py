@@ -241,6 +241,16 @@ def test_methods_look_as_they_did() -> None:
         str(inspect.signature(Workbench.drop)) == "(self, name: 'str', *, cascade: 'bool' = False) -> 'tuple[str, ...]'"
     )
     assert (Workbench.drop.__doc__ or "").startswith("Drop the statement")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nam'"):
-        Workbench().feed(nam="x")  # type: ignore[call-arg]
+    cep = Workbench()
+    with pytest.raises(TypeError) as error:
+        cep.feed(nam="x")  # type: ignore[call-arg]
+    assert str(error.value) == "feed: there is no argument `nam`\n  hint: did you mean `name`?"
+    with pytest.raises(TypeError) as error:
+        cep.drop("a", even_more=True)  # type: ignore[call-arg]
+    assert str(error.value) == "drop: there is no argument `even_more`\n  hint: there are name, cascade"
+    with pytest.raises(TypeError) as error:
+        cep.reset(hard=True)  # type: ignore[call-arg]
+    assert str(error.value) == "reset: there is no argument `hard`\n  hint: it takes none by name"
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
+        cep.feed()  # type: ignore[call-arg]
     assert arguments.shown("a\nb" * 40).endswith("… (str)")
