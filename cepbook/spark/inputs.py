@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -31,6 +31,7 @@ from cepbook.lang.catalog import EventType
 from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
 from cepbook.spark.casts import Place, Sql, checked, event_time, failing
 from cepbook.spark.names import SEQ, TAG, TIME
+from cepbook.spark.native import there
 from cepbook.spark.schema import quote
 
 GIVEN = "events of one time are ordered by the column {0}"
@@ -158,6 +159,8 @@ def tag_frames(
             column = time_column(time, types[name])
             place = Place(column, name, row=column)
             clock = event_time(_existing(frame, column, name), frame.schema[column].dataType, place, second)
+            if not streams:  # else the event is left out and told of
+                clock = there(clock, "time", name)
             values = [_property_column(frame, types[name], p, types, place, second) for p in read[name]]
             chosen = _chosen(sequence, name)
             if chosen is None and streams:
@@ -182,8 +185,8 @@ def union(parts: Sequence[DataFrame]) -> DataFrame:
 
 
 def upto(tagged: Tagged, until: int) -> Tagged:
-    """Without events after `until`; those that lack a time stay, to be told of."""
-    return replace(tagged, stream=tagged.stream.where((F.col(TIME) <= until) | F.col(TIME).isNull()))
+    """Without events after `until`."""
+    return replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
 
 
 def _is_spark(frame: Any) -> bool:
@@ -191,8 +194,29 @@ def _is_spark(frame: Any) -> bool:
 
 
 def opened(session: SparkSession, frame: Any) -> Any:
-    """What was given, or for the path of a Parquet file the frame of it."""
-    return session.read.parquet(os.fspath(frame)) if isinstance(frame, str | os.PathLike) else frame
+    """What was given, or for the path of a Parquet file the frame of it. Errors: UsageError, as `loaded`."""
+    return loaded(session.read.format("parquet"), os.fspath(frame)) if isinstance(frame, str | os.PathLike) else frame
+
+
+def loaded(reader: DataFrameReader, path: str) -> DataFrame:
+    """What is in the files of `path`. Errors: UsageError where there are none, and where they are of another format."""
+    try:
+        found = reader.load(path)
+        found.schema  # noqa: B018  Spark Connect looks when asked
+    except Exception as failed:  # pyspark's own, or py4j's where Spark has no name for it
+        raise (unreadable(path, str(failed)) or failed) from failed
+    return found
+
+
+def unreadable(path: str, failure: str) -> UsageError | None:
+    """The error for files of `path`, of what Spark says of its `failure` to read them; None where that is another."""
+    found = re.search(r"\[((?:PATH_NOT_FOUND|UNABLE_TO_INFER_SCHEMA|FAILED_READ_FILE)[A-Z_.]*)\] *(.+)", failure)
+    if found is None:
+        return None
+    said = re.sub(r" *\bSQLSTATE: \w+.*", "", found.group(2))
+    if found.group(1) == "UNABLE_TO_INFER_SCHEMA":
+        said = "there is no file with columns in it, only empty ones or none"
+    return UsageError(f"{path} cannot be read: {said}")
 
 
 # ---- the order
@@ -266,6 +290,7 @@ def _by_file(frame: DataFrame, first: int) -> tuple[DataFrame, Sql] | None:
     return ranked, f"coalesce({_RANK}, CAST({unknown} AS BIGINT)) * {1 << _ROW_BITS} + {_ROW} + {first}"
 
 
+_CASES = "spark.sql.caseSensitive"
 _ROW, _FILE, _RANK = "__cepbook_row", "__cepbook_file", "__cepbook_rank"
 
 
@@ -310,6 +335,12 @@ def time_column(time: str | Mapping[str, str] | None, event_type: EventType) -> 
 def _existing(frame: DataFrame, column: str, type_name: str) -> Sql:
     if column not in frame.columns:
         raise EventError(_no_column(column, type_name, frame.columns))
+    alike = [f"`{name}`" for name in frame.columns if name.lower() == column.lower()]
+    if len(alike) > 1 and frame.sparkSession.conf.get(_CASES) != "true":
+        raise EventError(
+            f"the DataFrame for `{type_name}` has the columns {' and '.join(alike)}, which Spark does not tell apart\n"
+            f"  hint: rename or drop all but one, or session.conf.set('{_CASES}', 'true')"
+        )
     return quote(column)
 
 

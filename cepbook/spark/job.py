@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -29,6 +29,7 @@ from cepbook.errors import CepbookError, UsageError
 from cepbook.lang.reading import declared
 from cepbook.shown import progress_line
 from cepbook.spark.execute import execute
+from cepbook.spark.inputs import loaded
 from cepbook.spark.mark import check
 from cepbook.spark.module import runtime_of
 from cepbook.spark.result import acting, caused
@@ -55,8 +56,10 @@ def main(arguments: Sequence[str]) -> int:
         return _told(WRONG, str(wrong))
     except OSError as wrong:
         return _told(WRONG, f"{wrong.filename or given.module}: {wrong.strerror or wrong}")
-    except PySparkException as broken:
-        return _told(BROKEN, _first_lines(broken))
+    except Exception as broken:
+        if not isinstance(broken, PySparkException) and type(broken).__module__ != "py4j.protocol":
+            raise
+        return _told(BROKEN, _first_lines(broken))  # pyspark's own, or py4j's where Spark has no name for it
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--format", choices=FORMATS, help="of the files, where their names do not tell; parquet if not given")
     add("--until", type=_moment, help="ISO 8601 or ms: the clock goes there at the end, and later events are left out")
     add("--overwrite", action="store_true", help="replace what is in the directories")
-    add("--master", help="of a local session, such as local[4]")
+    add("--master", type=_local, help="of a local session, such as local[4]")
     add("--stream", action="store_true", help="take new files as they come")
     add("--once", action="store_true", help="with --stream: end when all that is there has been taken")
     add("--checkpoint", metavar="DIR", help="of a stream: where its state is kept, from which it goes on")
@@ -96,6 +99,12 @@ def _pair(text: str) -> tuple[str, str]:
 def _column(text: str) -> str:
     if "=" in text:
         _pair(text)
+    return text
+
+
+def _local(text: str) -> str:
+    if re.fullmatch(r"local(\[([0-9]+|\*)(,[0-9]+)?\])?", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no local session such as local[4]; clusters take spark-submit")
     return text
 
 
@@ -136,11 +145,7 @@ def _format(path: str, given: argparse.Namespace) -> str:
 
 
 def _read(session: SparkSession, path: str, given: argparse.Namespace) -> DataFrame:
-    try:
-        found: DataFrame = _reader(session.read, _format(path, given)).load(path)
-    except AnalysisException as wrong:  # no such files, or not of that format
-        raise UsageError(f"{path} cannot be read: {_first_lines(wrong)}") from wrong
-    return found
+    return loaded(_reader(session.read, _format(path, given)), path)
 
 
 def _reader(reader: Any, kind: str) -> Any:
@@ -374,5 +379,5 @@ def _summary(lines: Sequence[tuple[str, ...]]) -> None:
         sys.stdout.write(f"{cells.rstrip()}\n")
 
 
-def _first_lines(failure: PySparkException) -> str:
+def _first_lines(failure: Exception) -> str:
     return "\n".join(str(failure).splitlines()[:5])

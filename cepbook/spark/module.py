@@ -13,14 +13,15 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cepbook.engine.runtime import Runtime
-from cepbook.errors import UsageError
+from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as lt
 from cepbook.lang.catalog import EventType
 from cepbook.lang.plan import SelectStatement
 from cepbook.lang.reading import declared
 from cepbook.lang.types import Type, array_of, event_of
+from cepbook.spark.arrays import arrow_of
 from cepbook.spark.execute import execute
-from cepbook.spark.inputs import check_once, check_path
+from cepbook.spark.inputs import check_once, check_path, opened
 from cepbook.spark.inputs import columns_of as names_of
 from cepbook.spark.session import local_session
 
@@ -85,23 +86,38 @@ def runtime_of(
 def columns_of(frame: Any, name: str, session: SparkSession | None) -> st.StructType:
     """The columns of a frame or Parquet file as Spark has them.
 
-    Errors: UsageError for something else, EventError for several columns of one name.
+    Errors: UsageError for something else, EventError for names and values that cannot be those of columns.
     """
     if isinstance(frame, str | os.PathLike):
         check_path(frame)
-        frame = (session or local_session()).read.parquet(os.fspath(frame))
+        frame = opened(session or local_session(), frame)
     check_once(names_of(frame) or [], name)
     if isinstance(frame, DataFrame) or hasattr(frame, "sparkSession"):
         found: st.StructType = frame.schema
         return found
     if isinstance(frame, pd.DataFrame):
-        frame = pa.Table.from_pandas(frame.head(1000), preserve_index=False)
+        frame = _table_of(frame.head(1000), name)
     if isinstance(frame, pa.Table):
         return from_arrow_schema(frame.schema, prefer_timestamp_ntz=True)
     raise UsageError(
         f"events of {name}: expected a Spark or pandas DataFrame, an Arrow table or the path of a Parquet file, "
         f"not {type(frame).__name__}"
     )
+
+
+def _table_of(frame: pd.DataFrame, name: str) -> pa.Table:
+    other = next((column for column in frame.columns if not isinstance(column, str)), None)
+    if other is not None:
+        raise EventError(
+            f"the DataFrame for `{name}` has a column named {other!r}, and names of columns are texts\n"
+            "  hint: frame.rename(columns=str), or drop it"
+        )
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException:
+        for column in frame.columns:  # the error names the first that does not fit
+            arrow_of(frame[column], f"column `{column}` of `{name}`")
+        raise
 
 
 def shown(runtime: Runtime) -> list[str]:

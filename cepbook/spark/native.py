@@ -115,7 +115,7 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
             kind=f"CASE WHEN {TIME} IS NULL THEN 'error' ELSE 'insert' END",
         )
     else:
-        meta = meta_of(name, time=there(at, "time", type_name))
+        meta = meta_of(name, time=at)
     shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expr.Prop)}
     own = (f"'c{i}', {place[shown[p]]}" for i, p in enumerate(output.properties))
     return stream.selectExpr(*meta, f"named_struct({', '.join(own)}) AS s0")
@@ -124,14 +124,14 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
 def not_early(type_name: str, start: int) -> Sql:
     """The times of events of a type, null where they are missing; an error if one is before the clock's `start`."""
     has = text(f"cepbook.errors.EventError: an event of {type_name} has the time ")
-    but = text(f", but the clock starts at {start}")
+    but = text(f", but the clock starts at {start}\n")
     early = f"raise_error(concat({has}, CAST({TIME} AS STRING), {but}))"
     return f"CASE WHEN {TIME} < {start} THEN CAST({early} AS BIGINT) ELSE {TIME} END"
 
 
 def there(value: Sql, what: str, type_name: str) -> Sql:
-    """A value of events of a type, the `what` of each; an error where it is null."""
-    missing = text(f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing")
+    """A value of events of a type, the `what` of each; an error where it is null (a line, as Spark goes on behind)."""
+    missing = text(f"cepbook.errors.EventError: the {what} of an event of {type_name} is missing\n")
     return f"coalesce({value}, CAST(raise_error({missing}) AS BIGINT))"
 
 

@@ -36,7 +36,7 @@ def delivered(form: Form, program: Program, stream: DataFrame) -> DataFrame:
     place = dict(zip(properties, columns, strict=True))
     if form.filter is not None:
         stream = stream.where(as_sql(form.filter, place))
-    at = there(not_early(type_name, program.start), "time", type_name)
+    at = not_early(type_name, program.start)
     number = there(SEQ, "sequence number", type_name)
     others = [column for column in columns if column != TIME]  # which some properties are
     stream = stream.selectExpr(f"{at} AS {TIME}", f"{number} AS {SEQ}", *others)

@@ -36,7 +36,7 @@ def watched(session: SparkSession, action: Callable[[], _T], name: str = "Spark"
     watch = (_Connect if is_remote() else _Classic)(session, name, quiet)
     watch.begin()
     try:
-        return action()
+        found = action()
     except Exception:
         if watch.interrupted.is_set():  # what Spark says of jobs that were cancelled
             raise KeyboardInterrupt from None
@@ -46,6 +46,9 @@ def watched(session: SparkSession, action: Callable[[], _T], name: str = "Spark"
         raise
     finally:
         watch.end()
+    if watch.interrupted.is_set():  # it had ended before it was cancelled
+        raise KeyboardInterrupt
+    return found
 
 
 def line_of(done: int, tasks: int, running: int, seconds: float, name: str = "Spark") -> str:
@@ -84,18 +87,20 @@ class _Watch:
         self._thread.join(timeout=5)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Let the thread cancel: this one is inside of Spark's call, and waits until the jobs have ended."""
+        """Let the thread cancel: this one is inside of Spark's call, and waits until the jobs have ended. To break that
+        off as well takes a second Ctrl-C: py4j tells of its broken call with tracebacks.
+        """
+        again = self.interrupted.is_set()
         self.interrupted.set()
         self._wake.set()
-        self._before(number, frame)
+        if again:
+            self._before(number, frame)
 
     def _look(self) -> None:
         started = time.monotonic()
-        cancelled = False
         while not self._stop.is_set():
-            if self.interrupted.is_set() and not cancelled:
+            if self.interrupted.is_set():  # again and again: a job may just be about to start
                 self.cancel()
-                cancelled = True
             seconds = time.monotonic() - started
             if seconds >= PATIENCE and (numbers := self.tasks()) is not None:
                 self._tell(line_of(*numbers, seconds, self._title))

@@ -16,7 +16,7 @@ from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
 from cepbook.lang.types import Type
 from cepbook.shown import Table, captioned
 from cepbook.spark.hosted import Program
-from cepbook.spark.inputs import union
+from cepbook.spark.inputs import union, unreadable
 from cepbook.spark.mark import HINT, OLD
 from cepbook.spark.names import text
 from cepbook.spark.placement import Placement
@@ -233,6 +233,9 @@ def caused(failure: str) -> CepbookError | None:
         return SnapshotError(f"the checkpoint {OLD}{HINT}")
     if re.search(r"arrow\.(memory\.OutOfMemory|vector\.util\.OversizedAllocation)Exception", failure) is not None:
         return UsageError(_TOO_LARGE)
+    files = unreadable("what the events are in", failure)
+    if files is not None:
+        return files
     module = re.search(r"ModuleNotFoundError: No module named '([^']+)'", failure)
     return None if module is None else module_missing(module.group(1), "a registered function")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 import sys
 import tempfile
 import warnings
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from cepbook.errors import UsageError
 from cepbook.spark.java import find_java
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ANSWERS_WITHIN = 20.0  # seconds
 PROGRESS: list[Callable[[str | None], object]] = []
 """Who shows the progress of Spark's jobs: the last one is called with each line, and with None at the end."""
 
@@ -127,19 +130,49 @@ def submitted() -> SparkSession:
 
 
 def connected(remote: str) -> SparkSession:
-    """The session of a Spark Connect server. Raises `UsageError` when what pyspark needs for it is missing."""
-    from pyspark.errors import PySparkImportError
+    """The session of a Spark Connect server. Raises `UsageError` when what pyspark needs for it is missing, for what is
+    no address of a server, and where none answers: pyspark would try for many minutes.
+    """
+    from pyspark.errors import PySparkImportError, PySparkValueError
     from pyspark.sql import SparkSession
 
     if remote.startswith("local"):  # a server of one's own, whose workers take what the first python3 on the PATH is
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:
+        _check_server(remote)
     try:
         return SparkSession.builder.remote(remote).getOrCreate()
+    except PySparkValueError as wrong:
+        raise UsageError(f"Spark Connect ({remote}): {wrong}") from wrong
     except PySparkImportError as missing:
         raise UsageError(
             f"Spark Connect ({remote}) needs packages that are not installed: {missing}\n"
             "  hint: `pip install 'cepbook[connect]'`"
         ) from missing
+
+
+def _check_server(remote: str) -> None:
+    """Raise `UsageError` where nothing listens at the address, as far as it is reached without a proxy."""
+    try:
+        found = urlsplit(remote)
+        host, port = found.hostname, found.port or 15002
+    except ValueError:  # the port is no number
+        found, host = None, None
+    if found is None or found.scheme != "sc" or host is None:
+        raise UsageError(
+            f"Spark Connect ({remote}): that is no address of a server\n"
+            "  hint: SPARK_REMOTE is sc://host:port (or local[*] for a server of one's own); "
+            "a cluster such as spark://host:7077 is for spark-submit --master"
+        )
+    if any(os.environ.get(name) for name in ("grpc_proxy", "https_proxy", "http_proxy")):
+        return
+    try:
+        socket.create_connection((host, port), timeout=_ANSWERS_WITHIN).close()
+    except OSError as silent:
+        raise UsageError(
+            f"Spark Connect ({remote}): no server answers at {host}:{port}: {silent.strerror or silent}\n"
+            "  hint: start one there, or take the variable SPARK_REMOTE away for Spark on this machine"
+        ) from silent
 
 
 def _memory_gb() -> int:

@@ -12,11 +12,11 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from cepbook.errors import EventError
 from cepbook.lang.catalog import Catalog
 from cepbook.spark.names import TAG, TIME
 from cepbook.spark.native import as_sql
 from cepbook.spark.reach import Last, Reach
+from cepbook.spark.result import acting
 
 _BUCKETS = 4096
 _WORTH = 0.8  # of all events: the most that a task may have, with those before its slice
@@ -111,8 +111,8 @@ def counted(
     wanted: Sequence[Last],
     catalog: Catalog,
 ) -> list[Bucket]:
-    """How the events of a stream lie in time: a job over all of them. Errors: EventError for one without a time."""
-    low, high = stream.agg(F.min(TIME), F.max(TIME)).first() or (None, None)
+    """How the events of a stream lie in time: a job over all of them."""
+    low, high = acting(stream.agg(F.min(TIME), F.max(TIME)).first) or (None, None)
     if low is None:
         return []
     width = F.lit((high - low) // _BUCKETS + 1)
@@ -120,9 +120,7 @@ def counted(
     own = F.sum(F.col(TAG).isin([tag for tag, *_ in inputs]).cast("bigint"))
     bucket = F.floor((F.col(TIME) - F.lit(low)) / width).alias("bucket")
     grouped = stream.groupBy(bucket).agg(F.min(TIME).alias("low"), F.max(TIME).alias("high"), own.alias("n"), *counts)
-    rows = grouped.collect()
-    if any(row[0] is None for row in rows):
-        raise EventError("the time of an event is missing")
+    rows = acting(grouped.collect)
     found = [Bucket(row[1], row[2], row[3], tuple(row[4:])) for row in rows]
     return sorted(found, key=lambda each: each.low)
 
