@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 pytest.importorskip("pyspark")
 
-from cepbook.errors import EventError
-from cepbook.lang.catalog import Catalog
-from cepbook.spark.names import TAG, TIME
 from cepbook.spark.reach import Last, Reach
-from cepbook.spark.slices import Bucket, Slice, counted, cut, slices_at
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from cepbook.spark.slices import Bucket, Slice, cut, slices_at
 
 EVERY_SECOND = [Bucket(t * 1000, t * 1000, 10, (5,)) for t in range(100)]
 ALL = Slice(None, None, None)
@@ -54,9 +46,3 @@ def test_events_are_counted_where_they_pass_the_filter() -> None:
     assert found.first is None  # there are fewer before
     (_, found) = slices_at([50_000], EVERY_SECOND, Reach(((last, 9000.0),)), [last], 1.0)
     assert found.first == 40_000
-
-
-def test_an_event_without_a_time_is_told_of_before_slices_are_cut(spark: SparkSession) -> None:
-    stream = spark.createDataFrame([(0, 5), (0, None), (0, 9)], f"{TAG} int, {TIME} bigint")
-    with pytest.raises(EventError, match="the time of an event is missing"):
-        counted(stream, [(0, "T", (), ())], [], Catalog())
