@@ -15,8 +15,9 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from cepbook.spark.derived import Derived
 from cepbook.spark.inputs import opened, plan_of
 from cepbook.spark.names import TAG
 from cepbook.spark.placement import Placement
@@ -75,11 +76,12 @@ def _size(frame: Any) -> int | None:
     return int(float(found.group(1)) * 2 ** _UNITS[found.group(2)])
 
 
-def evenly(events: DataFrame, inputs: Inputs, placement: Placement, tasks: int) -> list[int]:
+def evenly(events: Derived, inputs: Inputs, placement: Placement, tasks: int) -> list[int]:
     """The task of each group of keys, of the tagged `events`: a job that reads the keys. Errors: EventError."""
     groups = min(_GROUPS * tasks, max(_MOST, tasks))
-    counts = events.selectExpr(f"{task_of(inputs, placement, groups)} AS part").groupBy("part").count()
-    rows = acting(counts.collect, events.sparkSession)
+    parts = events.select(f"{task_of(inputs, placement, groups)} AS part")
+    counts = parts.grouped(["part"], ["count(1) AS events"]).frame
+    rows = acting(counts.collect, counts.sparkSession)
     return dealt({row[0]: row[1] for row in rows}, groups, tasks)
 
 

@@ -17,6 +17,7 @@ from cepbook.lang.catalog import Catalog, EventType
 from cepbook.lang.contexts import Category
 from cepbook.spark import parts
 from cepbook.spark.dealing import evenly, is_large, task_of
+from cepbook.spark.derived import Derived
 from cepbook.spark.hosted import Program, Step, columns_shown, host, output_schema
 from cepbook.spark.inputs import Tagged, check_frame, column_name, tag_frames, time_column, union, upto
 from cepbook.spark.names import CLOCK, EVENT, META, SEQ, STOPS, TAG, TASK, TICK, TIME, text
@@ -38,21 +39,27 @@ class Job:
     """Statements that run together: the program of each task, and the events that the tasks are given, in order."""
 
     program: Program
-    stream: DataFrame
+    events: Derived
     placement: Placement
 
     @property
-    def output(self) -> DataFrame:
+    def stream(self) -> DataFrame:
+        """The events as a DataFrame."""
+        return self.events.frame
+
+    @property
+    def output(self) -> Derived:
         """What the tasks deliver: the columns of `output_schema`."""
         if self.placement.path == "native":
             form = self.placement.form
-            return delivered(self.program, self.stream) if form is None else batches(form, self.program, self.stream)
+            return delivered(self.program, self.events) if form is None else batches(form, self.program, self.events)
         if self.program.form is not None:
             return _by_columns(self.program, self.stream)
-        return _in_full(self.program, self.stream.mapInArrow(host(self.program), output_schema(self.program, True)[0]))
+        found = self.stream.mapInArrow(host(self.program), output_schema(self.program, True)[0])
+        return _in_full(self.program, Derived(found))
 
 
-def _in_full(program: Program, found: DataFrame) -> DataFrame:
+def _in_full(program: Program, found: Derived) -> Derived:
     """What tasks deliver with `META` in place of `BRIEF`."""
     name, *others = (text(name) for name, _ in program.outputs)
     several = " ".join(f"WHEN what >> 2 = {number} THEN {other}" for number, other in enumerate(others, 1))
@@ -62,17 +69,17 @@ def _in_full(program: Program, found: DataFrame) -> DataFrame:
         "kind": "CASE WHEN error IS NOT NULL THEN 'error' WHEN what & 2 = 0 THEN 'insert' ELSE 'remove' END",
     }
     about = [f"CAST({values.get(column, column)} AS {ddl}) AS {column}" for column, ddl in META]
-    return found.selectExpr(*about, *(f"s{number}" for number in range(len(program.outputs))))
+    return found.select(*about, *(f"s{number}" for number in range(len(program.outputs))))
 
 
-def _by_columns(program: Program, stream: DataFrame) -> DataFrame:
+def _by_columns(program: Program, stream: DataFrame) -> Derived:
     """What tasks calculate by columns, with `META`: each row is all that an event led to."""
     ((name, output),) = program.outputs
     shown = {column: shape.ddl for column, shape in columns_shown(program)}
     ddl = ", ".join(f"{column} {of}" for column, of in {TIME: "bigint", SEQ: "bigint", **shown}.items())
-    found = stream.mapInArrow(host(program), ddl)
+    found = Derived(stream.mapInArrow(host(program), ddl))
     own = (f"'c{i}', {c if (c := f'c{i}') in shown else TIME}" for i in range(len(output.properties)))
-    return found.selectExpr(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
+    return found.select(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
 
 
 def execute(
@@ -161,13 +168,13 @@ def planned(
             slices = _slices(tagged, program, placement.reach, runtime, tasks)
             program = replace(program, begins=tuple(each.begin for each in slices))
         if streams is not None and placement.path != "native":
-            stream = divided(tagged.stream, program, placement, tasks)
+            events = divided(of_program(tagged, program), program, placement, tasks)
         else:
-            events = tagged.stream
+            events = of_program(tagged, program)
             if placement.path != "native" and (stops or not placement.ticks):
                 events = dropped(events, _wanted(together, runtime.catalog, placement), program.inputs)
-            stream = _stream(tagged, events, program, placement, until, tasks, slices, even)
-        jobs.append(Job(program, stream, placement))
+            events = _stream(tagged, events, program, placement, until, tasks, slices, even)
+        jobs.append(Job(program, events, placement))
     check_arrival(session, {name: f for job in jobs for name, f in job.program.functions.items()})
     return jobs, placements, tagged, session
 
@@ -338,62 +345,68 @@ def tasks_in(session: SparkSession) -> int:
     return max(1, int(session.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
+def of_program(tagged: Tagged, program: Program) -> Derived:
+    """The events of the types that the program reads."""
+    tags = [tag for tag, _, _, _ in program.inputs]
+    if len(tags) == len(tagged.read):
+        return tagged.events
+    return tagged.events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
+
+
 def divided(
-    events: DataFrame,
+    events: Derived,
     program: Program,
     placement: Placement,
     tasks: int,
     slices: Sequence[Slice] = (),
     even: bool = False,
-) -> DataFrame:
+) -> Derived:
     """The program's events, with the number of the task that gets each; where several get it, once for each.
 
     Of keys the hash decides, or, if they are to be divided `even`, how many events they have: a job counts these.
     """
-    tags = [tag for tag, _, _, _ in program.inputs]
     columns = [c for _, _, _, cs in program.inputs for c in cs if c != TIME]
-    events = events.where(f"{TAG} IN ({', '.join(map(str, tags))})")
     own = TAG, TIME, SEQ, *columns
-    if placement.parts is not None:
-        return events.select(*own, F.explode(parts.tasks_of(placement.parts, program.inputs, tasks)).alias(TASK))
-    if len(slices) > 1:
-        return events.select(*own, F.explode(tasks_of(slices)).alias(TASK))
+    several = parts.tasks_of(placement.parts, program.inputs, tasks) if placement.parts is not None else None
+    several = tasks_of(slices) if len(slices) > 1 and several is None else several
+    if several is not None:
+        return Derived(events.frame.select(*own, F.explode(several).alias(TASK)))
     dealt = evenly(events, program.inputs, placement, tasks) if even and placement.path == "by key" else ()
-    return events.selectExpr(*own, f"CAST({task_of(program.inputs, placement, tasks, dealt)} AS INT) AS {TASK}")
+    return events.select(*own, f"CAST({task_of(program.inputs, placement, tasks, dealt)} AS INT) AS {TASK}")
 
 
 def _stream(
     tagged: Tagged,
-    events: DataFrame,
+    events: Derived,
     program: Program,
     placement: Placement,
     until: int | None,
     tasks: int,
     slices: Sequence[Slice],
     even: bool,
-) -> DataFrame:
+) -> Derived:
     """The `events` of the program, divided into tasks as `placement` says and sorted inside each task."""
-    events = divided(events, program, placement, tasks, slices, even)
     if placement.path == "native":
         return events
+    events = divided(events, program, placement, tasks, slices, even)
     if placement.path == "row by row":
-        return _sorted(events, program, alone=True)
+        return Derived(_sorted(events.frame, program, alone=True))
     if placement.path == "by key":
         stops = [_stops(tagged.stream)] if program.stops else []
         if until is not None and placement.ticks:
             stops.append(_last_stop(tagged.stream, until))
         every = f"explode(sequence(0, {tasks - 1})) AS {TASK}"
-        found = [events, *(each.selectExpr("*", every) for each in stops)]
-        return _sorted(union(found).repartitionById(tasks, TASK), program, alone=len(found) == 1)
+        found = [events.frame, *(each.selectExpr("*", every) for each in stops)]
+        return Derived(_sorted(union(found).repartitionById(tasks, TASK), program, alone=len(found) == 1))
     count = max(1, len(slices))
-    found = [events]
+    found = [events.frame]
     for number, each in enumerate(slices or [Slice(None, None, None)]) if program.stops else ():
         found.append(_stops(tagged.stream.where(inside(each))).withColumn(TASK, F.lit(number)))
     if until is not None and placement.ticks:
         found.append(_last_stop(tagged.stream, until).withColumn(TASK, F.lit(count - 1)))
     divided_ = union(found)
     divided_ = divided_.repartitionById(count, TASK) if count > 1 else divided_.repartition(1)
-    return _sorted(divided_, program, alone=len(found) == 1)
+    return Derived(_sorted(divided_, program, alone=len(found) == 1))
 
 
 def _sorted(events: DataFrame, program: Program, alone: bool) -> DataFrame:

@@ -26,7 +26,7 @@ from cepbook.lang.contexts import Keyed, KeyedContextSpec, KeyedStream
 from cepbook.lang.expr import Prop
 from cepbook.spark.dealing import task_of
 from cepbook.spark.division import division_of
-from cepbook.spark.execute import DIVISIONS, Job, divided
+from cepbook.spark.execute import DIVISIONS, Job, divided, of_program
 from cepbook.spark.hosted import Program, Step, Task, load
 from cepbook.spark.inputs import Tagged, check_frame, tag_frames, union, upto
 from cepbook.spark.names import SEQ, TAG, TASK, TICK, TIME
@@ -111,7 +111,8 @@ def _of_batch(given: Given, job: Job, runtime: Runtime, tagged: Tagged, session:
         F.lit(2**63 - 1).alias(SEQ),
         F.explode(numbers).alias(TASK),
     )
-    events = union([divided(before.stream, job.program, job.placement, DIVISIONS), last]).repartitionById(count, TASK)
+    own = divided(of_program(before, job.program), job.program, job.placement, DIVISIONS)
+    events = union([own.frame, last]).repartitionById(count, TASK)
     return events.sortWithinPartitions(TIME, SEQ, TAG).mapInArrow(ended(job.program), INITIAL)
 
 

@@ -30,6 +30,7 @@ from cepbook.errors import EventError, UsageError, did_you_mean
 from cepbook.lang.catalog import EventType
 from cepbook.spark.arrays import arrow_of, event_times, plain, property_of
 from cepbook.spark.casts import Place, Sql, checked, event_time, failing
+from cepbook.spark.derived import Derived
 from cepbook.spark.names import SEQ, TAG, TIME
 from cepbook.spark.native import there
 from cepbook.spark.schema import quote
@@ -51,15 +52,20 @@ _IN_ORDER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The events as one DataFrame; `columns[i]` belong to type i, `read` are by type the properties that they hold, and
+    """The events of all types; `columns[i]` belong to type i, `read` are by type the properties that they hold, and
     `order` says how ties are broken. Unless `certain` two runs may order events of one time differently.
     """
 
-    stream: DataFrame
+    events: Derived
     columns: tuple[tuple[str, ...], ...]
     read: Mapping[str, Sequence[str]]
     order: str
     certain: bool = True
+
+    @property
+    def stream(self) -> DataFrame:
+        """The events as a DataFrame."""
+        return self.events.frame
 
 
 def column_name(tag: int, position: int) -> str:
@@ -173,10 +179,11 @@ def tag_frames(
                 part, sequenced = frame, _given_sequence(frame, chosen, name, place)
         named = [f"{v} AS {column_name(tag, i)}" for i, v in enumerate(values)]
         about = f"{tag} AS {TAG}", f"{clock} AS {TIME}", f"CAST({sequenced} AS BIGINT) AS {SEQ}"
-        parts.append(part.selectExpr(*about, *named))
+        parts.append(Derived(part).select(*about, *named))
     columns = tuple(tuple(column_name(tag, i) for i in range(len(read[n]))) for tag, n in enumerate(frames))
     order, certain = _order_of(sequence, orders)
-    return Tagged(union(parts), columns, read, order, certain)
+    events = parts[0] if len(parts) == 1 else Derived(union([part.frame for part in parts]))
+    return Tagged(events, columns, read, order, certain)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -186,7 +193,7 @@ def union(parts: Sequence[DataFrame]) -> DataFrame:
 
 def upto(tagged: Tagged, until: int) -> Tagged:
     """Without events after `until`."""
-    return replace(tagged, stream=tagged.stream.where(F.col(TIME) <= until))
+    return replace(tagged, events=tagged.events.where(f"{TIME} <= {until}"))
 
 
 def _is_spark(frame: Any) -> bool:

@@ -20,10 +20,9 @@ from cepbook.lang.reads import stores_in
 from cepbook.spark.names import EVENT, META, SEQ, TIME, text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from cepbook.lang.catalog import EventType
     from cepbook.spark.casts import Sql
+    from cepbook.spark.derived import Derived
     from cepbook.spark.hosted import Program
 
 _WHOLE = frozenset({"byte", "short", "int", "long"})
@@ -96,7 +95,7 @@ def _fits(name: str, constant: object, op: str) -> bool:
     return False
 
 
-def delivered(program: Program, stream: DataFrame) -> DataFrame:
+def delivered(program: Program, events: Derived) -> Derived:
     """What a program of one native statement delivers of its tagged events: the columns of `hosted.output_schema`."""
     ((_, type_name, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
@@ -104,9 +103,9 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
     assert isinstance(statement, plan.SelectStatement)
     place = dict(zip(properties, columns, strict=True))
     for condition in conditions(statement):
-        stream = stream.where(as_sql(condition, place))
+        events = events.where(as_sql(condition, place))
     at = not_early(type_name, program.start)
-    if stream.isStreaming:  # which goes on without the event
+    if events.source.isStreaming:  # which goes on without the event
         left_out = text(f"an event of {type_name} was left out: the time is missing")
         meta = meta_of(
             name,
@@ -118,7 +117,7 @@ def delivered(program: Program, stream: DataFrame) -> DataFrame:
         meta = meta_of(name, time=at)
     shown = {c.name: c.value.name for c in statement.root.columns if isinstance(c.value, expr.Prop)}
     own = (f"'c{i}', {place[shown[p]]}" for i, p in enumerate(output.properties))
-    return stream.selectExpr(*meta, f"named_struct({', '.join(own)}) AS s0")
+    return events.select(*meta, f"named_struct({', '.join(own)}) AS s0")
 
 
 def not_early(type_name: str, start: int) -> Sql:

@@ -15,10 +15,9 @@ from cepbook.spark.native import as_sql, meta_of, not_early, there
 from cepbook.spark.schema import shape_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from cepbook.lang.catalog import EventType
     from cepbook.spark.casts import Sql
+    from cepbook.spark.derived import Derived
     from cepbook.spark.form import Form
     from cepbook.spark.hosted import Program
 
@@ -28,26 +27,26 @@ Bases = Mapping[tuple[str, str], str]
 """What aggregates are made of (`_bases`), by its name and the property: a column."""
 
 
-def delivered(form: Form, program: Program, stream: DataFrame) -> DataFrame:
+def delivered(form: Form, program: Program, events: Derived) -> Derived:
     """What a program of the one statement delivers of its tagged events: the columns of `hosted.output_schema`."""
     type_name = form.event_type
     ((_, _, properties, columns),) = program.inputs
     ((name, output),) = program.outputs
     place = dict(zip(properties, columns, strict=True))
     if form.filter is not None:
-        stream = stream.where(as_sql(form.filter, place))
+        events = events.where(as_sql(form.filter, place))
     at = not_early(type_name, program.start)
     number = there(SEQ, "sequence number", type_name)
     others = [column for column in columns if column != TIME]  # which some properties are
-    stream = stream.selectExpr(f"{at} AS {TIME}", f"{number} AS {SEQ}", *others)
+    events = events.select(f"{at} AS {TIME}", f"{number} AS {SEQ}", *others)
     wanted = [c for c in form.columns if isinstance(c, plan.AggregateCall)]
     bases = {base: f"b{i}" for i, base in enumerate(_bases(wanted))}
-    rows = _in_batches(form, stream, place, bases, program.nested[type_name])
+    rows = _in_batches(form, events, place, bases, program.nested[type_name])
     keys = {key: f"k{i}" for i, key in enumerate(form.keys)}
     shown = [_value(c, bases) if isinstance(c, plan.AggregateCall) else keys[c] for c in form.columns]
     types = [shape_of(t, program.nested).ddl for t in output.properties.values()]
     own = (f"'c{i}', CAST({v} AS {t})" for i, (v, t) in enumerate(zip(shown, types, strict=True)))
-    return rows.selectExpr(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
+    return rows.select(*meta_of(name), f"named_struct({', '.join(own)}) AS s0")
 
 
 def _bases(calls: Sequence[plan.AggregateCall]) -> list[tuple[str, str]]:
@@ -96,7 +95,7 @@ def _value(call: plan.AggregateCall, bases: Bases) -> Sql:
     return f"CASE WHEN {number} > 0 THEN CAST({total} AS DOUBLE) / {number} END"
 
 
-def _in_batches(form: Form, stream: DataFrame, place: Mapping[str, str], bases: Bases, of: EventType) -> DataFrame:
+def _in_batches(form: Form, events: Derived, place: Mapping[str, str], bases: Bases, of: EventType) -> Derived:
     """A row for each batch that another one follows, with its time and sequence number: those of the other's first.
 
     The first event of a batch is the lowest of numbers that hold the time since its beginning and the sequence number,
@@ -111,25 +110,19 @@ def _in_batches(form: Form, stream: DataFrame, place: Mapping[str, str], bases: 
     keys = [f"{key} AS k{i}" for i, key in enumerate(_keyed(form, place, of))]
     read = dict.fromkeys(place[p] for _, p in bases if p)
     odd = f"CASE WHEN NOT ({fits}) THEN {pair} END AS odd"
-    events = stream.selectExpr(*keys, f"{TIME} - {since} AS begin", first, odd, *read)
+    events = events.select(*keys, f"{TIME} - {since} AS begin", first, odd, *read)
     sums = [f"{_aggregate(name, place[p] if p else '1')} AS {column}" for (name, p), column in bases.items()]
     own = [f"k{i}" for i in range(len(keys))]
-    batches = _grouped(events, [*own, "begin"], [*sums, "min(first) AS first", "min(odd) AS odd"])
+    batches = events.grouped([*own, "begin"], [*sums, "min(first) AS first", "min(odd) AS odd"])
     over = f"OVER (PARTITION BY {', '.join(own)} ORDER BY begin)"
     after = [f"lead({name}) {over} AS next_{name}" for name in ("begin", "first", "odd")]
-    rows = batches.selectExpr(*own, *bases.values(), *after).where("next_begin IS NOT NULL")
+    rows = batches.select(*own, *bases.values(), *after).where("next_begin IS NOT NULL")
     plain = f"shiftright(next_first, {bits})", f"(next_first & {2**bits - 1}L)"
     apart = f"(next_odd div {2**64}BD)", f"CAST(next_odd % {2**64}BD - {2**63}BD AS BIGINT)"
     before = f"{apart[0]} < {plain[0]} OR ({apart[0]} = {plain[0]} AND {apart[1]} < {plain[1]})"
     is_odd = f"next_odd IS NOT NULL AND (next_first IS NULL OR {before})"
     since, sequence = (f"CASE WHEN {is_odd} THEN {a} ELSE {p} END" for a, p in zip(apart, plain, strict=True))
-    return rows.selectExpr(*own, *bases.values(), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
-
-
-def _grouped(events: DataFrame, keys: Sequence[str], aggregates: Sequence[Sql]) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    return events.groupBy(*keys).agg(*map(F.expr, aggregates))
+    return rows.select(*own, *bases.values(), f"next_begin + {since} AS {TIME}", f"{sequence} AS {SEQ}")
 
 
 def _keyed(form: Form, place: Mapping[str, str], of: EventType) -> list[Sql]:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from cepbook.errors import CepbookError, EventError, SnapshotError, UsageError
 from cepbook.lang.types import Type
 from cepbook.shown import Table, captioned
+from cepbook.spark.derived import Derived
 from cepbook.spark.hosted import Program
 from cepbook.spark.inputs import union, unreadable
 from cepbook.spark.mark import HINT, OLD
@@ -65,7 +66,7 @@ class SparkRun:
     def __init__(
         self,
         session: SparkSession,
-        jobs: Sequence[tuple[Program, DataFrame]],
+        jobs: Sequence[tuple[Program, Derived]],
         coverage: Mapping[str, Placement],
         order: str,
         *,
@@ -78,10 +79,16 @@ class SparkRun:
         self.coverage = coverage
         self.order = order
         self.certain = certain
-        kept = [(p, o.persist() if persist or (persist is None and len(p.outputs) > 1) else o) for p, o in jobs]
-        self._jobs = tuple(kept)
+        self._persisted: list[DataFrame] = []
+        found = []
+        for program, output in jobs:
+            if persist or (persist is None and len(program.outputs) > 1):
+                self._persisted.append(output.frame.persist())
+                output = Derived(self._persisted[-1])
+            found.append((program, output))
+        self._jobs = tuple(found)
         self._failures: dict[int, pa.Table] = {}
-        self._found: dict[str, tuple[DataFrame, int, tuple[str, ...], int]] = {}
+        self._found: dict[str, tuple[Derived, int, tuple[str, ...], int]] = {}
         for job, (program, output) in enumerate(self._jobs):
             for number, (name, event_type) in enumerate(program.outputs):
                 self._found[name] = (output, number, tuple(event_type.properties), job)
@@ -125,9 +132,10 @@ class SparkRun:
             error = F.when(mine, F.col("error"))
             at = F.when(error.isNotNull(), F.col("time"))
             counts = F.count_if(F.expr(_rows_of(name))).alias("rows"), F.count(error).alias("failures")
-            output = output.observe(observed, *counts, F.min_by(error, at).alias("first"), F.min(at).alias("at"))
+            first = F.min_by(error, at).alias("first"), F.min(at).alias("at")
+            output = Derived(output.frame.observe(observed, *counts, *first))
         shown = enumerate(self.columns(name).values())
-        return output.where(_rows_of(name)).selectExpr(*SHOWN, *(f"s{number}.c{i} AS {quote(c)}" for i, c in shown))
+        return output.where(_rows_of(name)).select(*SHOWN, *(f"s{number}.c{i} AS {quote(c)}" for i, c in shown)).frame
 
     def union(self) -> DataFrame:
         """The rows of all statements, their own columns as one JSON text ``columns``."""
@@ -138,12 +146,12 @@ class SparkRun:
                 F.struct(*(F.col(f"s{number}.c{i}").alias(c) for i, c in enumerate(free_names(own, ())))),
                 {"ignoreNullFields": "false"},
             )
-            parts.append(output.where(_rows_of(name)).select(*SHOWN, row.alias("columns")))
+            parts.append(output.frame.where(_rows_of(name)).select(*SHOWN, row.alias("columns")))
         return union(parts)
 
     def failures(self) -> DataFrame:
         """Failures of statements at run time, and events that came too late, as a DataFrame: statement, time, …"""
-        return union([output.where("error is not null").select(*_FAILURE) for _, output in self._jobs])
+        return union([_failed(output) for _, output in self._jobs])
 
     def to_arrow(self, name: str) -> pa.Table:
         """The rows of one statement in the order of delivery. Null and NaN are kept apart."""
@@ -166,16 +174,15 @@ class SparkRun:
         """Failures of statements at run time: statement, time, sequence, error. They end nothing, as in a notebook."""
         for number, (_, output) in enumerate(self._jobs):
             if number not in self._failures:
-                failed = output.where(F.col("error").isNotNull()).select(*_FAILURE)
-                self._failures[number] = acting(failed.toArrow, self.session)
+                self._failures[number] = acting(_failed(output).toArrow, self.session)
         table = pa.concat_tables(self._failures.values(), promote_options="default")
         found: pd.DataFrame = table.sort_by("sequence").to_pandas()
         return found
 
     def close(self) -> None:
         """Give back the memory that Spark holds for the rows; they are computed again when asked for."""
-        for _, output in self._jobs:
-            output.unpersist()
+        for frame in self._persisted:
+            frame.unpersist()
 
     def __repr__(self) -> str:
         lines = [f"{name}: {p.path} ({p.reason})" for name, p in self.coverage.items()]
@@ -185,7 +192,7 @@ class SparkRun:
         rows = tuple((name, p.path, p.reason) for name, p in self.coverage.items())
         return captioned("", Table(("statement", "on Spark", "because"), (False,) * 3, rows), (self.order,))
 
-    def _find(self, name: str) -> tuple[DataFrame, int, tuple[str, ...], int]:
+    def _find(self, name: str) -> tuple[Derived, int, tuple[str, ...], int]:
         """The output that holds the statement's rows, their place in it, the columns, and the number of the job."""
         if name not in self._found:
             raise UsageError(f"the run has no statement {name}; it has {', '.join(self.statements)}")
@@ -200,7 +207,12 @@ class SparkRun:
         row, error = free_names(("row", "error"), (*SHOWN, *shown))
         values = [f"s{number}.c{i} AS {quote(c)}" for i, c in enumerate(shown)]
         rows = output.where(f"{_rows_of(name)} OR error IS NOT NULL" if failures else _rows_of(name))
-        return rows.selectExpr(*SHOWN, f"row AS {row}", f"error AS {error}", *values), row, error
+        return rows.select(*SHOWN, f"row AS {row}", f"error AS {error}", *values).frame, row, error
+
+
+def _failed(output: Derived) -> DataFrame:
+    """The failures among what a job delivers."""
+    return output.where("error IS NOT NULL").select(*_FAILURE).frame
 
 
 def _rows_of(name: str) -> str:

@@ -12,11 +12,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from cepbook.engine.runtime import Runtime
 from cepbook.errors import UsageError
+from cepbook.spark.derived import Derived
 from cepbook.spark.execute import DIVISIONS, Job, planned, warn_of_order
 from cepbook.spark.hosted import output_schema
 from cepbook.spark.initial import Initial, placed, states, whole
@@ -68,11 +69,11 @@ def _marked(job: Job) -> Job:
     return replace(job, program=replace(job.program, mark=mark_of(job.program, job.placement, DIVISIONS)))
 
 
-def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> DataFrame:
+def _hosted(job: Job, delay: str, sequenced: bool, begin: Any) -> Derived:
     """What the statements of a job deliver, as a stream."""
     if job.placement.path == "native":
         return job.output
     timed = job.stream.withColumn(_AT, F.timestamp_millis(TIME)).withWatermark(_AT, delay).drop(_AT)
     divided = timed.mapInArrow(pack, PACKED).groupBy(TASK)
     delivered = divided.transformWithState(Hosted(job.program, sequenced), DELIVERED, "Append", "EventTime", begin)
-    return delivered.mapInArrow(unpack(job.program), output_schema(job.program)[0])
+    return Derived(delivered.mapInArrow(unpack(job.program), output_schema(job.program)[0]))

@@ -22,7 +22,7 @@ from cepbook.spark.native import as_sql, is_expressible
 from cepbook.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from cepbook.spark.derived import Derived
 
 Alternatives = tuple[tuple[expr.Expr, ...], ...]
 """Any of several lists of conditions, all of which hold."""
@@ -86,10 +86,10 @@ def _is_of_event(condition: expr.Expr) -> bool:
 
 
 def dropped(
-    events: DataFrame,
+    events: Derived,
     chosen: Mapping[str, Alternatives],
     inputs: Sequence[tuple[int, str, tuple[str, ...], tuple[str, ...]]],
-) -> DataFrame:
+) -> Derived:
     """The tagged events without those that are not `wanted`; `inputs` as in `hosted.Program`."""
     if not chosen:
         return events

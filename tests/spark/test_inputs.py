@@ -241,7 +241,7 @@ def test_what_serves_one_result_is_not_kept(spark: SparkSession) -> None:
 
     def kept(**options: Any) -> bool:
         run = cep.spark({"A": frame}, time="ts", **options)
-        found = any(output.storageLevel.useMemory for _, output in run._jobs)
+        found = any(output.frame.storageLevel.useMemory for _, output in run._jobs)
         run.close()
         return found
 

@@ -1,0 +1,77 @@
+"""Derived tables: what Spark is to do with rows, step by step, of which a plan is made when all steps are known.
+
+As DataFrames steps are analysed one by one, each with those before it. As one text of Spark SQL they are analysed once,
+for which the rows need a name in Spark's catalog for a moment: that takes as long as some steps do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from cepbook.spark.casts import Sql
+
+_FEW = 3  # steps that take less time by themselves
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Rows of those before it: those of which the condition `where` is true, or their `columns`, or these of each
+    group by the `keys`.
+    """
+
+    columns: tuple[Sql, ...] = ()
+    where: Sql = ""
+    keys: tuple[Sql, ...] | None = None
+
+    def after(self, text: str) -> str:
+        """What may stand behind ``from`` for these rows, of that for the rows before."""
+        found = f"SELECT {', '.join(self.columns) or '*'} FROM {text}"
+        if self.where:
+            found += f" WHERE {self.where}"
+        return f"({found} GROUP BY {', '.join(self.keys)})" if self.keys else f"({found})"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The rows of `source`, and the steps that are done with them."""
+
+    source: DataFrame
+    steps: tuple[_Step, ...] = ()
+
+    def select(self, *columns: Sql) -> Derived:
+        """These columns of each row."""
+        return self._then(_Step(columns))
+
+    def where(self, condition: Sql) -> Derived:
+        """The rows of which the condition is true."""
+        return self._then(_Step(where=condition))
+
+    def grouped(self, keys: Sequence[Sql], columns: Sequence[Sql]) -> Derived:
+        """A row for each group: its keys, and these columns of it."""
+        return self._then(_Step((*keys, *columns), keys=tuple(keys)))
+
+    def _then(self, step: _Step) -> Derived:
+        return replace(self, steps=(*self.steps, step))
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The rows as a DataFrame."""
+        if len(self.steps) > _FEW or any(step.keys is not None for step in self.steps):
+            return self._as_text()
+        found = self.source
+        for step in self.steps:
+            found = found.where(step.where) if step.where else found.selectExpr(*step.columns)
+        return found
+
+    def _as_text(self) -> DataFrame:
+        text = "\0"
+        for step in self.steps:
+            text = step.after(text)
+        first, last = (part.replace("{", "{{").replace("}", "}}") for part in text.split("\0"))
+        return self.source.sparkSession.sql(f"SELECT * FROM {first}{{source}}{last}", source=self.source)
