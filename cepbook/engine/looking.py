@@ -72,6 +72,8 @@ class _Tail:
     def contents(self) -> Iterable[Any]:
         return self.items
 
+    shown = contents
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
 

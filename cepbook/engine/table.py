@@ -25,6 +25,7 @@ from cepbook.engine.rows.windows.view import Unbound
 from cepbook.lang import plan as p
 from cepbook.lang.aggregates import row_of
 from cepbook.lang.catalog import StoreType
+from cepbook.lang.hashes import in_table_order
 
 
 class Rows(Unbound):
@@ -38,6 +39,9 @@ class Rows(Unbound):
 
     def contents(self) -> Iterable[Item]:
         return self.items.values()
+
+    def shown(self) -> Iterable[Item]:
+        return in_table_order(self.items)
 
     def retained(self) -> int:
         return len(self.items)
@@ -294,7 +298,7 @@ def compile_create_table(plan: p.CreateTableStatement, scope_in: ScopeIn) -> Pro
     with source.block("def settle(S, now):"):
         source.line("return None")
     with source.block("def rows(S, now):"):
-        source.line("return [item[1][-1] for item in S[1].items.values()]")
+        source.line("return [item[1][-1] for item in S[1].shown()]")
     program = program_of(plan, source, ())
     program.row_columns = None
     return program

@@ -8,15 +8,14 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
+from cepbook.lang.hashes import java_hash
 from cepbook.lang.java import text, wrap
 from cepbook.lang.types import Type
 
-_INT, _LONG = 32, 64
-_SHORT = 64  # characters
+_INT = 32
 _CHAR = bytes.fromhex(  # how Java writes an object of this type
     "aced0005737200136a6176612e6c616e672e436861726163746572348b47d96b1a267802000143000576616c75657870"
 )
@@ -51,68 +50,12 @@ def crc32(types: Sequence[Type], values: Sequence[Any]) -> int:
 def hash_code(types: Sequence[Type], values: Sequence[Any]) -> int:
     """``hash_code``: of one value its hash, of several those of all that are not null, each by 31 with the next."""
     if len(types) == 1:
-        return 0 if values[0] is None else _java_hash(types[0].name, values[0])
+        return 0 if values[0] is None else java_hash(types[0].name, values[0])
     found = 0
     for type_, value in zip(types, values, strict=True):
         if value is not None:
-            found = wrap(31 * found + _java_hash(type_.name, value), _INT)
+            found = wrap(31 * found + java_hash(type_.name, value), _INT)
     return found
-
-
-def _java_hash(name: str, value: Any) -> int:
-    if isinstance(value, bool):
-        return 1231 if value else 1237
-    if isinstance(value, str):
-        return _of_short_text(value) if len(value) <= _SHORT else _of_text(value)
-    if name == "long":
-        return _folded(value)
-    if name == "biginteger":
-        return _of_big(value)
-    if isinstance(value, int):
-        return wrap(value, _INT)
-    if isinstance(value, float):
-        if name == "float":
-            return int(struct.unpack(">i", struct.pack(">f", value))[0])
-        return _folded(struct.unpack(">q", struct.pack(">d", value))[0])
-    if isinstance(value, Decimal):
-        exponent = value.as_tuple().exponent
-        scale = -exponent if isinstance(exponent, int) else 0
-        return wrap(31 * _of_big(int(value.scaleb(scale))) + scale, _INT)
-    if isinstance(value, dict):
-        return wrap(sum(_java_hash("", k) ^ _java_hash("", v) for k, v in value.items() if v is not None), _INT)
-    if isinstance(value, (list, tuple)):
-        return _combined([0 if v is None else _java_hash("", v) for v in value], 1)
-    return _java_hash("string", text(value))
-
-
-def _of_text(value: str) -> int:
-    """Of its units of 16 bits."""
-    if value.isascii():
-        return _combined(value.encode(), 0)
-    data = value.encode("utf-16-be")
-    return _combined(struct.unpack(f">{len(data) // 2}H", data), 0)
-
-
-_of_short_text = lru_cache(4096)(_of_text)  # keys come again and again
-
-
-def _combined(hashes: Sequence[int], start: int) -> int:
-    found = start
-    for each in hashes:
-        found = (31 * found + each) & 0xFFFFFFFF
-    return wrap(found, _INT)
-
-
-def _folded(value: int) -> int:
-    bits = value & ((1 << _LONG) - 1)
-    return wrap(bits ^ (bits >> 32), _INT)
-
-
-def _of_big(value: int) -> int:
-    magnitude = abs(value)
-    words = [(magnitude >> shift) & 0xFFFFFFFF for shift in range(0, max(magnitude.bit_length(), 1), 32)]
-    found = _combined(words[::-1], 0)
-    return wrap(-found if value < 0 else found, _INT)
 
 
 HASHES: dict[str, Callable[[Sequence[Type], Sequence[Any]], int]] = {

@@ -299,8 +299,8 @@ class Store:
             self.owner.program["apply"](state, entered, left, now)
 
     def stored(self, states: Iterable[Any]) -> list[Item]:
-        """The items in some of the owner's states."""
-        return [item for state in states for item in state[1].contents()]
+        """The items in some of the owner's states, as iterators show them."""
+        return [item for state in states for item in state[1].shown()]
 
 
 def replaced(store: Store, rows: Iterable[Row], now: int) -> None:

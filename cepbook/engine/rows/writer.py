@@ -354,10 +354,10 @@ class StatementCode(ChangeCode):
             source.line("process(S, (), change[1], now, [], [], False)")
 
     def contents(self) -> str:
-        """Code of an iterable of the retained items."""
+        """Code of an iterable of the retained items, as iterators show them."""
         if self.steps.recognize is not None:
             return f"W.over({'taken(S, stored(S), now)' if self.steps.consumes else 'W.held()'}, now)"
-        return "taken(S, stored(S), now)" if self.steps.consumes else "W.contents()"
+        return "taken(S, stored(S), now)" if self.steps.consumes else "W.shown()"
 
 
 Value = Callable[[Item], Any]

@@ -38,6 +38,9 @@ class Around(View):
     def contents(self) -> Iterable[Item]:
         return self.view.contents()
 
+    def shown(self) -> Iterable[Item]:
+        return self.view.shown()
+
     def retained(self) -> int:
         return self.view.retained()
 

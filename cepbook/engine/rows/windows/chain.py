@@ -94,6 +94,9 @@ class Chain(View):
     def contents(self) -> Iterable[Item]:
         return self.then.contents()
 
+    def shown(self) -> Iterable[Item]:
+        return self.then.shown()
+
     def retained(self) -> int:
         return self.first.retained() + self.then.retained()
 

@@ -61,6 +61,9 @@ class _All(_Combined):
     def contents(self) -> Iterable[Item]:
         return self.views[0].contents()
 
+    def shown(self) -> Iterable[Item]:
+        return self.views[0].shown()
+
 
 class Intersection(_All):
     """An intersection of windows that take and drop events one by one."""

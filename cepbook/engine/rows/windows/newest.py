@@ -75,6 +75,9 @@ class Newest(Around):
     def contents(self) -> Iterable[Item]:
         return self.by_key.values()
 
+    def shown(self) -> Iterable[Item]:
+        return self.contents()
+
     def ahead_by(self, item: Item, index: int) -> Item | None:
         return View.ahead_by(self, item, index)
 

@@ -35,6 +35,9 @@ class Taking(Around):
     def contents(self) -> Iterable[Item]:
         return sorted(self.view.contents(), key=_ordinal)
 
+    def shown(self) -> Iterable[Item]:
+        return self.contents()
+
 
 def _add(change: Change | None, entered: dict[int, Item], left: dict[int, Item]) -> None:
     if change is None:

@@ -1,5 +1,6 @@
 """``unique(k, …)``: the last event for each key; a newer event of the key pushes out the older. Null is a key.
-The order of its contents is not specified.
+An iterator shows them
+in the order of Java's hash table (`lang.hashes`), as recorded.
 
 ::
 
@@ -16,6 +17,7 @@ from typing import Any
 
 from cepbook.engine.rows.windows.form import ENTERS, Arriving, Posted, Window, key
 from cepbook.engine.rows.windows.view import Change, Item, View
+from cepbook.lang.hashes import in_table_order
 
 
 def _arrive(arrival: Arriving) -> Posted:
@@ -24,7 +26,7 @@ def _arrive(arrival: Arriving) -> Posted:
     if arrival.unseen:
         source.line(f"by_key[{key}] = {arrival.item}")
         return ENTERS
-    source.line(f"old = by_key.pop({key}, None)")
+    source.line(f"old = by_key.get({key})")
     source.line(f"by_key[{key}] = {arrival.item}")
     return Posted(left=("if old is not None:", "old"))
 
@@ -41,7 +43,7 @@ class Unique(View):
 
     def arrive(self, item: Item, now: int) -> Change:
         key = item[self.at]
-        former = self.by_key.pop(key, None)
+        former = self.by_key.get(key)
         self.by_key[key] = item
         return (item,), (() if former is None else (former,))
 
@@ -51,6 +53,9 @@ class Unique(View):
 
     def contents(self) -> Iterable[Item]:
         return self.by_key.values()
+
+    def shown(self) -> Iterable[Item]:
+        return in_table_order(self.by_key)
 
     def retained(self) -> int:
         return len(self.by_key)

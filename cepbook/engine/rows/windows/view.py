@@ -62,6 +62,10 @@ class View(State):
         """The retained items, in the window's order; of a batch those being collected."""
         raise NotImplementedError
 
+    def shown(self) -> Iterable[Item]:
+        """The retained items in the order in which iterators and snapshots show them."""
+        return self.contents()
+
     def retained(self) -> int:
         """How many items are held, those of the former batch included."""
         return sum(1 for _ in self.contents())
