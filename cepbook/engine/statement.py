@@ -525,7 +525,8 @@ class Statement(Storing):
             trace = trace.tb_next
         if found is None:
             return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
-        return [] if found[0] is None or found[0].ended else [found]
+        partition = found[0]  # what was found may be the state of one input of a join
+        return [] if partition is None or partition.ended else [partition.states[self.program.namespace["slot"]]]
 
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""

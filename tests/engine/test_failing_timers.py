@@ -182,3 +182,23 @@ def test_the_clock_knows_what_is_due_though_the_end_of_a_partition_fails(monkeyp
     runtime.send("E", {"i": 1})
     runtime.advance(1500)
     assert deltas[-1].time == 1500
+
+
+def test_an_input_of_a_join_in_a_partition_may_fail() -> None:
+    runtime = Runtime()
+    runtime.deploy("create schema A(k string, n long); create schema B(k string, x int)")
+    runtime.deploy(
+        "create context C partition by k from A, k from B; @name('s') context C select irstream n, x"
+        " from A#time_order(n, 5 sec) as a, B#time(1 sec) as b output last every 2 sec"
+    )
+    errors: list[StatementError] = []
+    deltas = Deltas()
+    runtime.add_error_listener(errors.append)
+    runtime.statement("s").add_sink(deltas)
+    runtime.send("B", {"k": "a", "x": 1})
+    runtime.send("A", {"k": "a", "n": 0})
+    runtime.send("A", {"k": "a", "n": None})
+    assert [str(error.cause) for error in errors] == ["the timestamp of `time_order` is null"]
+    assert flaws(runtime) == []
+    runtime.advance(2000)
+    assert len(deltas) == 1
