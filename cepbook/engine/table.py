@@ -81,7 +81,7 @@ class Table(Store):
 
     def keys(self, partition: Any) -> list[Any]:
         """All keys; of several columns each is an array."""
-        found = [thawed(key) for key in self._state(partition)[1].items]
+        found = [thawed(key) for key in in_table_order({key: key for key in self._state(partition)[1].items})]
         return found if len(self.type.keys) == 1 else [list(key) for key in found if isinstance(key, tuple)]
 
     # -------------------------------------------------------------- followers

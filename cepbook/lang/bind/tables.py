@@ -210,7 +210,8 @@ def counted(calls: Sequence[plan.AggregateCall], into: plan.IntoTable) -> tuple[
     found = []
     for number, call in enumerate(calls):
         if number in fed and row_of(call.name).counts:
-            call = replace(call, name="count", ever=False, args=call.args if call.distinct else ())
+            args = tuple(x.ArrayOf(t.array_of(e.type), (e,), span=e.span) for e in call.args)  # none of them is null
+            call = replace(call, name="count", ever=False, args=args if call.distinct else ())
         found.append(call)
     return tuple(found)
 

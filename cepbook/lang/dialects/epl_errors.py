@@ -20,6 +20,7 @@ from cepbook.lang.dialects.epl_lexer import NOT_BEFORE, RESERVED, SOFT, UNITS, P
 CLAUSES = ("select", "from", "where", "group", "having", "output", "order", "limit")
 CLAUSE_TEXT = "select, from, where, group by, having, output, order by, limit"
 OPENING = {"(": ")", "[": "]", "{": "}"}
+CLOSING_TERMINALS = {")": "RPAR", "]": "RSQB", "}": "RBRACE"}
 OPERATORS = {
     "==": "compare with a single =",
     "!==": "write != for unequal",
@@ -36,6 +37,8 @@ OPERATORS = {
 STATEMENTS = frozenset(("select", "insert", "create", "update", "delete", "on"))
 COMPARISONS = frozenset(("=", "!=", "<>", "<", "<=", ">", ">=", "is"))
 BITWISE = frozenset("&|^")
+SIGNS_BEHIND = COMPARISONS | BITWISE | {"/", "%", "||", "."}
+ANNOTATIONS = frozenset(("name", "priority", "drop", "hint", "description", "tag", "audit"))
 SELECTORS = frozenset(("istream", "rstream", "irstream"))
 VALUE_TERMINALS = frozenset(("IDENT", "NUMBER", "STRING", "LPAR"))
 NAMES = {"NUMBER": "a number", "STRING": "a string", "UNIT": "a time unit", "SCRIPT": "a script in brackets"}
@@ -263,6 +266,34 @@ def missing_part(stop: Stop) -> str | None:
     return None
 
 
+def missing_operand(stop: Stop) -> str | None:
+    """A value is missing before a word or sign that stands behind one, or a type behind a name."""
+    before, found = stop.text(-1), stop.text()
+    if stop.accepted & {"IDENT", "NULL", "NUMBER"} == {"IDENT", "NULL"} and stop.kind() in (",", ")"):
+        return f"write a type behind {stop.tokens[stop.at - 1].text}, for example int"
+    if not stop.accepted >= VALUE_TERMINALS:
+        return None
+    names = stop.kind(1) in ("word", "tick") and not (found == "as" and stop.text(1) in CLAUSES)
+    if (
+        (found == "as" and names)
+        or found in ("and", "or")
+        or stop.kind() in SIGNS_BEHIND
+        or (found in UNITS and before in ("(", ",", "every"))
+    ):
+        return f"write a value before {stop.found}"
+    if stop.kind() == "," and before in ("(", "select", "by", "distinct", *SELECTORS):
+        return "remove the comma, or write a value before it"
+    return None
+
+
+def missing_end(stop: Stop) -> str | None:
+    """The statement before has no semicolon behind it."""
+    begins = stop.text(-1) if stop.text() == "into" else stop.text()
+    if "$END" not in stop.accepted or stop.at == 0 or begins not in {"@", "context"} | STATEMENTS:
+        return None
+    return "end the statement before it with a semicolon"
+
+
 def unclosed_bracket(stop: Stop) -> str | None:
     brackets = stop.open_brackets()
     if stop.kind() in OPENING.values() and not brackets:
@@ -278,7 +309,14 @@ def unclosed_bracket(stop: Stop) -> str | None:
             else f"close {brackets[-1].kind} with {closing}"
         )
     in_subquery = stop.text() == "select" and stop.kind(-1) in OPENING
-    if stop.ended or stop.kind() == "->" or (stop.opens_clause() and not in_subquery and stop.text() != "order"):
+    would_close = CLOSING_TERMINALS[closing] in stop.accepted and not stop.accepted >= VALUE_TERMINALS
+    goes_on = stop.kind() == "word" and stop.text() in {"as", "end"} | STATEMENTS and not in_subquery
+    if (
+        (would_close and goes_on)
+        or stop.ended
+        or stop.kind() == "->"
+        or (stop.opens_clause() and not in_subquery and stop.text() != "order")
+    ):
         i = stop.tokens.index(brackets[-1])
         behind = f" behind {stop.tokens[i - 1].text}" if i else ""
         return f"close the bracket {brackets[-1].kind}{behind} with {closing}"
@@ -412,6 +450,10 @@ def missing_word(stop: Stop) -> str | None:
         return "write insert into"
     if stop.text() == "then" and any(t.text.lower() == "merge" for t in stop.tokens[: stop.at]):
         return "write when matched then … or when not matched then …"
+    if stop.at == 0 and stop.text() in ANNOTATIONS and stop.kind(1) == "(":
+        return f"an annotation begins with @: @{stop.found}(…)"
+    if stop.text(-2) == "create" and stop.kind() == "(" and stop.words == ("schema",):
+        return f"say what is created, for example create schema {stop.tokens[stop.at - 1].text} (…)"
     if stop.at == 0 and not get_close_matches(stop.text(), stop.words, n=1, cutoff=0.7):
         return "a statement begins with select, insert into, create, on, update, delete, context or an annotation"
     return None
@@ -474,6 +516,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     trailing_comma,
     clause_out_of_order,
     missing_part,
+    missing_operand,
     time_unit,
     rate_without_unit,
     window_notation,
@@ -485,6 +528,7 @@ REMEDIES: tuple[Callable[[Stop], str | None], ...] = (
     subquery,
     missing_word,
     join_kind,
+    missing_end,
     unclosed_bracket,
     missing_comma,
     keyword_as_name,
