@@ -525,8 +525,8 @@ class Statement(Storing):
             trace = trace.tb_next
         if found is None:
             return [state for _, state in self.states()] if len(self.context.partitions) <= _FEW else []
-        partition = found[0]  # what was found may be the state of one input of a join
-        return [] if partition is None or partition.ended else [partition.states[self.program.namespace["slot"]]]
+        partition = found[0]  # what was found may be the state of one input of a join, or one that could not begin
+        return [] if partition is None or partition.ended else partition.states[self.program.namespace["slot"] :][:1]
 
     def error(self, failure: Exception) -> StatementError:
         """`failure` as the user is shown it."""

@@ -202,3 +202,23 @@ def test_an_input_of_a_join_in_a_partition_may_fail() -> None:
     assert flaws(runtime) == []
     runtime.advance(2000)
     assert len(deltas) == 1
+
+
+def test_a_partition_in_which_a_statement_cannot_begin() -> None:
+    """It is not allocated, the statement is told of, and statements of no context see the event."""
+    runtime = Runtime()
+    runtime.deploy(SCHEMA)
+    runtime.deploy(
+        "create context C partition by i from E; @name('s') context C select count(*) as c from E#length(context.key1);"
+        "@name('t') select i from E"
+    )
+    errors: list[StatementError] = []
+    deltas = Deltas()
+    runtime.add_error_listener(errors.append)
+    runtime.statement("t").add_sink(deltas)
+    runtime.send("E", {"k": "a", "i": 0})
+    assert [error.statement for error in errors] == ["s"]
+    assert runtime.partitions("C") == []
+    runtime.send("E", {"k": "a", "i": 1})
+    assert len(errors) == 1 and len(runtime.partitions("C")) == 1 and len(deltas) == 2
+    assert flaws(runtime) == []

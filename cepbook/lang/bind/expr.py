@@ -107,6 +107,8 @@ def _operation(node: ast.Binary, left: x.Expr, right: x.Expr, scope: Scope) -> x
     if type_ is None:
         hint = "use || to join strings" if node.op == "+" and t.STRING in (left.type, right.type) else None
         hint = "cast it: cast(…, double)" if t.OBJECT in (left.type, right.type) else hint
+        if node.op in "&|^" and t.is_integral(left.type) and t.is_integral(right.type):
+            hint = "both sides need the same type: cast one of them (a literal is long with an L behind it)"
         scope.problems.fail(
             "type-mismatch",
             f"`{node.op}` is not defined for {describe(left.type)} and {describe(right.type)}",
@@ -122,8 +124,7 @@ def _arithmetic_type(op: str, left: Type, right: Type, scope: Scope) -> Type | N
     if op in "&|^":
         if left == right == t.BOOLEAN:
             return t.BOOLEAN
-        both = t.is_integral(left) and t.is_integral(right)
-        return t.promote(left, right) if both else None
+        return left if left == right and t.is_integral(left) else None
     if not (t.is_numeric(left) and t.is_numeric(right)):
         return None
     type_ = t.arithmetic(left, right)

@@ -34,11 +34,12 @@ def bind_create_table(
     calls: dict[str, plan.AggregateCall] = {}
     properties: dict[str, Type] = {}
     for column in node.columns:
+        if column.name in properties:
+            module.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span)
+            continue
         if column.aggregate is None:
             add_columns((replace(column, primary_key=False),), properties, module)
             continue
-        if column.name in properties:
-            module.problems.add("duplicate-name", f"column `{column.name}` occurs twice", column.span)
         try:
             call = _declared(column, module)
         except Refused:
