@@ -30,7 +30,7 @@ def created(epl: str) -> plan.CreateVariableStatement:
         ("create constant variable long a = 2 * 3", VariableType("a", t.LONG, True, 6, True)),
         ("create constant variable string a", VariableType("a", t.STRING, True, None, True)),
         ("create constant variable int a = computeHash('x')", VariableType("a", t.INT, True, None, False)),
-        ("create constant variable float a = 0.1", VariableType("a", t.FLOAT, True, 0.10000000149011612, True)),
+        ("create constant variable float a = 0.1f", VariableType("a", t.FLOAT, True, 0.10000000149011612, True)),
     ],
 )
 def test_what_is_known_of_a_variable(epl: str, variable: VariableType) -> None:

@@ -155,14 +155,15 @@ def refuse_bare(node: ast.Assignment, scope: Scope) -> NoReturn:
 def fitted(value: x.Expr, name: str, type_: Type, scope: Scope, what: str = "variable") -> x.Expr:
     """`value` as a value of the variable (or `what`) `name` of `type_`; raises Refused (reported) when it does not fit.
 
-    Constants also fit a narrower type that holds them: ``create variable byte b = 4``, ``char c = 'x'``.
+    Constants also fit a narrower type that holds them: ``create variable byte b = 4``, ``char c = 'x'``. A long or a
+    double is none for a narrower variable: that takes ``4`` and ``0.5f``.
     """
     if ERROR in (value.type, type_):
         raise Refused(name)
     if isinstance(value, x.ArrayOf) and type_.of is not None:
         of = type_.of
         return replace(value, type=type_, elements=tuple(fitted(e, name, of, scope, what) for e in value.elements))
-    if isinstance(value, x.Const):
+    if isinstance(value, x.Const) and not (what == "variable" and value.type in (t.LONG, t.DOUBLE)):
         constant = _narrowed(value, type_)
         if constant is not None:
             return constant
@@ -187,5 +188,7 @@ def _narrowed(e: x.Const, type_: Type) -> x.Const | None:
 
 def _refuse(value: x.Expr, name: str, type_: Type, scope: Scope, what: str) -> NoReturn:
     hint = f"cast it: cast(…, {type_})" if t.is_numeric(value.type) and t.is_numeric(type_) else None
+    if type_ == t.FLOAT and isinstance(value, x.Const) and value.type == t.DOUBLE:
+        hint = f"write an f behind it: {value.value}f"
     message = f"{what} `{name}` is {describe(type_)}, the value is {describe(value.type)}"
     scope.problems.fail("type-mismatch", message, value.span, hint)
