@@ -393,14 +393,20 @@ class Code:
         """Whether `run` need only look at the one view to know when the clock matters."""
         return self.one_view and self.steps.ticks
 
-    def load_state(self) -> None:
-        """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``."""
-        self.source.line("W = S[1]")
-        self.load_groups()
+    def load_state(self, *, only_read: bool = False) -> None:
+        """Make the statement's parts of ``S`` local: ``W``, and ``A`` (one group) or ``groups``.
 
-    def load_groups(self) -> None:
+        `only_read`: a row of a table that is not there yet is not made.
+        """
+        self.source.line("W = S[1]")
+        self.load_groups(only_read=only_read)
+
+    def load_groups(self, *, only_read: bool = False) -> None:
         """Make the aggregate part of ``S`` local."""
-        if self.table:
+        if self.table and only_read:
+            if not self.steps.grouped:
+                self.source.line(f"A = {self.table}.peek(S[0], ())")
+        elif self.table:
             self.source.line(f"groups = {self.table}.items(S[0])")
             self.find_row()
         elif self.steps.aggregation is not None:

@@ -377,7 +377,7 @@ class _Writer:
         with source.block("def rows(S, now):"):
             source.line("settle(S, now)")
             source.line("found = []")
-            self.code.load_state()
+            self.code.load_state(only_read=True)
             self._found()
             source.line("return (arrange(found) or []) if arranged else found")
         source.bind("arranged", self.code.arranged)
@@ -386,7 +386,7 @@ class _Writer:
         if isinstance(self.body, LimitedCode):
             with source.block("def snapshot_rows(S, now):"):
                 source.line("found = []")
-                self.code.load_state()
+                self.code.load_state(only_read=True)
                 self._snapshot()
                 source.line("return found")
 
