@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from cepbook.lang import ast, plan
+from cepbook.lang import expr as x
 from cepbook.lang.bind.annotations import Heading
 from cepbook.lang.bind.insert import check_context_of_target
 from cepbook.lang.bind.merge import bind_target, check_trigger
 from cepbook.lang.bind.names import Module, Scope
 from cepbook.lang.bind.select import bind_select
 from cepbook.lang.bind.trigger import bind_trigger
+from cepbook.lang.trees import walk
 
 
 def bind_on_select(node: ast.OnTrigger, name: str, heading: Heading, module: Module) -> plan.OnSelectStatement | None:
@@ -46,5 +48,15 @@ def bind_on_select(node: ast.OnTrigger, name: str, heading: Heading, module: Mod
     found = bind_select(select, name, heading, module)
     if found is None:
         return None
+    _refuse_rows_before(found, module)
     given = {each.name: getattr(found, each.name) for each in fields(found)}
     return plan.OnSelectStatement(**given, target=target.store, deletes=action.delete)
+
+
+def _refuse_rows_before(found: plan.SelectStatement, module: Module) -> None:
+    """Rows of stores have no order of arrival; subqueries have windows of their own, and are not walked."""
+    for top in walk(found):
+        for part in x.walk(top) if isinstance(top, x.Expr) else ():
+            if isinstance(part, (x.Prev, x.Prior)):
+                what = f"`{'prior' if isinstance(part, x.Prior) else 'prev'}` is not allowed in `on … select`"
+                module.problems.add("wrong-parameter", what, part.span, "it is for the rows of a data window")
