@@ -18,7 +18,7 @@ class FrozenDict(tuple[object, ...]):
 
 def is_hashable(type_: Type) -> bool:
     """Whether values of the type are keys as they are."""
-    return type_.name not in ("array", "object", "map", "event")
+    return type_.name not in ("array", "object", "map", "event", "struct")
 
 
 def key_code(source: Source, code: str, type_: Type) -> str:
